@@ -39,7 +39,9 @@ test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those 
 
 test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every Python from 3.11 on
 	@echo "== What takes minutes: simulations of the statistics, two frameworks, an example in every scenario"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
+	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
+	@echo "== Properties, with all their examples"
+	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/properties
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
 	  echo "== Python $$version: $$python"; \

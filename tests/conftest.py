@@ -7,8 +7,12 @@ import gc
 import pytest
 from hypothesis import settings
 
+from example_counts import examples
+
 gc.disable()  # until all is collected: what is imported and collected stays, and to look at it again is in vain
-settings.register_profile("shared machine", deadline=None)  # a slow moment of the machine is no finding
+settings.register_profile(
+    "shared machine", deadline=None, max_examples=examples(100)
+)  # a slow moment of the machine is no finding
 settings.load_profile("shared machine")
 pytest.register_assert_rewrite("framework_kit", "framework_runs")
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as replaced
 
+from example_counts import examples
 from holdfast import plugins
 from holdfast.checks.state.command_exit import Ended
 from holdfast.checks.state.db_unchanged_except import TableMarks
@@ -89,7 +90,7 @@ ODD = [
     " \n" * 50_000,
 ]
 finding_of = codec.decoder(Finding)
-slow_is_fine = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+slow_is_fine = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 def exhibit(text: str, ending: str = "answered") -> Exhibit:

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
     ("name", "some"),
     [
         ("test_sandbox_disturbed.py", ""),
-        ("test_assembly_forbidden.py", ""),
+        pytest.param("test_assembly_forbidden.py", "", marks=pytest.mark.long),
         ("test_sandbox_programs.py", "pipx or npm_global or beside or pyenv"),
         ("test_sandbox_home.py", "bubblewrap or disk"),
         ("test_sandbox_nested.py", "namespaces_of_its_own"),

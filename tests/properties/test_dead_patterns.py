@@ -9,6 +9,7 @@ import regex
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.checks.never_matches import never_matches
 
 TEXTS = ["".join(text) for n in range(4) for text in itertools.product("ab1 \n\u00e9_K", repeat=n)]
@@ -55,7 +56,7 @@ PATTERNS = st.recursive(SETS | SIGNS | PLACES, larger, max_leaves=8)
 FLAGS = {"": 0, "s": regex.DOTALL, "i": regex.IGNORECASE, "si": regex.DOTALL | regex.IGNORECASE}
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=examples(600), deadline=None, derandomize=True)
 @given(PATTERNS, st.sampled_from(sorted(FLAGS)), st.sampled_from(["", "", "(?m)", "(?i)", "(?s)", "(?a)", "(?im)"]))
 @example("(?!\\B)", "", "")
 @example("(?!a*+a)a", "", "")
@@ -73,7 +74,7 @@ def test_what_is_called_dead_matches_nothing(pattern: str, flags: str, inline: s
         assert [text for text in TEXTS if made.search(text)] == []
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.data(), PATTERNS)
 def test_a_text_made_to_match_a_pattern_is_never_denied(data: st.DataObject, pattern: str) -> None:
     """The other way round: a pattern that holds some text, whole, between what may or may not match."""

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.model.spec import Injection
 from hostile_requests import Planes, planes, send
 
 FAULTS = [Injection("http", "*", "latency", {"latency_ms": 1}), Injection("llm", "*", "garbage")]
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 signs = rb"\xff \xed\xa0\x80 \0 \r \n : @ [ ] / // ? # .. % %00 %ff xn-- \xc2\xad \xef\xbc\x8f -1 99999"
 odd = st.sampled_from([b" ", b"a" * 70, *signs.decode("unicode_escape").encode("latin-1").split(b" ")])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.replay.formats import FORMATS, imported
 from holdfast.replay.session_file import session_text
@@ -50,7 +51,7 @@ SHAPES: dict[str, st.SearchStrategy[Any]] = {
 
 
 @pytest.mark.parametrize("format", [None, *(name for name in FORMATS if name != "holdfast")])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), lines=st.booleans())
 def test_no_document_breaks_an_adapter(
     tmp_path_factory: pytest.TempPathFactory, format: Any, data: st.DataObject, lines: bool

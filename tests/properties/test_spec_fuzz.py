@@ -10,6 +10,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.reading.tree import BREAK
 from holdfast.spec import check
 from holdfast.spec.explain import explain
@@ -115,13 +116,13 @@ def test_the_spec_that_is_mangled_loads(path: Path) -> None:
     assert checked.spec is not None, explain("spec.yaml", checked.source, checked.problems)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=edits)
 def test_mangled_specs_never_give_a_traceback(path: Path, changes: list[tuple[str, int, int, str]]) -> None:
     holds(path, mangled(changes).encode())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
 @example("a: &a [*a]")
 @example("agent: \x1b[31m")
@@ -130,7 +131,7 @@ def test_random_text_never_gives_a_traceback(path: Path, text: str) -> None:
     holds(path, text.encode())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200))
 def test_random_bytes_never_give_a_traceback(path: Path, data: bytes) -> None:
     holds(path, data)
@@ -144,7 +145,7 @@ values = st.recursive(
 KEYS = [line.split(":")[0] for line in SPEC.splitlines() if line and not line.startswith(" ")]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(section=st.sampled_from(KEYS), value=values)
 def test_any_value_in_any_section_never_gives_a_traceback(path: Path, section: str, value: object) -> None:
     holds(path, yaml.safe_dump({**LOADED, section: value}, allow_unicode=True).encode())

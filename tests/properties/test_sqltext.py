@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.sqltext.lexer import Dialect, tokens
 from holdfast.sqltext.script import split
 from holdfast.sqltext.statement_cursor import statements
@@ -21,7 +22,7 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(sql=texts, dialect=dialects)
 def test_the_tokens_are_the_text(sql: str, dialect: Dialect) -> None:
     found = list(tokens(sql, dialect))
@@ -29,7 +30,7 @@ def test_the_tokens_are_the_text(sql: str, dialect: Dialect) -> None:
     assert all(token.text and sql.startswith(token.text, token.at) for token in found)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(sql=texts, dialect=dialects)
 def test_a_statement_is_a_part_of_the_text_that_ends_outside_of_literals(sql: str, dialect: Dialect) -> None:
     at = 0
@@ -81,7 +82,7 @@ def made(draw: st.DrawFn, dialect: Dialect) -> Made:
 several = dialects.flatmap(lambda dialect: st.tuples(st.just(dialect), st.lists(made(dialect), max_size=6)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(several)
 def test_a_script_comes_apart_into_its_statements(given: tuple[Dialect, list[Made]]) -> None:
     dialect, parts = given
@@ -91,7 +92,7 @@ def test_a_script_comes_apart_into_its_statements(given: tuple[Dialect, list[Mad
     assert list(statements(script, dialect)) == expected
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(several)
 def test_a_plane_and_an_audit_read_the_same(given: tuple[Dialect, list[Made]]) -> None:
     dialect, parts = given
@@ -103,7 +104,7 @@ def test_a_plane_and_an_audit_read_the_same(given: tuple[Dialect, list[Made]]) -
         assert one.table == (table if kind == "write" else "")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(sql=texts, dialect=dialects)
 def test_what_an_audit_sees_written_a_plane_does_too(sql: str, dialect: Dialect) -> None:
     seen = {one.verb: one.kind for text in statements(sql, dialect) for one in transaction_statements(text, dialect)}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.felt import alike
@@ -160,13 +161,13 @@ def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given
 
 @pytest.mark.parametrize("stream", [False, True])
 @given(kinds=st.lists(st.sampled_from(MODEL), min_size=2, max_size=3).map(tuple), reply=st.sampled_from(REPLIES))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_faults_of_a_model(stream: bool, kinds: Any, reply: Completion) -> None:
     _check(kinds, Call("llm", "m", {"stream": stream, "tools": ("look",)}, 1), reply)
 
 
 @given(kinds=st.lists(st.sampled_from(TOOLS), min_size=3, max_size=3).map(tuple), value=st.sampled_from(VALUES))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_three_faults_of_a_tool(kinds: Any, value: Any) -> None:
     _check(kinds, Call("tool", "look", {"q": 1}, 1), value)
 
@@ -178,6 +179,6 @@ def test_every_pair_of_faults_of_a_tool(value: Any) -> None:
 
 
 @given(kinds=st.lists(st.sampled_from((*TOOLS, *NETWORK)), min_size=2, max_size=3).map(tuple))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_faults_of_a_request(kinds: Any) -> None:
     _check(kinds, Call("http", URL, {"method": "GET"}, 1), {"a": 1, "text": "There are 12 of them."})

@@ -127,7 +127,9 @@ def run(folder: Path, provider: Provider, agent: Mapping[str, Any], *matrix: Any
     return Done(done.returncode, json.loads(done.stdout), folder)
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "noted", "question", "chain"])
+@pytest.mark.parametrize(
+    "endpoint", ["chat", "chain", *(pytest.param(name, marks=pytest.mark.long) for name in ("noted", "question"))]
+)
 def test_the_model_is_asked_the_prompt_through_the_gateway(tmp_path: Path, provider: Provider, endpoint: str) -> None:
     done = run(tmp_path, provider, {"endpoint": f"agent:{endpoint}"}, CALM, BUSY)
     assert {tuple(asked) for asked in provider.asked} == {(PROMPT,)}
@@ -137,7 +139,9 @@ def test_the_model_is_asked_the_prompt_through_the_gateway(tmp_path: Path, provi
     assert done.outcomes["busy", "asked"] == "fail"
 
 
-@pytest.mark.parametrize("isolation", ["worker", "inline"])  # those above are fresh
+@pytest.mark.parametrize(
+    "isolation", ["inline", pytest.param("worker", marks=pytest.mark.long)]
+)  # those above are fresh
 def test_a_graph_is_asked_in_every_isolation(tmp_path: Path, provider: Provider, isolation: str) -> None:
     env = {"AGENT_MODEL": "gpt-4o", "OPENAI_BASE_URL": provider.url}
     done = run(tmp_path, provider, {"endpoint": "agent:chat", "isolation": isolation, "env": env})
@@ -158,7 +162,7 @@ def test_an_attack_on_the_input_reaches_the_model(tmp_path: Path, provider: Prov
     assert done.answers["poisoned"] == f"You asked 1: {attacked}"
 
 
-@pytest.mark.parametrize(("endpoint", "known"), [("chat", 1), ("remembers", 2)])
+@pytest.mark.parametrize(("endpoint", "known"), [("remembers", 2), pytest.param("chat", 1, marks=pytest.mark.long)])
 def test_turns_are_asked_one_after_the_other(tmp_path: Path, provider: Provider, endpoint: str, known: int) -> None:
     task = {"prompt": PROMPT, "turns": ["And of ACME's parent?"]}
     done = run(tmp_path, provider, {"endpoint": f"agent:{endpoint}"}, task=task)
@@ -176,7 +180,7 @@ def refusal(done: Done, provider: Provider) -> Any:
 @pytest.mark.parametrize(
     ("endpoint", "asks", "isolation"),
     [
-        ("either", "asks for a mapping with question, answer", "worker"),
+        pytest.param("either", "asks for a mapping with question, answer", "worker", marks=pytest.mark.long),
         ("either", "asks for a mapping with question, answer", "inline"),
         ("loose", "asks for anything", "fresh"),
     ],
@@ -191,7 +195,9 @@ def test_an_input_that_cannot_be_told_ends_the_run_before_anything_is_asked(
     assert "agent.input" in error["hint"]
 
 
-@pytest.mark.parametrize(("endpoint", "by_hand"), [("either", "question"), ("loose", "text")])
+@pytest.mark.parametrize(
+    ("endpoint", "by_hand"), [("either", "question"), pytest.param("loose", "text", marks=pytest.mark.long)]
+)
 def test_it_is_settled_by_hand(tmp_path: Path, provider: Provider, endpoint: str, by_hand: str) -> None:
     done = run(tmp_path, provider, {"endpoint": f"agent:{endpoint}", "input": by_hand})
     assert (done.code, done.answers) == (0, {"calm": f"You asked 1: {PROMPT}"})

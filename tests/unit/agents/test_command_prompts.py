@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from launch_kit import PYTHON, NotedPlanes, ask, context_of, launched, python
 
+from example_counts import examples
 from holdfast.agents.placeholders import PROMPT, in_argument, in_shell
 from holdfast.errors import AgentUnavailable
 from holdfast.model.task import Task
@@ -64,7 +65,7 @@ PIECES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(words=PIECES, prompt=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_each_place_becomes_exactly_the_prompt_in_any_quotes(words: list[str], prompt: str) -> None:
     command = in_shell(f"{PYTHON_ECHO} " + " ".join(words))

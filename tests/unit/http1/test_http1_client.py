@@ -10,6 +10,7 @@ from http1_kit import HELLO, Raw, Talk, contexts, run, saying, serving, upstream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.server import Exchange
 
@@ -71,7 +72,7 @@ def test_replies_mean_the_same_wherever_their_bytes_are_split(kind: str, places:
     assert asked(talk) == (200, b"hello world")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=200) | st.sampled_from([d for d, _ in REPLIES.values()]).map(lambda d: d[: len(d) // 2]))
 def test_whatever_a_server_sends_ends_in_a_reply_or_a_failure(junk: bytes) -> None:
     kinds = {"protocol", "closed", "none"}

@@ -10,6 +10,7 @@ from http1_kit import raw, run, serving, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.http1.server import Exchange
 
 
@@ -87,7 +88,7 @@ def test_requests_mean_the_same_wherever_their_bytes_are_split(places: list[int]
     run(test(), collect=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(min_size=1, max_size=300) | st.sampled_from(REQUESTS).flatmap(lambda r: st.binary().map(r.__add__)))
 def test_whatever_is_sent_ends_in_an_answer_or_a_closed_connection(junk: bytes) -> None:
     async def test() -> None:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from mutate_kit import PROMPTS, Pen, mutated
 
+from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationSpec
@@ -137,7 +138,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60) | st.text("aA \n'\"{}.?\ud800\u
 
 @pytest.mark.parametrize("type", BY_PROGRAM)
 @given(prompt=ANY_TEXT, n=st.integers(0, 40), seed=st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_mutator_takes_any_prompt_and_never_gives_it_back(type: str, prompt: str, n: int, seed: int) -> None:
     mutator = mutator_of(type)
     made = mutator.mutate(prompt, n, Random(seed))
@@ -149,7 +150,7 @@ def test_a_mutator_takes_any_prompt_and_never_gives_it_back(type: str, prompt: s
 
 
 @given(prompt=ANY_TEXT)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_tasks_of_any_prompt_can_be_stored_and_differ(prompt: str) -> None:
     made = mutated(BY_PROGRAM, [prompt], count=22).tasks
     assert len({encode(task.turns) for task in made}) == len(made)

@@ -2,6 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_sample import cell, large, sample
 
+from example_counts import examples
 from holdfast.report.matrix import MAX_ROWS, Face, Grid, draw, face, grid
 from holdfast.report.paint import painter
 from holdfast.report.safe import columns
@@ -15,7 +16,7 @@ def made(rules: int, heads: int, outcome: str = "pass") -> Grid:
     return Grid(ids, names, {r: {h: Face(outcome, "✔" if outcome == "pass" else "✘") for h in names} for r in ids})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(60, 200), st.sampled_from(["pass", "fail"]))
 def test_no_line_is_wider_than_the_screen(rules: int, heads: int, width: int, outcome: str) -> None:
     assert all(columns(line) <= width for line in draw(made(rules, heads, outcome), width, BARE))

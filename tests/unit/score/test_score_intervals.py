@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.score.exact import exact_limits
 from holdfast.score.intervals import PromptSum, few_cells, kish, next_run, pass_hat_k, score_interval, wilson
 
@@ -80,7 +81,7 @@ def test_tries_of_one_prompt_that_agree_are_worth_one():
     assert (alike.low, alike.high) == (single.low, single.high)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.floats(0.1, 9.0)), min_size=1, max_size=30))
 def test_no_score_has_an_interval_of_zero_width(tried):
     groups = [PromptSum(c * w, (c + f) * w, (c + f) * w * w) for c, f, w in tried if c + f]

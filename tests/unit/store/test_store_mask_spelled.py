@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.model.observation import Observation, Turn
 from holdfast.store.mask import MASK, Masker
 
@@ -62,7 +63,7 @@ def test_the_password_of_basic_authentication_is_masked():
         assert "s3cret" not in b64decode(shown.split()[1].replace(MASK, "AAAA") + "===").decode("latin-1")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(secret=secrets, before=st.binary(max_size=6), after=st.binary(max_size=6), url=st.booleans())
 def test_a_secret_is_masked_inside_of_base64_wherever_it_begins(secret, before, after, url):
     code = urlsafe_b64encode if url else b64encode
@@ -75,7 +76,7 @@ def test_a_secret_is_masked_inside_of_base64_wherever_it_begins(secret, before, 
     assert MASK in Masker([secret]).text(f"x={quote(coded, safe='')}")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(secret=secrets, way=st.sampled_from(sorted(WAYS)), before=around, after=around)
 def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(secret, way, before, after):
     written = WAYS[way](secret)
@@ -88,7 +89,7 @@ def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(sec
     assert MASK in shown.output
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="…"), min_size=20, max_size=40), data=st.data())
 def test_what_a_cut_has_left_of_an_escaped_secret_is_masked(secret, data):
     way = data.draw(st.sampled_from(["as it is", "json", "json, ascii", "url", "form", "base64"]))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
@@ -89,7 +90,7 @@ def test_a_file_that_was_cut_short_is_noticed(tmp_path):
     assert said == f"x.jsonl: {LOST}"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=30)), max_size=20))
 def test_whoever_appends_in_whatever_order_our_lines_are_what_is_left(tmp_path_factory, writes):
     path = tmp_path_factory.mktemp("sealed") / "x.jsonl"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.store.mask import Masker
 from holdfast.world import hidden_secrets as hiding
 from holdfast.world.disguises import disguises
@@ -29,7 +30,7 @@ def known(*values):
     return Hidden(values, Masker(values).text)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.lists(pieces, max_size=4))
 def test_no_file_holds_a_secret_afterwards_and_the_others_are_as_they_were(contents):
     with TemporaryDirectory() as name:
@@ -136,7 +137,7 @@ def test_a_secret_between_two_windows_goes_whole(tmp_path, monkeypatch, at):
     assert data == b"x" * at + b"[masked]************" + b"x" * 100
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.one_of(st.text(max_size=60), st.just("SECRET"), st.just("CODED"), st.just("sesame")), max_size=12))
 def test_windows_change_nothing_in_what_is_masked(parts):
     """A secret between words, in two spellings, in windows that are small."""

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, completions, streamed
+from example_counts import examples
 from holdfast.model.completion import Completion, Text
 from holdfast.planes.llm.codecs import sse, streamed_reply
 from holdfast.planes.llm.codecs.asides import Like
@@ -32,7 +33,7 @@ every_codec = pytest.mark.parametrize("name", CODECS)
 
 
 @every_codec
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(value=anything)
 def test_odd_json_never_raises(name: str, value: Any) -> None:
     codec = CODECS[name]
@@ -94,7 +95,7 @@ def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: lis
 
 
 @every_codec
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.lists(st.binary(max_size=40) | st.sampled_from([b"data: ", b"\n\n", b"\r", b"{", b'"', b"\\", b"}"])))
 def test_odd_bytes_never_raise(name: str, data: list[bytes]) -> None:
     reader = CODECS[name].reader()

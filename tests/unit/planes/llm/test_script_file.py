@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.errors import SpecError
 from holdfast.planes.llm.sources.script_file import load
 
@@ -167,7 +168,7 @@ def test_script_file_aliases_stay_bounded(tmp_path: Path) -> None:
         assert message in [place[2] for place in problems(tmp_path, text)]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="replis:-{}[]'\"&* \n\ttextmach12|>#!~", max_size=80))
 def test_script_file_mangled_is_a_problem_never_a_traceback(tmp_path: Path, text: str) -> None:
     file = tmp_path / "m.yaml"

@@ -6,6 +6,7 @@ import struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.planes.tcp import mysql_wire
 from holdfast.planes.tcp.client_frames import LIMIT
 from holdfast.planes.tcp.mysql import MysqlReader
@@ -147,7 +148,7 @@ PG_BEGINNINGS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(PG_BEGINNINGS), st.lists(pg_turns, max_size=6), sizes)
 def test_postgres(beginning, turns, sizes):
     talk = pieces([*beginning, *(said for turn in turns for said in turn)], sizes)
@@ -203,7 +204,7 @@ MY_BEGINNINGS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(MY_BEGINNINGS), st.lists(my_turns, max_size=6), sizes)
 def test_mysql(beginning, turns, sizes):
     talk = pieces([*beginning, *(said for turn in turns for said in turn)], sizes)

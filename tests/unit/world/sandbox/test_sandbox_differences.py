@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.world.sandbox.differences import differences
 from holdfast.world.sandbox.tree import compared, entries
 
@@ -94,7 +95,7 @@ names = st.sampled_from(["a", "a-b", "a/b", "a/b/c", "ab", "b", "b.c/d", "b/d"])
 trees = st.dictionaries(names, st.sampled_from(["1", "2", "333"]), max_size=6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(before=trees, now=trees)
 def test_two_folders_compare_as_their_files_do(tmp_path_factory, before, now):
     """Sorted by path, each change once: for a folder that was copied."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.errors import OutsideError
 from holdfast.world.sandbox.paths import resolve
 
@@ -68,7 +69,7 @@ def test_a_chain_of_links_ends(root):
 parts = st.sampled_from(["a", "b", "..", ".", "", "/w", "/", "/etc", "c"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     links=st.dictionaries(st.sampled_from("abc"), st.lists(parts, min_size=1, max_size=5)),
     path=st.lists(parts, max_size=5),
