@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import LazyDecoder, decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
@@ -172,7 +172,7 @@ def write_json(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
-def read_json(path: Path, decode: msgspec.json.Decoder[T]) -> T:
+def read_json(path: Path, decode: LazyDecoder[T]) -> T:
     """A file that is one value; UserError if it is none."""
     return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
 
