@@ -9,7 +9,7 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,12 +21,14 @@ from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.run import Run
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
-from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.runner.job import Job, told
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.start import RUNS, take_up
 from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Reporter
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""

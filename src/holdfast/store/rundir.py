@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -253,6 +252,8 @@ class RunDir:
         self.unlock()
         if any(p.stat().st_size for p in self.path.glob("observations-*.jsonl")):
             return
+        import shutil
+
         shutil.rmtree(self.path)
 
     def describe(self, manifest: Manifest) -> None:
