@@ -1,7 +1,7 @@
 """PyYAML, without the pattern that only its own scanner asks: compiling that takes longer than reading a spec.
 
-libyaml reads for us. Whoever uses PyYAML's own scanner in this process, an inline agent, say, finds the pattern compiled
-when it is first asked.
+libyaml reads for us. Whoever uses PyYAML's own scanner in this process, such as an inline agent, finds the pattern
+compiled when it is first asked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _late(pattern: Any, flags: Any = 0) -> Any:
 if "yaml" in sys.modules:
     import yaml as yaml
 else:
-    re.compile = _late  # type: ignore[assignment]  # for the time of this import
+    re.compile = _late  # for the time of this import
     try:
         import yaml as yaml
     finally:
