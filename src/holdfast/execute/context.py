@@ -84,7 +84,7 @@ class LiveContext:
         self._weather: Weather | None = None
         self._needed: Needed | None = None
         self._refusals: Refusals | None = None
-        self.stormy = not scenario.calm
+        self.stormy = bool(scenario.injections)
         self.on_calls = self.stormy and scenario.on_calls
 
     @property

@@ -10,7 +10,7 @@ import dataclasses
 import sys
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -48,7 +48,7 @@ class Hint(Struct, frozen=True):
         return next((words for member in get_args(self.base) if (words := peel(member).description)), "")
 
 
-class Field(Struct, frozen=True):
+class Field(Struct, frozen=True, dict=True):
     """One key of a section."""
 
     name: str
@@ -59,7 +59,7 @@ class Field(Struct, frozen=True):
     required: bool
     default: Any
 
-    @property
+    @cached_property
     def hint(self) -> Hint:
         return peel(_hint(self.owner, self.name))
 
