@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 from msgspec import Struct
 
 from holdfast.model.delivery import AS_IT_IS, Delivery
+from holdfast.model.exhibit import Exhibit as Exhibit
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
 from holdfast.model.spec import AgentSpec, Injection
@@ -161,19 +162,6 @@ class TaskFault(Protocol):
 
 
 # -- checks -------------------------------------------------------------------------------------
-class Exhibit(Struct, frozen=True):
-    """What a check may look at: one turn's text, with the whole observation around it."""
-
-    text: str
-    """The text under judgement; empty only if the check does not read text."""
-    turn: Turn
-    observation: Observation
-    control: Observation | None = None
-    """The calm answer to the same task, for checks with `needs_control`."""
-    evidence: Evidence | None = None
-    """What was gathered for this rule; None if nothing was."""
-
-
 class Check(Protocol):
     """Judges one exhibit. Pure: the same exhibit gives the same finding."""
 

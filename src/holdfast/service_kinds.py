@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError, convert
 
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.world import CONTAINER, EXTERNAL, ServiceSpec, ServiceTraits
-from holdfast.protocols import ServiceKind
 from holdfast.reading.fields import keys_of
+
+if TYPE_CHECKING:
+    from holdfast.protocols import ServiceKind
 
 
 def find(name: str) -> type[ServiceKind] | None:

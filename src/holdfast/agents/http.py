@@ -20,7 +20,6 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task
-from holdfast.protocols import TrialContext, World
 
 if TYPE_CHECKING:
     from holdfast.agents.dialogue import Dialogue
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.agents.http_reply import ReplyReader
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
+    from holdfast.protocols import TrialContext, World
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """What became of an agent that Holdfast started and that gave no connection: the ending, and why."""

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -25,10 +26,10 @@ from holdfast.model.spec import CALM, AgentSpec, Scenario
 from holdfast.model.task import Task
 from holdfast.planes.describe import said
 from holdfast.planes.install import Installed
-from holdfast.planes.open_call import under
-from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.weather import Weather
-from holdfast.protocols import TrialContext, World
+
+if TYPE_CHECKING:
+    from holdfast.planes.weather import Weather
+    from holdfast.protocols import TrialContext, World
 
 
 class InlineAgent:
@@ -82,6 +83,8 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
+            from holdfast.planes.weather import Weather
+
             scenario = self._scenarios.get(trial.scenario, CALM)
             weather = Weather(trial, scenario, context.met, context.amend, context.took)
         broke: list[str] = []
@@ -95,6 +98,9 @@ class InlineAgent:
                 if weather is None:
                     turns, notes = await self._converse(task, context)
                 else:
+                    from holdfast.planes.open_call import under
+                    from holdfast.planes.traced_call import CallTrace
+
                     watch = CallTrace(perf_counter() - context.now(), lambda _, event: context.saw(event))
                     with under(weather, broke.append, watch):
                         turns, notes = await self._converse(task, context)

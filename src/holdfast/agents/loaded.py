@@ -10,9 +10,7 @@ from holdfast.agents.dialogue import GivenMessage
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.planes.install import Installed, install
-from holdfast.planes.raised_error import load_exception
 from holdfast.planes.resolve import resolve
-from holdfast.planes.weather import make_fault
 
 Given: TypeAlias = str | list[GivenMessage]
 """What an agent is called with: the question, or the messages up to it."""
@@ -37,9 +35,11 @@ class Loaded:
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
     """Imports all that the faults need, before the spec's folder can hide a library from us."""
     injections = [injection for scenario in scenarios for injection in scenario.injections]
-    for injection in injections:
-        make_fault(injection)
     if injections:
+        from holdfast.planes.weather import make_fault
+
+        for injection in injections:
+            make_fault(injection)
         import json  # noqa: F401
         from importlib.resources import files
 
@@ -55,6 +55,8 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
+                from holdfast.planes.raised_error import load_exception
+
                 load_exception(injection.raises)
     return loaded, reset, install(agent)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.protocols import TrialContext, World
+if TYPE_CHECKING:
+    from holdfast.protocols import TrialContext, World
+
 
 T = TypeVar("T")
 

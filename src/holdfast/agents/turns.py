@@ -21,12 +21,10 @@ from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import said, shorten
-from holdfast.planes.open_call import drive, under
-from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.weather import Weather
 
 if TYPE_CHECKING:
     from holdfast.agents.event_loop import EventLoop
+    from holdfast.planes.weather import Weather
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
@@ -134,6 +132,10 @@ def perform(
     request: TrialRequest, scenario: Scenario, agent: Loaded, reset: ResetFunction | None, line: ReportLine
 ) -> None:
     """Runs the trial and sends what happens, when it happens."""
+    from holdfast.planes.open_call import drive, under
+    from holdfast.planes.traced_call import CallTrace
+    from holdfast.planes.weather import Weather
+
     set_environment(request.trial)
     if reset is not None and not _reset(reset, line):
         return

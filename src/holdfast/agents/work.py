@@ -14,9 +14,10 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
+from holdfast.planes import open_call, traced_call, weather  # noqa: F401  # `perform` needs them: loaded before any child
 from holdfast.planes.describe import said
 
-_requests = decoder(TrialRequest)  # made before any child, so that none has to
+_read_request = decoder(TrialRequest).decode  # made before any child, so that none has to
 
 
 class Held(NamedTuple):
@@ -43,7 +44,7 @@ def next_work(control: socket.socket) -> Work | None:
 
 def perform_work(line: int, held: Held) -> None:
     """Runs the trial that is asked for on this line."""
-    request = _requests.decode(read_frame(line))
+    request = _read_request(read_frame(line))
     wire = TrialSocket(line)
     try:
         perform(request, held.scenarios.get(request.trial.scenario, CALM), held.agent, held.reset, wire)
@@ -87,4 +88,4 @@ _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", "", Task(("",))), ""
 
 def rehearse(*, is_async: bool) -> None:
     """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
-    perform(_requests.decode(_REHEARSAL), CALM, _ECHO[is_async], None, _Silent())
+    perform(_read_request(_REHEARSAL), CALM, _ECHO[is_async], None, _Silent())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,10 +15,12 @@ from holdfast.plan import RunOptions
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.outcome import RunOutcome, conclude, store_score, unrun
 from holdfast.runner.start import RUNS, begin
 from holdfast.spec import check, refusing_unset, requires_contract
 from holdfast.store.rundir import RunDir, RunEnd
+
+if TYPE_CHECKING:
+    from holdfast.runner.outcome import RunOutcome
 
 
 class PreparedJob(Struct, frozen=True):
@@ -103,12 +106,16 @@ def carry_out(
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:
         if isinstance(broken, AgentUnavailable) and prepared.rundir is None:
+            from holdfast.runner.outcome import unrun
+
             broken.cases = tuple(unrun(job.spec, job.plan, str(broken)))
         if prepared.rundir is None:
             rundir.discard_if_empty()
         raise
     finally:
         os.chdir(here)  # an inline agent may have left it
+    from holdfast.runner.outcome import conclude, store_score
+
     ended = rundir.ended() or RunEnd(False, 0.0)
     page = rundir.path / "report.html" if report else None
     outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)

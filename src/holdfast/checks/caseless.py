@@ -13,7 +13,8 @@ def find_folded(text: str, value: str) -> tuple[int, int] | None:
         return None
     end = start + len(wanted)
     # Folding only ever lengthens ('ß' becomes 'ss'), so equal lengths mean equal positions.
-    return (start, end) if len(folded) == len(text) else _unfolded(text, start, end)
+    same = text.isascii() or len(folded) == len(text)
+    return (start, end) if same else _unfolded(text, start, end)
 
 
 def _unfolded(text: str, start: int, end: int) -> tuple[int, int]:

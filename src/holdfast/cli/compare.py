@@ -27,8 +27,7 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     from holdfast.cli import screen
     from holdfast.report.comparison_table import document, lines
     from holdfast.report.paint import painter
-    from holdfast.report.safe import ascii_only
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.safe import ascii_only, can_show_signs
     from holdfast.runner.comparison import compare_runs
     from holdfast.runner.start import RUNS
     from holdfast.store.rundir import RunDir

@@ -115,8 +115,7 @@ def _table(found: list[tuple[str, Overall]]) -> None:
     """One line an agent: its parts, the number, the verdict, the page."""
     from holdfast.demo.demo import SCORED
     from holdfast.report.overall import verdict
-    from holdfast.report.safe import ascii_only
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.safe import ascii_only, can_show_signs
     from holdfast.report.wording import number
 
     lines = [" " * 12 + "".join(part.rjust(10) for part in (*SCORED, "overall"))]

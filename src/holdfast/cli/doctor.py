@@ -71,7 +71,7 @@ def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec |
 def _sheet() -> Sheet:
     from holdfast.cli.screen import wants_color, width
     from holdfast.report.diagnosis import Sheet
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.safe import can_show_signs
 
     out = sys.stdout
     return Sheet(width(out), color=wants_color(out), unicode=can_show_signs(out.encoding))

@@ -229,8 +229,7 @@ def warn(message: str) -> None:
 
 def show_lines(lines: Iterable[str]) -> None:
     """Prints lines as this terminal can show them."""
-    from holdfast.report.safe import ascii_only
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.safe import ascii_only, can_show_signs
 
     signs = can_show_signs(sys.stdout.encoding)
     for line in lines:

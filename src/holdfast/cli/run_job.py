@@ -9,7 +9,7 @@ from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,12 +21,14 @@ from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.run import Run
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
-from holdfast.protocols import Reporter
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.runner.job import Job, told
-from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.start import RUNS, take_up
 from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Reporter
+    from holdfast.runner.outcome import RunOutcome
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
@@ -111,11 +113,10 @@ def execute(
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
-    if report and job.spec.agent.isolation != "inline":
-        _load_ahead()
+    beat = screen.beat if job.spec.agent.isolation == "inline" else _loading_ahead(screen.beat, report=report)
     try:
         outcome = carry_out(
-            prepared, listen, report=report, runs=runs, at=at, beat=screen.beat, each_trial=screen.hears_trials
+            prepared, listen, report=report, runs=runs, at=at, beat=beat, each_trial=screen.hears_trials
         )
     except BaseException:
         screen.close()
@@ -128,9 +129,22 @@ def execute(
         raise
 
 
-def _load_ahead() -> None:
-    """What the page needs is loaded while the agent is waited for."""
-    Thread(target=import_module, args=("holdfast.report.html",), daemon=True).start()
+def _loading_ahead(beat: Callable[[], None], *, report: bool) -> Callable[[], None]:
+    """The beat of a run whose agent is waited for: what the end needs is loaded meanwhile, once all slots are busy."""
+    ahead = ["holdfast.runner.outcome", "holdfast.report.terminal", *(["holdfast.report.html"] if report else [])]
+
+    def beats() -> None:
+        if ahead:
+            Thread(target=_load, args=(tuple(ahead),), daemon=True).start()
+            ahead.clear()
+        beat()
+
+    return beats
+
+
+def _load(names: tuple[str, ...]) -> None:
+    for name in names:
+        import_module(name)
 
 
 def with_reports(

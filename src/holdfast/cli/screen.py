@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TextIO
 
 
@@ -23,4 +22,8 @@ def is_live(stream: TextIO) -> bool:
 
 def width(stream: TextIO) -> int:
     """Columns to write into: the terminal's, or 100 in a pipe."""
-    return shutil.get_terminal_size((100, 40)).columns if stream.isatty() else int(os.environ.get("COLUMNS") or 100)
+    if not stream.isatty():
+        return int(os.environ.get("COLUMNS") or 100)
+    from shutil import get_terminal_size
+
+    return get_terminal_size((100, 40)).columns

@@ -11,15 +11,14 @@ from msgspec.structs import replace
 from holdfast.cli import screen as terminal
 from holdfast.model.events import Event, Warned
 from holdfast.report.files import named
-from holdfast.report.safe import unheeded
-from holdfast.report.terminal import can_show_signs, summary
+from holdfast.report.safe import can_show_signs, unheeded
 from holdfast.report.wording import plural, warned
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.outcome import RunOutcome
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.report.live import Live
+    from holdfast.runner.outcome import RunOutcome
 
 
 class Screen:
@@ -105,6 +104,8 @@ class Screen:
             for piece in next(iter(named("json").render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
+        from holdfast.report.terminal import summary
+
         heard = self._listen is not None  # warnings were told while it ran
         text = summary(
             replace(outcome.run, warnings=()) if heard else outcome.run,

@@ -291,7 +291,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
     """The overall result on stdout."""
     from holdfast.cli import screen as terminal
     from holdfast.report.overall import document, summary
-    from holdfast.report.terminal import can_show_signs
+    from holdfast.report.safe import can_show_signs
 
     if as_json:
         from holdfast.model.codec import encode

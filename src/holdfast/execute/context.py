@@ -12,9 +12,6 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.execute.needed import Needed, silent
-from holdfast.execute.usage_meter import UsageMeter
-from holdfast.model.canary import echoes
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.spec import Scenario, UsageLimits
@@ -22,19 +19,18 @@ from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief, shorten
-from holdfast.planes.firing import DELAYED
-from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
 
 if TYPE_CHECKING:
+    from holdfast.execute.needed import Needed
     from holdfast.execute.refusals import Refusals
+    from holdfast.execute.usage_meter import UsageMeter
+    from holdfast.planes.weather import Weather
+    from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
 
 S = TypeVar("S", bound=Struct)
-
-_NO_WORLD = WorldFindings({}, (), (), ())
 
 NOTES_KEPT = 100
 """Notes and troubles of one trial that are kept."""
@@ -56,7 +52,11 @@ class LiveContext:
         self.trial = trial
         self.limit = ""
         self.on_limit: Callable[[], None] | None = None
-        self._meter = UsageMeter(limits, self.note) if limits is not None else None
+        self._meter: UsageMeter | None = None
+        if limits is not None:
+            from holdfast.execute.usage_meter import UsageMeter
+
+            self._meter = UsageMeter(limits, self.note)
         self.nearby: Mapping[tuple[str, int], tuple[str, int]] = {}
         self.watch: Callable[[str], None] | None = None
         self.user: TalkingUser | None = None
@@ -84,7 +84,7 @@ class LiveContext:
         self._weather: Weather | None = None
         self._needed: Needed | None = None
         self._refusals: Refusals | None = None
-        self.stormy = not scenario.calm
+        self.stormy = bool(scenario.injections)
         self.on_calls = self.stormy and scenario.on_calls
 
     @property
@@ -96,6 +96,8 @@ class LiveContext:
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
+            from holdfast.planes.weather import Weather
+
             self._weather = Weather(self.trial, self._scenario, self.met, self.amend, self.took)
         return self._weather
 
@@ -112,6 +114,8 @@ class LiveContext:
     def needed(self) -> Needed:
         """Who answered; made when first needed, as the weather is."""
         if self._needed is None:
+            from holdfast.execute.needed import Needed
+
             self._needed = Needed()
         return self._needed
 
@@ -232,7 +236,7 @@ class LiveContext:
 
         Whatever text the agent sent, it can be stored from here on.
         """
-        left = _NO_WORLD if self.left is None else self._storable(self.left)
+        left = None if self.left is None else self._storable(self.left)
         answer = self._storable(answer)
         weather, now = self._weather, perf_counter()
         return Observation(
@@ -246,10 +250,10 @@ class LiveContext:
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
             at=round(time.time() - now + self._began, 6),
             trace=tuple(sorted(self.trace, key=_when)) if self.trace else (),
-            evidence=left.evidence,
-            audit=left.audit,
-            isolation=left.isolation,
-            forbidden=left.forbidden,
+            evidence={} if left is None else left.evidence,
+            audit=() if left is None else left.audit,
+            isolation=() if left is None else left.isolation,
+            forbidden=() if left is None else left.forbidden,
             recorded=tuple(self.recorded) if self.recorded else (),
             error=self._broken(answer) if error is None else error,
             attempts=attempts,
@@ -271,6 +275,8 @@ class LiveContext:
 
     def unanswered(self, answer: Answer) -> Iterable[str]:
         """Who the agent needed, and had no answer of, no fault being why."""
+        from holdfast.execute.needed import silent
+
         yield from silent(answer, self.trace, self.needed)
         if self._refusals is not None:
             yield from self._refusals.without_model(self.trace)
@@ -316,6 +322,8 @@ class LiveContext:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
+        from holdfast.planes.firing import DELAYED
+
         for at in self._entries.get((plane, brief(target), n), ()):
             met = self.ledger[at]
             meant = (not modes or met.mode in modes) and (read is None or _unread(met, read))
@@ -369,6 +377,8 @@ def _short(event: TraceEvent) -> TraceEvent:
     if len(event.tool) <= TARGET_KEPT:
         return event
     method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
+    from holdfast.model.canary import echoes
+
     found = dict.fromkeys((*event.canaries, *echoes(event.tool)))
     return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(found))
 

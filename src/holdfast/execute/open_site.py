@@ -16,11 +16,11 @@ from holdfast.execute.slots import slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.protocols import Agent
 from holdfast.world.machine import Machine
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
+    from holdfast.protocols import Agent
 
 GATEWAY_FOLDER = Path(".holdfast")
 """Where a gateway that stands by is found."""

@@ -10,7 +10,6 @@ from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.spec import Injection, Spec
 from holdfast.plan.checks import make_check, urls_read
-from holdfast.planes.urls import is_url
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
@@ -66,6 +65,10 @@ def replays(spec: Spec) -> bool:
 def recorded_urls(spec: Spec) -> tuple[str, ...]:
     """URL globs of the requests that recordings answer, or refuse: all, unless what they do not know is let through."""
     recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
+    if not recordings:
+        return ()
+    from holdfast.planes.urls import is_url
+
     named = (one.tool for recording in recordings for one in recording.responses if is_url(one.tool))
     return tuple(dict.fromkeys((*named, *("*" for recording in recordings if not recording.live))))
 

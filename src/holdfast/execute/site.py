@@ -15,12 +15,12 @@ from holdfast.model.codec import canonical
 from holdfast.model.spec import Scenario, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Agent
 from holdfast.spec.references import interpolate
 from holdfast.world.machine import Machine
 
 if TYPE_CHECKING:
     from holdfast.execute.simulated_users import SimulatedUsers
+    from holdfast.protocols import Agent
     from holdfast.world.program_stamps import ProgramStamps
 
 

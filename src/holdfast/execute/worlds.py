@@ -12,10 +12,10 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import WHOLE, Answer
 from holdfast.model.spec import CALM, Spec
 from holdfast.model.task import Task
-from holdfast.protocols import Agent, TrialContext
 from holdfast.world.bare_world import BareWorld
 
 if TYPE_CHECKING:
+    from holdfast.protocols import Agent, TrialContext
     from holdfast.world.boxed_world import BoxedWorld
     from holdfast.world.machine import Machine
     from holdfast.world.world_factory import WorldFactory

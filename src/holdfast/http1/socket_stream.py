@@ -19,6 +19,8 @@ BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons not to read: a body that nobody takes, requests that wait, a CONNECT not yet answered, a full other end."""
 
 WRITE_HIGH = 65_536
+READ_MOST = 65_536
+"""Bytes that one read may bring. For asyncio's own 256 KiB the memory is mapped and unmapped at each read."""
 HANDSHAKE_S = 10.0
 CLOSE_S = 1.0
 """How long the client has for its part of ending TLS, or to take what was sent before a cut."""
@@ -59,6 +61,7 @@ class SocketStream(asyncio.Protocol):
         self.raw = self.raw or transport
         self.transport = transport
         transport.set_write_buffer_limits(high=WRITE_HIGH)
+        transport.max_size = READ_MOST  # type: ignore[attr-defined]  # of transports that read a socket themselves
         self._settled = True
         if self._holds:
             transport.pause_reading()

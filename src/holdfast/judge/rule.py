@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.checks.trace.calls import unread, url_of
 from holdfast.errors import HoldfastError, NothingToJudge
 from holdfast.judge.endings import describe
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Outcome
 from holdfast.plan.checks import asks_model, make_check, needs_control, texts_read, urls_read
-from holdfast.protocols import Exhibit
 
 NO_CALL = "no call was seen"
 
@@ -94,6 +93,8 @@ class RuleJudge:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
             return "the agent talked to its model by a websocket, which is not read"
+        from holdfast.checks.trace.calls import unread, url_of
+
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 

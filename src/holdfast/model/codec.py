@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -32,9 +34,20 @@ encode_lines = _encoder.encode_lines
 """Many values, each as one line of JSON with its newline."""
 
 
-def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+class LazyDecoder(Generic[T]):
+    """Reads values of one type. What it needs for that is built when it is first used: most commands use few."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+
+    @cached_property
+    def decode(self) -> Callable[[bytes | str], T]:
+        return msgspec.json.Decoder(self._kind, dec_hook=_read).decode
+
+
+def decoder(kind: type[T]) -> LazyDecoder[T]:
     """A reusable decoder for one type; building it costs more than using it."""
-    return msgspec.json.Decoder(kind, dec_hook=_read)
+    return LazyDecoder(kind)
 
 
 def canonical(value: Any) -> bytes:

@@ -1,7 +1,5 @@
 """An Observation: everything that was seen in one trial."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

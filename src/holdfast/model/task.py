@@ -3,8 +3,6 @@
 What is added is UNSET in a plain task, and then is in no record and no id of a trial.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -190,7 +188,7 @@ class Task(Struct, frozen=True):
         return len(self.turns) if self.user is UNSET else max(len(self.turns), self.user.max_turns)
 
     @property
-    def plain(self) -> Task:
+    def plain(self) -> "Task":
         """Of a mutation the golden prompt that it was made from, as it is; else the task itself."""
         if self.variation is UNSET:
             return self
@@ -205,7 +203,7 @@ class Task(Struct, frozen=True):
         return self.variation is not UNSET and self.variation.request is not None
 
     @property
-    def control(self) -> Task:
+    def control(self) -> "Task":
         """What is asked in calm to compare with: of a mutation of the request itself the plain request."""
         return self.plain if self.changes_request else self
 

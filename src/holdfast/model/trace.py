@@ -1,7 +1,5 @@
 """A trace event: one call of the agent's on any plane, as it was seen there."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

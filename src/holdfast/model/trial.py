@@ -1,7 +1,5 @@
 """A Trial: one agent run, fully determined by its content and seed."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import Struct, field

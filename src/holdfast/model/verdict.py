@@ -1,7 +1,5 @@
 """A Verdict: one invariant judged on one observation."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import Struct

@@ -3,8 +3,6 @@
 Strings keep their references (`${VAR}`, `{{ secrets.X }}`, `{{ params.x }}`) until a world is opened.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import Struct, field

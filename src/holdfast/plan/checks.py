@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import ValidationError, convert
 
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import Invariant
-from holdfast.protocols import Check
 from holdfast.reading.fields import keys_of
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Check
 
 
 def make_check(invariant: Invariant) -> Check:

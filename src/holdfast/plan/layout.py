@@ -77,6 +77,7 @@ class Layout:
     def _lay(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
         asked: dict[str, _RuleTasks] = {}
+        each = len(self._params) * self._replicas
         for scenario, invariant, tasks in groups:
             if not tasks:
                 continue
@@ -87,7 +88,7 @@ class Layout:
                 asked[invariant] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
             self._weathers.append(weathers[scenario.name])
             self._asked.append(asked[invariant])
-            self._starts.append(self._starts[-1] + len(tasks) * len(self._params) * self._replicas)
+            self._starts.append(self._starts[-1] + len(tasks) * each)
 
     def __len__(self) -> int:
         return self._starts[-1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from holdfast.model.canary import echoes
 from holdfast.model.codec import canonical, digest, encodable
-from holdfast.model.completion import Completion
 from holdfast.model.trace import TEXT_KEPT
+
+if TYPE_CHECKING:
+    from holdfast.model.completion import Completion
 
 LIMIT = 200
 """Characters of a value that the ledger keeps: enough to recognise it, small beside an answer."""
@@ -18,7 +20,6 @@ TARGET_KEPT = 500
 """Characters of a tool's name, a model's or a URL that are kept."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_JSON = (dict, list, tuple, int, float, bool, type(None), Completion)
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
@@ -40,19 +41,36 @@ def brief(target: str) -> str:
 
 def cut_off(text: str) -> tuple[str, ...]:
     """The canaries in a text of which an event keeps only the ends."""
-    return echoes(text) if len(text) > TEXT_KEPT else ()
+    if len(text) <= TEXT_KEPT:
+        return ()
+    from holdfast.model.canary import echoes
+
+    return echoes(text)
 
 
 def describe(value: Any) -> str:
     """A value as a person would recognise it, shortened."""
-    if isinstance(value, Completion):
+    if isinstance(value, _completion()):
         return encodable(shorten(value.shown or "an empty reply"))
     return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 
+@cache
+def _completion() -> type[Completion]:
+    """Loaded when a value is told: most commands meet none."""
+    from holdfast.model.completion import Completion
+
+    return Completion
+
+
+@cache
+def _json_kinds() -> tuple[type, ...]:
+    return (dict, list, tuple, int, float, bool, type(None), _completion())
+
+
 def witness(value: Any) -> str:
     """All that can be told of a value, as text that does not depend on memory addresses."""
-    if isinstance(value, _JSON):
+    if isinstance(value, _json_kinds()):
         try:
             return _steady(canonical(value).decode())
         except Exception:  # an odd value inside

@@ -6,15 +6,16 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from operator import setitem
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
-from holdfast.planes.functions import Hook
 from holdfast.planes.resolve import resolve
-from holdfast.planes.standin import CallableHome, Declared, put_back, replace
-from holdfast.planes.swap import exchange, restore
+
+if TYPE_CHECKING:
+    from holdfast.planes.functions import Hook
+    from holdfast.planes.standin import Declared
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """Where a tool object does its work, the innermost first: only the first family found is wrapped."""
@@ -62,11 +63,16 @@ class Installed:
         return known is not None
 
     def _stand_in(self, declared: Declared) -> FunctionType:
+        from holdfast.planes.standin import put_back, replace
+
         stand_in = replace(declared)
         self._undo.append(lambda: put_back(declared))
         return stand_in
 
     def _wrap(self, declared: Declared, function: FunctionType, owner: object | None) -> None:
+        from holdfast.planes.functions import Hook
+        from holdfast.planes.swap import exchange, restore
+
         def hook(twin: FunctionType) -> Hook:
             return Hook(declared.plane, declared.name, twin, owner, method=declared.method)
 
@@ -101,7 +107,7 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
     if agent.tool_registry:
         yield from _registered(agent.tool_registry)
     for name, function in registry.declared.items():
-        yield Declared("tool", name, function, [CallableHome(registry.declared, name, setitem)])
+        yield _keyed(registry.declared, name, name, function)
     for ref in agent.llm:
         yield _at("llm", ref)
 
@@ -109,6 +115,8 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
 def _at(plane: str, ref: ToolRef) -> Declared:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
+    from holdfast.planes.standin import CallableHome, Declared
+
     return Declared(
         plane, ref.name or name_of(target, ref), target, [CallableHome(holder, key, setattr)], method=method
     )
@@ -122,7 +130,13 @@ def _registered(path: str) -> Iterator[Declared]:
             hint="use a dict or holdfast.ToolRegistry",
         )
     for name in list(mapping):  # not items(): a list of pairs would count as one more reference
-        yield Declared("tool", str(name), mapping[name], [CallableHome(mapping, name, setitem)])
+        yield _keyed(mapping, name, str(name), mapping[name])
+
+
+def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Declared:
+    from holdfast.planes.standin import CallableHome, Declared
+
+    return Declared("tool", name, target, [CallableHome(mapping, key, setitem)])
 
 
 def _grouped(found: Iterator[Declared]) -> list[Declared]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 import stat
-import tempfile
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,8 @@ _held: dict[Path, int] = {}
 
 def make(kind: str, *, in_memory: bool = False) -> Path:
     """A new folder that only its owner can read, in memory where the machine offers that; `remove` it after use."""
+    import tempfile
+
     fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
     path = Path(tempfile.mkdtemp(prefix=f"holdfast-{kind}-{os.getpid()}-", dir=_MEMORY if fast else None))
     fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -38,7 +39,7 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
 
 def remove(path: Path) -> None:
     """Removes a folder with all that is in it."""
-    shutil.rmtree(path, ignore_errors=True)
+    _rmtree(path)
     fd = _held.pop(path, None)
     if fd is not None:
         os.close(fd)
@@ -58,19 +59,33 @@ def sweep() -> list[Path]:
     """Removes what dead processes of this user left; what was removed."""
     found = [Path(entry.path) for entry in _entries() if _dead(entry)]
     for path in found:
-        shutil.rmtree(path, ignore_errors=True)
+        _rmtree(path)
     return sorted(path for path in found if not path.exists())
 
 
 def _entries() -> list[os.DirEntry[str]]:
     found = []
-    for place in (tempfile.gettempdir(), _MEMORY):
+    for place in _places():
         try:
             with os.scandir(place) as entries:
-                found += [entry for entry in entries if re.fullmatch(_NAME, entry.name)]
+                found += [entry for entry in entries if entry.name.startswith("holdfast-")]
         except OSError:
             continue
     return found
+
+
+def _places() -> set[str]:
+    """Where `make` may have put folders. What knows it best takes longer to load than all else here."""
+    known = sys.modules.get("tempfile")
+    if known is not None:
+        return {known.gettempdir(), _MEMORY}
+    return {*filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), "/tmp", _MEMORY}  # noqa: S108
+
+
+def _rmtree(path: Path) -> None:
+    from shutil import rmtree
+
+    rmtree(path, ignore_errors=True)
 
 
 def _dead(entry: os.DirEntry[str]) -> bool:

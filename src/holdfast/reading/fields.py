@@ -7,10 +7,11 @@ Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 from collections.abc import Callable
-from functools import cache
-from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from functools import cache, cached_property
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -47,16 +48,20 @@ class Hint(Struct, frozen=True):
         return next((words for member in get_args(self.base) if (words := peel(member).description)), "")
 
 
-class Field(Struct, frozen=True):
+class Field(Struct, frozen=True, dict=True):
     """One key of a section."""
 
     name: str
     """In Python."""
     key: str
     """In the file."""
-    hint: Hint
+    owner: type
     required: bool
     default: Any
+
+    @cached_property
+    def hint(self) -> Hint:
+        return peel(_hint(self.owner, self.name))
 
 
 def about(description: str, **limits: Any) -> msgspec.Meta:
@@ -79,19 +84,26 @@ def peel(hint: Any) -> Hint:
 @cache
 def keys_of(kind: type) -> tuple[Field, ...]:
     """The keys of a settings type, in the order they are declared."""
-    hints = _hints(kind)
     raw = _struct_fields(kind) if issubclass(kind, msgspec.Struct) else _dataclass_fields(kind)
-    return tuple(
-        Field(name, key, peel(hints[name]), required, default)
-        for name, key, required, default in raw
-        if hints[name] is not Node and get_origin(hints[name]) is not ClassVar
-    )
+    return tuple(Field(name, key, kind, *rest) for name, key, *rest in raw if not _takes_node(kind, name))
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of its fields: evaluated once, since that is most of what reading a short file takes."""
-    return get_type_hints(kind, include_extras=True)
+def _hint(kind: type, name: str) -> Any:
+    """The type of a field, evaluated when it is asked for: a file has few of the keys that it may have."""
+    home, written = _written(kind, name)
+    alone = types.SimpleNamespace(__annotations__={name: written})
+    return get_type_hints(alone, vars(sys.modules[home.__module__]), include_extras=True)[name]
+
+
+def _written(kind: type, name: str) -> tuple[type, Any]:
+    """The annotation of a field as its class has it, and the class."""
+    return next((c, notes[name]) for c in kind.__mro__ if name in (notes := getattr(c, "__annotations__", {})))
+
+
+def _takes_node(kind: type, name: str) -> bool:
+    written = _written(kind, name)[1]
+    return written is Node or (isinstance(written, str) and "Node" in written and _hint(kind, name) is Node)
 
 
 def _struct_fields(kind: type[msgspec.Struct]) -> list[tuple[str, str, bool, Any]]:
@@ -118,7 +130,7 @@ def node_field(kind: type) -> str | None:
     """The field that receives the section's node."""
     if not issubclass(kind, msgspec.Struct):
         return None
-    return next((name for name, hint in _hints(kind).items() if hint is Node), None)
+    return next((name for name in kind.__struct_fields__ if _takes_node(kind, name)), None)
 
 
 def key_names(kind: type) -> list[str]:

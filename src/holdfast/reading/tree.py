@@ -54,7 +54,7 @@ def parse(text: str) -> tuple[Node | None, list[Problem]]:
 
 
 def _events(text: str) -> Iterator[Any]:
-    import yaml
+    from holdfast.reading.pyyaml import yaml
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast import plugins
 from holdfast.errors import PluginError, UsageError, UserError
 from holdfast.model.run import Run
-from holdfast.protocols import Reporter
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Reporter
 
 _FAMILY = "reporters"
 _SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}

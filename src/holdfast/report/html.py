@@ -12,7 +12,6 @@ from urllib.parse import quote
 from holdfast.model.run import CellRow, Run
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, mutations, wording
-from holdfast.report.case_page import rows
 from holdfast.report.cases import ONE_SAMPLE, counted, noun
 from holdfast.report.page_tables import PageTables, packed
 from holdfast.report.safe import one_line
@@ -66,7 +65,7 @@ def _context(run: Run) -> dict[str, Any]:
         "first": FIRST,
         "matrix": matrix,
         "one_case": ONE_SAMPLE,
-        "cases": rows(run) if run.by_cases else None,
+        "cases": _cases(run) if run.by_cases else None,
         "counted": mutations.headline(run.score) or (counted(run) if run.by_cases else ""),
         "types": mutations.table(run.score.mutation) if run.score.mutation else None,
         "noun": noun(run),
@@ -79,6 +78,12 @@ def _context(run: Run) -> dict[str, Any]:
         "shown": one_line,
         "quote": quote,
     }
+
+
+def _cases(run: Run) -> dict[str, Any]:
+    from holdfast.report.case_page import rows
+
+    return rows(run)
 
 
 def _item(run: Run, row: CellRow) -> dict[str, str]:

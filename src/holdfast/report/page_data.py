@@ -140,19 +140,28 @@ class TrialTable:
         self._room[held] -= self._strings.size - before
 
     def _rare(self, trial: TrialRow, most: int) -> dict[str, Any]:
-        judged = _judged(trial)
-        rare = {
-            "marks": [_utf16(judged, *span) for span in trial.marks if span[1] <= most],
-            "turn": trial.turn,
-            "aside": trial.aside,
-            "turns": [_turn(t, self._strings, most) for t in trial.turns] if len(trial.turns) > 1 else [],
-            "details": _plain(trial.details, most),
-            "output": self._strings.of(cut(trial.output, most)) if trial.output else 0,
-            "notes": [self._strings.of(note) for note in trial.notes],
-            "calls": [part for e in trial.trace[: calls.SHOWN] for part in self._call(e, trial.outcome != "pass")],
-            "rest": self._strings.of(calls.rest(trial)),
-        }
-        return {name: value for name, value in rare.items() if value}
+        """What most trials have nothing of, by its name."""
+        rare: dict[str, Any] = {}
+        if trial.marks and (marks := _marks(trial, most)):
+            rare["marks"] = marks
+        if trial.turn:
+            rare["turn"] = trial.turn
+        if trial.aside:
+            rare["aside"] = trial.aside
+        if len(trial.turns) > 1:
+            rare["turns"] = [_turn(t, self._strings, most) for t in trial.turns]
+        if trial.details:
+            rare["details"] = _plain(trial.details, most)
+        if trial.output:
+            rare["output"] = self._strings.of(cut(trial.output, most))
+        if trial.notes:
+            rare["notes"] = [self._strings.of(note) for note in trial.notes]
+        if trial.trace:
+            shown = trial.trace[: calls.SHOWN]
+            rare["calls"] = [part for event in shown for part in self._call(event, trial.outcome != "pass")]
+            if rest := calls.rest(trial):
+                rare["rest"] = self._strings.of(rest)
+        return rare
 
     def _call(self, event: TraceEvent, troubled: bool) -> tuple[int, float, float]:
         """Which kind of call it is, when it began and how long it took; what was sent, where that may explain."""
@@ -161,6 +170,11 @@ class TrialTable:
         words = (event.plane, event.tool, calls.ending(event), event.fault, sent)
         kind = (event.retry, calls.tokens(event), int(event.failed), *map(text, words))
         return self.calls.of(kind), round(event.ts * 1000, 1), round(event.duration_ms, 1)
+
+
+def _marks(trial: TrialRow, most: int) -> list[tuple[int, int]]:
+    judged = _judged(trial)
+    return [_utf16(judged, *span) for span in trial.marks if span[1] <= most]
 
 
 def _judged(trial: TrialRow) -> str:

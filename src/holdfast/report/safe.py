@@ -40,6 +40,18 @@ def unheeded(text: str) -> str:
     return re.sub(_COMMAND, lambda match: match[0] + "\\", text)
 
 
+_SIGNS = "✔✘–·×…━≈→↵"
+
+
+def can_show_signs(encoding: str | None) -> bool:
+    """Whether a stream of that encoding can carry the signs."""
+    try:
+        _SIGNS.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def ascii_only(text: str) -> str:
     """The text for a screen that has ASCII alone: our signs by their likeness, the rest by number."""
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")

@@ -11,8 +11,6 @@ from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
 
-_SAMPLE = "✔✘–·×…━≈→↵"
-
 
 def summary(
     run: Run, *, width: int, color: bool, verbose: bool = False, quiet: bool = False, unicode: bool = True
@@ -36,15 +34,6 @@ def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
         yield from (*case_blocks.table(run, width, paint), "")
         yield from case_blocks.blocks(run, width, paint, verbose=verbose)
     yield from blocks(run, width, paint, verbose=verbose)
-
-
-def can_show_signs(encoding: str | None) -> bool:
-    """Whether a stream of that encoding can carry the signs."""
-    try:
-        _SAMPLE.encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
-from holdfast.protocols import Executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job
 from holdfast.runner.run_log import RunLog
 from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Executor
 
 
 @asynccontextmanager

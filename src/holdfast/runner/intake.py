@@ -98,8 +98,8 @@ class Intake:
         Where cases decide, other cells do not.
         """
         if self.tally.decides_cases:
-            return self.tally.cases.lost or (self._spec.matrix and self.tally.lost_critical)
-        return self.tally.cases.lost or self.tally.lost_critical or (self.tally.lost and not self._tolerant)
+            return self.tally.lost_case or (self._spec.matrix and self.tally.lost_critical)
+        return self.tally.lost_case or self.tally.lost_critical or (self.tally.lost and not self._tolerant)
 
     def begun(self, trials: Iterable[Trial]) -> Iterator[Trial]:
         """Trials are on disk before they run, a batch at a time: one write for many."""

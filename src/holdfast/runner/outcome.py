@@ -18,7 +18,6 @@ from holdfast.plan import Plan, RunOptions
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
-from holdfast.store.case_view import StoredCases
 from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import Repetition, StoredCells, command
@@ -94,6 +93,8 @@ def conclude(
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
     if spec.by_cases:
+        from holdfast.store.case_view import StoredCases
+
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
     return RunOutcome(run, score, cells)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import NO_TEXT, Observation
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
-from holdfast.protocols import Executor
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Executor
 
 STATEFUL = (
     "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "

@@ -14,7 +14,6 @@ from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
 from holdfast.model.trial import Judged
 from holdfast.plan import FailFast, Once, Rounds
 from holdfast.processes.scratch import sweep
-from holdfast.protocols import Executor
 from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
@@ -26,6 +25,7 @@ from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
+    from holdfast.protocols import Executor
     from holdfast.runner.budget import Budget
 
 STOPPED = "stopped by"

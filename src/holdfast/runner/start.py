@@ -20,7 +20,6 @@ from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.rundir import FORMAT, Manifest, RunDir
-from holdfast.store.seal_check import check
 from holdfast.version import __version__
 
 RUNS = Path(".holdfast") / "runs"
@@ -107,6 +106,8 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     other = manifest.options.other(options)
     if other:
         raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out, or start a new run")
+    from holdfast.store.seal_check import check
+
     said = check(run, force=force)
     options = manifest.options.taken_up(options)
     run.lock()

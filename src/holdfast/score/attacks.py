@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from holdfast.checks.trace.calls import matches, split
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Attacks, Utility
 from holdfast.model.spec import Scenario
@@ -28,6 +27,8 @@ def succeeded(seen: Observation, scenario: Scenario) -> Success | None:
     attacks = [(met, wanted) for met, wanted in attacks if met.canaries or wanted]
     if not attacks:
         return None
+    from holdfast.checks.trace.calls import split
+
     planted = {canary for met, _ in attacks for canary in met.canaries}
     made, asked = split(seen.trace)
     said = [turn.text or "" for turn in seen.turns]
@@ -70,6 +71,8 @@ def _met_at(met: FaultMet, trace: Iterable[TraceEvent]) -> float:
 
 def acted(wanted_after: Iterable[tuple[str, float]], trace: Iterable[TraceEvent]) -> bool:
     """Whether a tool was called that was wanted, after the moment from which it was."""
+    from holdfast.checks.trace.calls import matches
+
     known = list(trace)
     return any(e.ts > at and matches(e, wanted) for wanted, at in wanted_after for e in known)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.checks.trace.calls import calls, outermost, split
 from holdfast.model.score import Spent
 from holdfast.model.trace import TraceEvent
 
@@ -23,6 +22,8 @@ class SpendingTally:
 
     def add(self, trace: Iterable[TraceEvent]) -> None:
         """All calls of one trial."""
+        from holdfast.checks.trace.calls import calls, outermost, split
+
         seen = calls(trace)
         made, _ = split(outermost(seen))
         for event in made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError
@@ -17,12 +17,12 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, succeeded
-from holdfast.score.cases import Cases
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
 
 if TYPE_CHECKING:
+    from holdfast.score.cases import Cases
     from holdfast.score.task_cases import TaskCases
 
 NOTHING_ASKED = "nothing was asked"
@@ -93,12 +93,25 @@ class Tally:
         """Of the preflight and what is compared with: paid, and none of the contract's."""
         self.unminded: Counter[str] = Counter()
         """Trials that ended badly and failed no rule, by their ending."""
-        self.cases: Cases | TaskCases = (
-            _task_cases(spec, plan) if spec.part in ("mutation", "replay") else Cases(spec, plan)
-        )
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
+
+    @cached_property
+    def cases(self) -> Cases | TaskCases:
+        """Made when the first is asked for: most contracts have none."""
+        if self.spec.part in ("mutation", "replay"):
+            from holdfast.score.task_cases import TaskCases
+
+            return TaskCases(self.spec, self.plan)
+        from holdfast.score.cases import Cases
+
+        return Cases(self.spec, self.plan)
+
+    @property
+    def lost_case(self) -> bool:
+        """A case has failed, whatever is still to come."""
+        return self._cased and self.cases.lost
 
     def take(self, trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> list[int]:
         """A trial with all of its verdicts; the positions of the cells that waited for it alone."""
@@ -304,13 +317,6 @@ class Tally:
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
-
-
-def _task_cases(spec: Spec, plan: Plan) -> TaskCases:
-    """What only mutations and sessions need is loaded by them."""
-    from holdfast.score.task_cases import TaskCases
-
-    return TaskCases(spec, plan)
 
 
 def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:

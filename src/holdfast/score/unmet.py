@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.model.spec import Injection, Scenario
-from holdfast.planes.describe import describe
-from holdfast.planes.weather import ON_LISTINGS, faces
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How near the agent came to the fault; the nearest is kept."""
@@ -40,6 +38,8 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
         wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
         if not beside or wanted is None:
             return f"the fault was never met: {called}, but the fault was not due"
+        from holdfast.planes.describe import describe
+
         asked = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
         return f"the fault was never met: {called}, but {NO_MATCH} {asked}; the calls had {beside}"
     told = list(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
@@ -48,6 +48,8 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went where one of the injections waits."""
+    from holdfast.planes.weather import faces
+
     return any(faces(injection, *_call(name)) for injection in placed for name in calls)
 
 
@@ -69,6 +71,8 @@ def _kind(injection: Injection) -> str:
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
     if injection.plane == "mcp":
+        from holdfast.planes.weather import ON_LISTINGS
+
         return "listing" if injection.mode in ON_LISTINGS else "mcp"
     if injection.plane == "context":
         return "" if injection.target == "input" else "tool"

@@ -4,7 +4,6 @@ with the spec's own errors."""
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -68,6 +67,12 @@ def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, envi
     elif os.sep in binary:
         hint = "a path is relative to the spec's folder; a shell command is agent.command"
         reader.error(node, path, f"there is no {binary[:80]!r} beside the spec", hint=hint, code="missing-file")
-    elif shutil.which(binary, path=agent.env.get("PATH", environ.get("PATH", os.defpath))) is None:
+    elif not _on_path(binary, agent.env.get("PATH", environ.get("PATH", os.defpath))):
         message = f"{binary[:60]!r} is not on PATH here, and not beside the spec"
         reader.warn(node, path, message, code="lint-missing-program")
+
+
+def _on_path(binary: str, path: str) -> bool:
+    from shutil import which
+
+    return which(binary, path=path) is not None

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from holdfast.model.spec import Aggregation, Part, PartAsked, Scenario, Scoring, Unbuilt
 from holdfast.model.task import Task
-from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near
@@ -187,6 +186,8 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
     for rule in rules.all:
         if not rule.asks_model:
             continue
+        from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
+
         written = str(rule.invariant.settings["model"])
         for model in dict.fromkeys(interpolate(written, values) for values in params):
             if meaning(models, model) is None:

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from holdfast.model.mutation import MODEL_MUTATIONS, MUTATION_WEIGHTS, REQUEST_MUTATIONS, MutationSpec, MutationType
 from holdfast.model.spec import ModelSpec
-from holdfast.planes.llm.sources.model_name import entry_for
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.sections.file import File
@@ -53,6 +52,8 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         found = f"{wrong}, found {section.base_url[:60]!r}"
         reader.error(at.get("base_url"), "model.base_url", found, code="bad-value")
     models = {name: entry.spec for name, entry in file.models.items()}
+    from holdfast.planes.llm.sources.model_name import entry_for
+
     known = entry_for(models, section.name)
     if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
         entry = models[known]

@@ -14,7 +14,6 @@ from holdfast.spec.matrix import FaultSet, MatrixEntry, profile_sets
 from holdfast.spec.obstacles import Obstacle, world_obstacle
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.tools import Tools, tools_of
-from holdfast.spec.wire_keys import wire_keys
 
 _NO_TOOLS = Obstacle(
     "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
@@ -199,6 +198,8 @@ def _reached(
 
 def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
     for fault in entry.own:
+        from holdfast.spec.wire_keys import wire_keys
+
         obstacle = reach.obstacle(fault)
         if obstacle is _NO_MCP and reach.takes_relays:
             reader.warn(fault.at, fault.path, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")

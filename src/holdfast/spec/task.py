@@ -11,7 +11,6 @@ from msgspec import UNSET
 from holdfast.errors import SpecError
 from holdfast.model.spec import Unbuilt
 from holdfast.model.task import SimulatedUser, Task
-from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 from holdfast.reading.file import opens
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -108,7 +107,11 @@ def users_unbuilt(file: File) -> Iterator[Unbuilt]:
     """Users whose model nothing here answers for."""
     models = {name: model.spec for name, model in file.models.items()}
     for path, user in users(file):
-        if user.model is not None and meaning(models, user.model) is None:
+        if user.model is None:
+            continue
+        from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
+
+        if meaning(models, user.model) is None:
             close = near(user.model, models)
             hint = f"did you mean {close}?" if close else ""
             why, at = without_meaning(user.model), user.at.get("model").position

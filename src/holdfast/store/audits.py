@@ -41,7 +41,7 @@ def settle_audit(run: RunDir, seen: Observation) -> Observation:
 
 def whole(run: RunDir, seen: Observation) -> Observation:
     """The observation with its trace and audit log read back; one that lost a part may not be judged on the rest."""
-    return _with_audit(run, with_trace(run, seen))
+    return _with_audit(run, with_trace(run, seen)) if seen.events or seen.audited else seen
 
 
 def _with_audit(run: RunDir, seen: Observation) -> Observation:

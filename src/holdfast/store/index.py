@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import DecodeError, Struct
@@ -73,8 +73,9 @@ class RunIndex:
         self._read_trials()
         self._seen_at = array("Q", (_NOWHERE,)) * len(self._begun)
         self._seen_in = array("H", (0,)) * len(self._begun)
-        self.files = run.observation_files()
-        self._read_observations()
+        files = run.observation_files()
+        self._files = tuple(map(str, files))
+        self._read_observations(files)
         self.verdicts = array("Q")
         """By number, where a verdict lies."""
         self.by_trial = Chains(len(self._begun))
@@ -91,9 +92,9 @@ class RunIndex:
         """Where the trial lies; of one that was begun twice, the last."""
         return self._begun[number]
 
-    def observation(self, number: int) -> tuple[Path, int]:
+    def observation(self, number: int) -> tuple[str, int]:
         """Where the last observation of a trial lies that was not our failure, else the last of all."""
-        return self.files[self._seen_in[number]], self._seen_at[number]
+        return self._files[self._seen_in[number]], self._seen_at[number]
 
     def seen(self) -> Iterator[int]:
         """Every trial that was seen, in the order in which they were begun."""
@@ -122,9 +123,9 @@ class RunIndex:
         except KeyError:  # params that the spec does not have: something else wrote the line
             return NONE
 
-    def _read_observations(self) -> None:
+    def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
-        for which, path in enumerate(self.files):
+        for which, path in enumerate(files):
             for start, (id, failed) in records(path, self._glance):
                 number = self._numbers.find(id)
                 if number is None:

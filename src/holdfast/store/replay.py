@@ -12,8 +12,6 @@ from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.plan import Lazy, Plan
 from holdfast.score import Tally
-from holdfast.store.given import GivenVerdicts
-from holdfast.store.id_table import IdTable
 from holdfast.store.record import StoredObservations, trials
 from holdfast.store.rundir import RunDir
 
@@ -49,6 +47,9 @@ class _Reading:
     """The trials of a plan by their places in it, and how far each has come."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
+        from holdfast.store.given import GivenVerdicts
+        from holdfast.store.id_table import IdTable
+
         self._plan = plan
         self._tally = tally
         self._ids = IdTable(trial.id for trial in plan.trials)

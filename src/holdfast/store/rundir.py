@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.model.codec import decoder, encode
+from holdfast.model.codec import LazyDecoder, decoder, encode
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
@@ -172,7 +171,7 @@ def write_json(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
-def read_json(path: Path, decode: msgspec.json.Decoder[T]) -> T:
+def read_json(path: Path, decode: LazyDecoder[T]) -> T:
     """A file that is one value; UserError if it is none."""
     return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
 
@@ -253,6 +252,8 @@ class RunDir:
         self.unlock()
         if any(p.stat().st_size for p in self.path.glob("observations-*.jsonl")):
             return
+        import shutil
+
         shutil.rmtree(self.path)
 
     def describe(self, manifest: Manifest) -> None:

@@ -40,9 +40,10 @@ class StoredRecords:
     def __init__(self, run: RunDir, plan: Plan, verdicts: Path) -> None:
         self._run, self._plan = run, plan
         self._blobs = run.path / "blobs"
-        self._trial_file = run.path / "trials.jsonl"
-        self._verdict_file = verdicts
-        self._open: dict[Path, BinaryIO] = {}
+        self._trial_file = str(run.path / "trials.jsonl")
+        self._verdict_file = str(verdicts)
+        self._open: dict[str, BinaryIO] = {}
+        """By path; a Path as a key would be hashed anew for every record."""
         self._kept: dict[int, tuple[Trial, Observation]] = {}
         finalize(self, _close, self._open)  # a row that somebody keeps may open them anew
 
@@ -72,7 +73,7 @@ class StoredRecords:
 
     @cached_property
     def _index(self) -> RunIndex:
-        return RunIndex(self._run, self._plan, self._verdict_file)
+        return RunIndex(self._run, self._plan, Path(self._verdict_file))
 
     def _traced(self, number: int) -> TracedTrial:
         """The last of several verdicts by one rule counts."""
@@ -102,13 +103,13 @@ class StoredRecords:
         except (ValueError, RecursionError):  # something else wrote the line, which nothing is judged by here
             return Observation(trial, error=DAMAGED)
 
-    def _record(self, path: Path, start: int, decode: Callable[[bytes], T]) -> T:
+    def _record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(self._line(path, start))
         except (MsgspecError, ValueError, RecursionError) as broken:
             raise UserError(f"{path}: not a record of a run: {broken}", hint=MEND_LINE) from broken
 
-    def _line(self, path: Path, start: int) -> bytes:
+    def _line(self, path: str, start: int) -> bytes:
         file = self._open.get(path)
         if file is None:
             file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view
@@ -116,7 +117,7 @@ class StoredRecords:
         return file.readline()
 
 
-def _close(files: dict[Path, BinaryIO]) -> None:
+def _close(files: dict[str, BinaryIO]) -> None:
     for file in files.values():
         file.close()
     files.clear()

@@ -127,17 +127,17 @@ class Files:
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
         given = {verdict.trial: verdict for verdict in self._records.verdicts_of_cell(place)}
         rows = []
-        deciding = self._deciding(place)
+        deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
         for verdict in given.values():
             found = self._records.trial(verdict.trial)
             if found is None:
                 continue
             trial, seen = found
-            tasks = self._plan.tasks(verdict.invariant)
-            if trial.task not in tasks:  # something else wrote the line
+            try:
+                task = tasks.index(trial.task)
+            except ValueError:  # something else wrote the line
                 continue
             if self._planned is None or self._planned.holds(trial):
-                task = tasks.index(trial.task)
                 aside = bool(deciding) and not deciding >> task & 1
                 rows.append((task, self._row(trial, seen, verdict, aside=aside)))
         rows.sort(key=lambda row: (row[0], row[1].replica))
@@ -159,21 +159,23 @@ class Files:
         self._records.close()
 
     def _row(self, trial: Trial, seen: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
-        at = min(max(verdict.turn, 0), max(len(seen.turns) - 1, 0))
-        turn = seen.turns[at] if seen.turns else None
+        turns = seen.turns
+        at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
+        turn = turns[at] if turns else None
+        alone = turn is not None and len(turns) == 1  # most are: nothing has to be summed up
         return TrialRow(
             id=trial.id,
             prompt=interpolate(trial.task.prompt, trial.params),
             answer=turn.text if turn else None,
-            ending=seen.ending if not seen.error else "error",
-            latency_ms=sum(t.latency_ms for t in seen.turns),
+            ending="error" if seen.error else turn.ending if alone else seen.ending,
+            latency_ms=turn.latency_ms if alone else sum(t.latency_ms for t in turns),
             outcome=verdict.outcome,
             reason=verdict.reason,
             score=verdict.score,
-            detail=seen.error or next((t.detail for t in seen.turns if t.detail), ""),
+            detail=seen.error or (turn.detail if alone else next((t.detail for t in turns if t.detail), "")),
             replica=trial.replica,
             faults=seen.ledger,
-            turns=seen.turns,
+            turns=turns,
             turn=at,
             marks=verdict.marks,
             details=verdict.details,

@@ -11,10 +11,10 @@ from holdfast.errors import HarnessError
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
-from holdfast.processes.answer_file import FolderAnswerFile
-from holdfast.protocols import FileChange, Planes, Sandbox, Service, TrialContext
 
 if TYPE_CHECKING:
+    from holdfast.processes.answer_file import FolderAnswerFile
+    from holdfast.protocols import FileChange, Planes, Sandbox, Service, TrialContext
     from holdfast.world.machine import Machine, MachinePlace
 
 _NOWHERE = Path("/dev/null")
@@ -85,6 +85,8 @@ class BareWorld:
         return str(path)
 
     def answer_file(self, name: str) -> FolderAnswerFile:
+        from holdfast.processes.answer_file import FolderAnswerFile
+
         return FolderAnswerFile(self.root, name)
 
     def changes(self) -> Iterator[FileChange]:

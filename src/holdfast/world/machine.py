@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.model.spec import AgentSpec
-from holdfast.protocols import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
     from holdfast.planes.trial_address import TrialAddress
     from holdfast.processes.launcher import Launcher
     from holdfast.processes.program import Program
+    from holdfast.protocols import TrialContext
 
 
 class Machine:

@@ -7,7 +7,8 @@ from report_sample import cell, large, sample, trial
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.spec import Injection, Scenario
-from holdfast.report.terminal import can_show_signs, summary
+from holdfast.report.safe import can_show_signs
+from holdfast.report.terminal import summary
 
 
 def text(run: Run, **settings: object) -> str:

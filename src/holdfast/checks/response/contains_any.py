@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

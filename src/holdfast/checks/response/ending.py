@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.wording import near_miss, shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import ENDINGS
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

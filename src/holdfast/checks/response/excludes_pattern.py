@@ -13,8 +13,8 @@ from holdfast.checks.patterns import END_SIGN, START_SIGN, fault_in, search, why
 from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 FLAGS = "i"
 

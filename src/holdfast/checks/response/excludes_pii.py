@@ -12,8 +12,8 @@ from msgspec import Meta
 from holdfast.checks.pii import FINDERS, sightings
 from holdfast.checks.pii_text import plain
 from holdfast.checks.wording import near_miss, shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 _SHOWN = 3
 

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 from holdfast.checks.refusal_phrases import refusal
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

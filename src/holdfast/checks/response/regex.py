@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 FLAGS = "s"
 

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parse, parts, violation, why_never_fits
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

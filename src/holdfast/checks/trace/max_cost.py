@@ -11,9 +11,9 @@ from msgspec import Meta
 from holdfast.checks.trace.calls import models, unsaid
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 _SLACK = 1e-12
 

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.trace.calls import models, unsaid
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

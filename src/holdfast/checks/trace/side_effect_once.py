@@ -12,9 +12,9 @@ from holdfast.checks.trace.arguments import read
 from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, calls, done, matches, named, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import canonical
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from holdfast.checks.trace.arguments import fit
 from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from holdfast.checks.trace.calls import LISTED, calls, matches, named, urls_of
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
 
 
 @dataclass(frozen=True)
