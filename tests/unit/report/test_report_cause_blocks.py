@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 from report_cases_sample import alone
 from report_sample import INVARIANTS, cell, sample, trial, whole
@@ -9,6 +11,7 @@ from report_sample import INVARIANTS, cell, sample, trial, whole
 from holdfast.model.run import CellRow, Run
 from holdfast.model.spec import Injection, Scenario
 from holdfast.report.case_causes import case_causes
+from holdfast.report.json import Json
 from holdfast.report.markdown import Markdown
 from holdfast.report.terminal import summary
 
@@ -86,6 +89,15 @@ def test_markdown_has_an_entry_a_cause_with_every_scenario() -> None:
     assert "<summary>✘ fail: always-cite-source in 7 scenarios (6 × fails in calm too)</summary>" in page
     assert all(f" {one.name}\n" in page for one in SCENARIOS)
     assert "\nrule      Names a source\n" in page
+
+
+def test_json_names_the_cells_of_each_cause() -> None:
+    [cause] = json.loads(whole(Json(), MANY))["causes"]
+    assert (cause["part"], cause["rules"], cause["outcome"], cause["trials"]) == ("contract", [CITE], "fail", 7)
+    assert cause["cells"][1] == {"invariant": CITE, "scenario": "search-error", "params": {}}
+    assert [one["scenario"] for one in cause["cells"]] == [one.name for one in SCENARIOS]
+    assert cause["first"] == {"trial": "alw-0", "again": "holdfast contract run --trial alw-0 --seed 7"}
+    assert cause["faults"][1] == {"faults": [{"plane": "tool", "target": "search", "mode": "error"}], "cells": 1}
 
 
 def test_cases_of_one_cause_are_one_block() -> None:
