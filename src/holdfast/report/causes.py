@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -159,7 +160,7 @@ class Causes:
                         "critical" if cell.critical else cell.severity,
                         places.of(rule),
                         outcome,
-                        wording.why(first),
+                        group.reason,
                         first,
                         [member for member, _ in pairs],
                         [reason for _, reason in pairs],
@@ -188,9 +189,11 @@ _MANY = "\0many"
 class _Group:
     """A cause while its cells come in."""
 
-    __slots__ = ("first", "marks", "members", "order", "reasons", "trials")
+    __slots__ = ("first", "marks", "members", "order", "reason", "reasons", "trials")
     first: CellRow
     order: tuple[int, str]
+    """Of its first cell."""
+    reason: str
     """Of its first cell."""
 
     def __init__(self) -> None:
@@ -202,7 +205,8 @@ class _Group:
     def add(self, row: CellRow, member: MemberCell, reason: str) -> None:
         cell = row.cell
         if not self.members or member.order < self.order:
-            self.first, self.order = row, member.order
+            # A copy that has read no trials: what others read of this row is not held.
+            self.first, self.order, self.reason = CellRow(cell, copy(row.trials)), member.order, reason
         self.members.append(member)
         self.reasons.append(reason)
         self.marks.update(wording.marks(cell))
@@ -210,7 +214,7 @@ class _Group:
 
     def join(self, other: _Group) -> None:
         if not self.members or other.order < self.order:
-            self.first, self.order = other.first, other.order
+            self.first, self.order, self.reason = other.first, other.order, other.reason
         self.members += other.members
         self.reasons += other.reasons
         self.marks += other.marks

@@ -38,8 +38,8 @@ def middle(text: str, room: int) -> str:
         return text
     if room < 3:
         return shorten(text, room)
-    last = (room - 1) * 2 // 3
-    return f"{_first(text, room - 1 - last)}…{_last(text, last)}"
+    head = (room - 1) // 4
+    return f"{_first(text, head)}…{_last(text, room - 1 - head)}"
 
 
 def _settled(names: dict[str, str], cut: Callable[[str], str], shown: dict[str, str], room: int) -> dict[str, str]:
@@ -63,7 +63,7 @@ def _from(text: str, begin: int, room: int) -> str:
     """The name's beginning, and what comes where it differs from others."""
     if room < 5:
         return shorten(text, room)
-    head = _first(text, (room - 1) // 3)
+    head = _first(text, (room - 1) // 4)
     return f"{head}…{shorten(text[max(begin, len(head)) :], room - 1 - columns(head))}"
 
 

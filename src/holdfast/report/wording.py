@@ -249,9 +249,11 @@ def badness(row: CellRow) -> tuple[int, bool, float]:
 
 
 def why(row: CellRow) -> str:
-    """The reason of a cell in plain words."""
+    """The reason of a cell in plain words; its trials are read only if it does not say one."""
+    if row.cell.reason:
+        return row.cell.reason
     trial = telling(row)
-    return row.cell.reason or (trial.reason if trial else "") or "no reason was recorded"
+    return (trial.reason if trial else "") or "no reason was recorded"
 
 
 def report_path(run: Run) -> str:

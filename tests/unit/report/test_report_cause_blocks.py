@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 
-import msgspec
+from msgspec.structs import replace
 from report_cases_sample import alone
 from report_sample import INVARIANTS, cell, sample, trial, whole
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.spec import Injection, Scenario
+from holdfast.report import cause_page
 from holdfast.report.case_causes import case_causes
+from holdfast.report.html import Html
 from holdfast.report.json import Json
 from holdfast.report.markdown import Markdown
+from holdfast.report.page_tables import PageTables
 from holdfast.report.terminal import summary
 
 MODES = ("error", "timeout", "empty", "stale", "rate_limit", "garbage")
@@ -28,7 +31,7 @@ def failed(rule: str, scenario: str, n: int, **more: object) -> CellRow:
 
 
 def run_of(*rows: CellRow) -> Run:
-    return msgspec.structs.replace(sample(), scenarios=SCENARIOS, cells=rows)
+    return replace(sample(), scenarios=SCENARIOS, cells=rows)
 
 
 def text(run: Run, **settings: object) -> str:
@@ -100,14 +103,35 @@ def test_json_names_the_cells_of_each_cause() -> None:
     assert cause["faults"][1] == {"faults": [{"plane": "tool", "target": "search", "mode": "error"}], "cells": 1}
 
 
+def test_the_page_folds_the_cells_of_a_cause_into_one_entry_that_needs_no_script() -> None:
+    section = whole(Html(), MANY).decode().split('<section class="trouble"')[1].split("</section>")[0]
+    assert "<small>7 cells, 1 cause</small>" in section
+    assert section.count("<details") == 1
+    assert "found &#39;$0&#39; which must not appear   (6 other wordings)" in section
+    assert all(f'href="#cell=always-cite-source%7C{one.name}"' in section for one in SCENARIOS)
+    assert "<dt>rule</dt><dd><bdi>Names a source</bdi></dd>" in section
+    assert PageTables(MANY).tables["causes"] == [list(range(7))]
+
+
+def test_the_page_lists_so_many_causes_and_cells_and_counts_the_rest() -> None:
+    rules = [f"rule-{n}" for n in range(cause_page.LISTED + 5)]
+    scenarios = tuple(Scenario(f"s{n}") for n in range(cause_page.MEMBERS + 3))
+    rows = [failed(CITE, "no-chaos", n) for n, _ in enumerate(rules)]
+    rows = [CellRow(replace(row.cell, invariant=rule), row.trials) for row, rule in zip(rows, rules, strict=True)]
+    wide = [failed(CITE, one.name, n) for n, one in enumerate(scenarios)]
+    run = replace(sample(), scenarios=scenarios, cells=[*wide, *rows])
+    section = whole(Html(), run).decode().split('<section class="trouble"')[1].split("</section>")[0]
+    assert section.count('class="entry') == cause_page.LISTED
+    assert "and 3 more in the matrix</li>" in section
+    assert "<summary>and 100 more causes</summary>" in section
+    assert '<p class="rest">and 6 more in the matrix</p>' in section
+
+
 def test_cases_of_one_cause_are_one_block() -> None:
     run = alone()
     failing, broken = run.cases[1], run.cases[2]
-    others = [
-        msgspec.structs.replace(failing, case=msgspec.structs.replace(failing.case, params={"lang": lang}))
-        for lang in ("en", "fr", "it")
-    ]
-    run = msgspec.structs.replace(run, cases=(*run.cases, *others))
+    others = [replace(failing, case=replace(failing.case, params={"lang": lang})) for lang in ("en", "fr", "it")]
+    run = replace(run, cases=(*run.cases, *others))
     assert [(one.outcome, len(one.members)) for one in case_causes(run)] == [("fail", 4), ("error", 1), ("pass", 1)]
     shown = text(run)
     assert "✘ 4 cases failed  (4 × flaky)\n  cases     search-tool-down [lang=de], search-tool-down [lang=en]" in shown
