@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
@@ -236,11 +236,6 @@ def _callee(fault: Injection) -> str:
     if fault.match_url is not None:
         return fault.match_url
     return "a tool" if fault.target in ("", "*") else fault.target
-
-
-def troubled(run: Run) -> Sequence[CellRow]:
-    """Cells that need explaining, the worst first: failed (critical before others), error, unproven."""
-    return sorted((row for row in run.cells if row.cell.outcome in TROUBLE), key=badness)
 
 
 def badness(row: CellRow) -> tuple[int, bool, float]:
