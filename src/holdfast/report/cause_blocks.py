@@ -53,13 +53,14 @@ def _members(
 def _told(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:
     """`✘ never-fabricate in 12 scenarios: search-down, llm-down, … and 10 more`; long names get lines of their own."""
     start, marks, place = cause_words.start(cause), cause_words.marks(cause), one_line(cause.place)
-    room = width - columns(f"{start}:   {place}") - (columns(marks) + 4 if marks else 0)
-    heads = [one_line(member.head) for member in cause.members[: max(_NAMED, room)]]
+    heads = [one_line(member.head) for member in cause.members[:width]]
     more = f", … and {cause.cells} more" if cause.cells > _NAMED else ""
-    short = columns(", ".join(heads[:_NAMED]) + more) <= room
-    title = f"{start}: {listed(heads, room, cause.cells)}" if short else start
+    needed = columns(", ".join(heads[:_NAMED]) + more)
+    whole = width - columns(f"{start}: ") - (columns(marks) + 4 if marks else 0)
+    beside = whole - columns(place) - 2
+    room = next((room for room in (beside, whole) if needed <= room), 0)
+    title = f"{start}: {listed(heads, room, cause.cells)}" if room else start
     yield titled(title, marks, place, cause.outcome, width, paint)
-    if not short:
-        names = listed([one_line(member.head) for member in cause.members[:width]], 2 * (width - LABEL), cause.cells)
-        yield from fact_lines([("in", names)], width, paint, False)
+    if not room:
+        yield from fact_lines([("in", listed(heads, 2 * (width - LABEL), cause.cells))], width, paint, False)
     yield from fact_lines(cause_words.facts(cause, facts), width, paint, False)
