@@ -22,12 +22,12 @@ _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 # A filter of a mock's requests tells which assertion it is. An apostrophe inside a word quotes nothing.
 _QUOTED = r"request_count of \{[^}]{0,200}\}?|(?<!\w)(['\"`])(.{0,400}?)\1(?!\w)|[“«](.{0,400}?)[”»]"
 _NAMES_BEFORE = (
-    r"(?:\b(?:field|key|property|column|table|attribute|argument|parameter|header|tool|file|pattern|module|name"
-    r"|named|assertion|called|option|rule)|KeyError:)\s*$"
+    r"(?:\b(?:field|key|property|column|table|relation|constraint|attribute|argument|parameter|header|tool|file|pattern"
+    r"|module|name|named|assertion|called|option|rule)|KeyError:|directory:)\s*$"
 )
 _NAMES_AFTER = (
-    r"\s*(?:is a required property|does not appear|is not defined|is missing|is required|(?:was|were) not found"
-    r"|not found|(?:was|were) unexpected)"
+    r"\s*(?:is a required property|does not appear|does not exist|is not defined|is missing|is required"
+    r"|object (?:has|is)|(?:was|were) not found|not found|(?:was|were) unexpected)"
 )
 _ID = (
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b"
@@ -38,7 +38,7 @@ _PATH = r"(?<![\w/.])/(?:tmp|var|private|home|Users|root|run|dev/shm)((?:/[^\s/'
 # The number after such a word is the kind itself: a status, an exit code. So is which request of a mock is meant.
 _NUMBER = (
     r"(\brequests\[|\b(?:status|code|errno|signal|error|sqlstate|http(?:/[\d.]+)?|exited with|refused with|exit"
-    r"|exit code)[ :=]{1,3})?(?<!\w)\d(?:[\d.,:]*\d)?"
+    r"|exit code)[ :=]{1,3}-?|\b\w*(?:error|exception): (?=[45]\d\d\b))?(?<!\w)\d(?:[\d.,:]*\d)?"
 )
 _REST = (
     (r"\b([a-z_]{2,})\d{3,}\b", r"\1#"),  # order8812

@@ -24,6 +24,7 @@ SAME = (
     ("last_request.body.text is Hello Bob, not Hi", "last_request.body.text is Bye, not Hi"),
     ('done 2 times: pay {"order": 12}', 'done 3 times: pay {"order": 99}'),
     ("no answer at 2026-11-17T12:00:01Z", "no answer at 2026-11-18T02:00:01.5Z"),
+    ("raised: ValueError: 12 items", "raised: ValueError: 13 items"),
     ("trial 7f3a2c99ab was lost", "trial 81aa2c99ab was lost"),
 )
 APART = (
@@ -45,6 +46,10 @@ APART = (
     ("found email jo…", "found phone +4…"),
     ("'source' does not appear", "'reference' does not appear"),
     ("found 'x' which must not appear", "a.md contains 'x', which must not appear"),
+    ("raised: HTTPStatusError: 502", "raised: HTTPStatusError: 429"),
+    ("crashed: exit code -9", "crashed: exit code -11"),
+    ("'NoneType' object has no attribute 'get'", "'dict' object has no attribute 'get'"),
+    ('relation "orders" does not exist', 'relation "items" does not exist'),
     ("the agent's model didn't answer", "the agent's tool didn't answer"),
 )
 
