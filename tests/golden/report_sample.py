@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+from msgspec.structs import replace
+
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
@@ -184,6 +186,20 @@ def sample() -> Run:
         agent_digest="a1b2c3",
         page=".holdfast/runs/0007/report.html",
     )
+
+
+def shared() -> Run:
+    """One rule that fails for one reason in scenarios whose long names begin alike."""
+    modes = [f"{mode}-{status}" for mode in ("tool-error", "tool-slow") for status in range(500, 505)]
+    names = ["no-chaos", *(f"checkout-with-three-items-and-a-voucher-{mode}" for mode in modes)]
+    rows = []
+    for n, name in enumerate(names):
+        told = trial(f"{n:012}", "fail", f"It costs ${n}", reason=f"found '${n}' which must not appear")
+        rows.append(cell("always-cite-source", name, "fail", told, reason=told.reason, fails=1, met=bool(n)))
+        rows.append(cell("max-latency", name, "pass", trial(f"1{n:011}"), passes=1))
+    weather = (Injection("tool", "search", "error"),)
+    scenarios = tuple(Scenario(name, weather if n else ()) for n, name in enumerate(names))
+    return replace(sample(), scenarios=scenarios, cells=rows)
 
 
 def large(rules: int, scenarios: int, seed: int = 1) -> Run:

@@ -209,7 +209,43 @@ def test_without_scripts_the_page_still_says_what_failed(show: Callable[..., Any
     page = show(runs.sample(), ready=False, java_script_enabled=False)
     shown = page.inner_text("main")
     assert "FAIL, resilience 60.00" in shown
-    assert "max-latency in search-tool-down (medium): no answer: timeout after 30000 ms" in shown
+    assert "max-latency in search-tool-down order may differ\nno answer: timeout after 30000 ms" in shown
+
+
+@pytest.mark.parametrize("settings", [{}, {"viewport": {"width": 390, "height": 800}}], ids=["desk", "phone"])
+def test_a_cause_opens_its_cells_and_shows_them_alone(show: Callable[..., Any], runs: Any, settings: Any) -> None:
+    page = show(runs.shared(), **settings)
+    assert "11 cells, 1 cause" in page.inner_text("#trouble-head")
+    page.click(".cause > summary")
+    assert page.locator(".cause .members a").count() == 11
+    assert "rule\nNames a source" in page.inner_text(".cause .told")
+    page.click(".cause .only")
+    assert page.inner_text("#status") == "11 of 22 cells, of one cause"
+    assert page.url.endswith("#cause=1")
+    assert page.locator("#matrix [role=rowheader]").count() == 1
+    page.click("#clear")
+    assert page.inner_text("#status") == "22 cells"
+    page.click(".cause .members a >> nth=10")
+    assert "in checkout-with-three-items-and-a-voucher-tool-slow-504" in page.inner_text("#panel-title")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_heads_that_begin_alike_are_told_apart(show: Callable[..., Any], runs: Any, width: int) -> None:
+    page = show(runs.shared(), viewport={"width": width, "height": 800})
+    heads = page.locator(".head").all_inner_texts()
+    assert len(set(heads)) == len(heads) == 11
+    assert heads[0] == "no-chaos"
+    assert all("…" in head and head.endswith(f"-50{n % 5}") for n, head in enumerate(heads[1:]))
+    cut = "[...document.querySelectorAll('.head > span')].filter((s) => s.scrollHeight > s.clientHeight + 1).length"
+    assert page.evaluate(cut) == 0
+
+
+def test_a_cause_opens_without_scripts(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.shared(), ready=False, java_script_enabled=False)
+    page.click(".cause > summary")
+    assert "found '$10' which must not appear" in page.inner_text(".cause .members")
+    assert page.is_hidden(".cause .only")
 
 
 def test_ten_thousand_cells_are_usable_within_a_second(show: Callable[..., Any], runs: Any) -> None:

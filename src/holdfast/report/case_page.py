@@ -11,10 +11,11 @@ from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, Evidence
 from holdfast.report import calls, cases, wording
+from holdfast.report.case_causes import case_causes
 from holdfast.report.page_data import cut, encode_text
 from holdfast.report.safe import one_line, visible
 
-CASES, REPLICAS, EVENTS = 200, 20, 200
+CASES, REPLICAS, EVENTS, CAUSES, MEMBERS = 200, 20, 200, 20, 100
 """How many the page holds of each; the run's folder has the rest, and the page says so."""
 DEED = 500
 """Characters of what was done; how it ended comes after them."""
@@ -27,7 +28,31 @@ def rows(run: Run) -> dict[str, Any]:
     if len(found) > CASES:
         found = [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
     rules = cases.RuleFacts(run)
-    return {"shown": [_case(row, rules) for row in found], "more": len(run.cases) - len(found)}
+    return {
+        "shown": [_case(row, rules) for row in found],
+        "more": len(run.cases) - len(found),
+        "causes": _causes(run, {id(row.case): n for n, row in enumerate(found)}, rules),
+    }
+
+
+def _causes(run: Run, places: Mapping[int, int], rules: cases.RuleFacts) -> list[dict[str, Any]]:
+    """What several cases have in common; of one case its own entry says all."""
+    shared = [cause for cause in case_causes(run) if len(cause.members) > 1 and cause.outcome != "pass"]
+    return [
+        {
+            "outcome": cause.outcome,
+            "sign": wording.SIGNS[cause.outcome],
+            "many": wording.plural(len(cause.members), cases.noun(run)),
+            "rules": one_line(", ".join(cause.rules)),
+            "description": one_line(rules.description(cause.rules[0])) if len(cause.rules) == 1 else "",
+            "reason": one_line(cause.reason)[:300],
+            "members": [
+                (places.get(id(row.case), -1), one_line(cases.head(row.case))) for row in cause.members[:MEMBERS]
+            ],
+            "more": max(0, len(cause.members) - MEMBERS),
+        }
+        for cause in shared[:CAUSES]
+    ]
 
 
 def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from typing import Any, ClassVar
-from urllib.parse import quote
 
-from holdfast.model.run import CellRow, Run
+from holdfast.model.run import Run
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, mutations, wording
 from holdfast.report.cases import ONE_SAMPLE, counted, noun
+from holdfast.report.cause_page import items
 from holdfast.report.page_tables import PageTables, packed
 from holdfast.report.safe import one_line
 from holdfast.report.template import FOLDER, template
 
-_SCRIPTS = ("unpack.js", "dom.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
+_SCRIPTS = ("unpack.js", "dom.js", "labels.js", "matrix.js", "filters.js", "panel.js", "trial.js", "main.js")
 _CASES = ("dom.js", "cases.js")
 """What a page without a matrix needs."""
 _STYLES = ("page.css", "matrix.css", "panel.css", "cases.css")
 _PIECE = 1 << 16
-FIRST, LISTED = 6, 500
-"""Troubled cells named at the top, and in the page without scripts."""
+FIRST = 6
+"""Causes that are named at the top; the others are folded away."""
 
 
 class Html:
@@ -49,8 +49,7 @@ def _pieces(run: Run) -> Iterator[bytes]:
 
 
 def _context(run: Run) -> dict[str, Any]:
-    page = PageTables(run, LISTED)
-    troubled = page.troubled.rows()
+    page = PageTables(run)
     matrix = wording.has_matrix(run)
     scripts = (*_SCRIPTS, "cases.js") if run.by_cases else _SCRIPTS
     script, style = texts(scripts if matrix else _CASES), texts(_STYLES)
@@ -60,8 +59,9 @@ def _context(run: Run) -> dict[str, Any]:
         "words": wording,
         "calls": calls,
         "counts": [(outcome, wording.SIGNS[outcome], run.score.counts.get(outcome, 0)) for outcome in OUTCOMES],
-        "troubled": [_item(run, row) for row in troubled],
-        "troubled_total": page.troubled.total,
+        "causes": items(run, page.causes),
+        "causes_total": len(page.causes),
+        "troubled_total": page.troubled,
         "first": FIRST,
         "matrix": matrix,
         "one_case": ONE_SAMPLE,
@@ -76,7 +76,6 @@ def _context(run: Run) -> dict[str, Any]:
         "style": style,
         "policy": policy(script, style),
         "shown": one_line,
-        "quote": quote,
     }
 
 
@@ -84,20 +83,6 @@ def _cases(run: Run) -> dict[str, Any]:
     from holdfast.report.case_page import rows
 
     return rows(run)
-
-
-def _item(run: Run, row: CellRow) -> dict[str, str]:
-    cell = row.cell
-    return {
-        "sign": wording.SIGNS[cell.outcome],
-        "outcome": cell.outcome,
-        "rule": cell.invariant,
-        "column": wording.column(cell),
-        "severity": "critical" if cell.critical else cell.severity,
-        "reason": one_line(wording.why(row))[:300],
-        "marks": ", ".join(wording.marks(cell)),
-        "next": wording.next_step(run, row) if cell.outcome != "fail" else "",
-    }
 
 
 def policy(script: str, style: str) -> str:

@@ -10,6 +10,7 @@ from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
 from holdfast.model.world import Isolation
 from holdfast.report.cases import reproducer
+from holdfast.report.cause_json import entries
 from holdfast.report.json_stream import pieces
 from holdfast.report.wording import has_matrix
 from holdfast.score.parts import passed
@@ -20,7 +21,7 @@ EVENTS = 1_000
 
 
 class Json:
-    """`report.json`: headline numbers on top, cells, cases and their trials under `parts`."""
+    """`report.json`: headline numbers on top, what did not hold by its cause, cells, cases and trials under `parts`."""
 
     suffix: ClassVar[str] = ".json"
 
@@ -34,7 +35,7 @@ def _lines(run: Run) -> Iterable[bytes]:
 
 
 def document(run: Run) -> dict[str, Any]:
-    """The whole report as plain values; cells and cases are iterators, made while they are written."""
+    """The whole report as plain values; causes, cells and cases are iterators, made while they are written."""
     score = run.score
     return {
         "score": score.value,
@@ -57,6 +58,7 @@ def document(run: Run) -> dict[str, Any]:
         "isolation": [_promise(one) for one in run.promises],
         "judged_from": run.judged_from or None,
         **({"shard": score.shard} if score.shard else {}),
+        "causes": entries(run),
         "parts": _parts(run),
     }
 

@@ -53,6 +53,9 @@ class CellTable:
         self._places: list[tuple[int, int, int]] = []
         self._alike: list[tuple[Any, ...]] = []
 
+    def __len__(self) -> int:
+        return len(self._places)
+
     def add(self, run: Run, row: CellRow, first: int, next_: str) -> None:
         cell = row.cell
         if cell.outcome in ("error", "unproven"):

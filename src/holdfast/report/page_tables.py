@@ -11,6 +11,8 @@ from typing import Any
 from holdfast.model.codec import encode
 from holdfast.model.run import CellRow, Run
 from holdfast.report import wording
+from holdfast.report.cause_page import LISTED
+from holdfast.report.causes import Cause, Causes
 from holdfast.report.page_data import CellTable, Interned, TrialTable, column_row, rule_rows
 from holdfast.report.page_limits import PageLimits, counted
 
@@ -49,18 +51,26 @@ def _written(tables: Mapping[str, Any]) -> Iterator[bytes]:
 class PageTables:
     """A run as tables, and what the page says beside them; made in one walk through the cells."""
 
-    def __init__(self, run: Run, listed: int) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._limits = PageLimits(run)
         strings = Interned()
         strings.of("")
         cells = CellTable(strings)
         trials = TrialTable(strings)
-        self.troubled = Troubled(listed)
+        causes = Causes(run)
+        placed: dict[tuple[str, str], int] = {}
+        """Where in the table a troubled cell stands."""
         for row in run.cells:
-            self.troubled.add(row)
+            causes.add(row)
             if self._limits.takes(row):
+                if row.cell.outcome in wording.TROUBLE:
+                    placed[row.cell.invariant, wording.column(row.cell)] = len(cells)
                 self._add(row, cells, trials)
+        self.causes = causes.sorted()
+        """The worst first."""
+        self.troubled = causes.total
+        """Cells that did not hold."""
         self.tables = {
             "rules": rule_rows(run, list(cells.rules)),
             "columns": [column_row(run, cell) for cell in cells.heads.values()],
@@ -70,6 +80,7 @@ class PageTables:
             "faults": trials.faults.values,
             "calls": trials.calls.values,
             "strings": strings.values,
+            "causes": [_cells_of(cause, placed) for cause in self.causes[:LISTED]],
         }
 
     def _add(self, row: CellRow, cells: CellTable, trials: TrialTable) -> None:
@@ -85,26 +96,7 @@ class PageTables:
         return self._limits.said(self._run)
 
 
-class Troubled:
-    """The worst cells that did not hold, in the order of `wording.troubled`, and how many there are."""
-
-    def __init__(self, listed: int) -> None:
-        self._listed = listed
-        self._worst: list[tuple[tuple[int, bool, float], int, CellRow]] = []
-        self.total = 0
-
-    def add(self, row: CellRow) -> None:
-        if row.cell.outcome not in wording.TROUBLE:
-            return
-        self._worst.append((wording.badness(row), self.total, row))
-        self.total += 1
-        if len(self._worst) > 4 * self._listed:
-            self._cut()
-
-    def rows(self) -> list[CellRow]:
-        self._cut()
-        return [row for _, _, row in self._worst]
-
-    def _cut(self) -> None:
-        self._worst.sort(key=lambda entry: entry[:2])
-        del self._worst[self._listed :]
+def _cells_of(cause: Cause, placed: Mapping[tuple[str, str], int]) -> list[int]:
+    """By which the page shows the cells of a cause alone; one cell needs no list."""
+    found = (placed.get((cause.rule, member.head)) for member in cause.members) if cause.cells > 1 else ()
+    return [at for at in found if at is not None]

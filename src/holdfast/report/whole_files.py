@@ -89,10 +89,12 @@ def _page(found: Overall) -> Iterator[bytes]:
 
 def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
     """The overall score on top; each part with all of its details."""
+    from holdfast.report.cause_json import entries
     from holdfast.report.json import document
     from holdfast.report.json_stream import pieces
 
     whole = words.document(found)
+    whole["causes"] = (cause for run in runs.values() for cause in entries(run))
     for part, run in runs.items():
         for name, details in document(run)["parts"].items():
             shown = whole["parts"].setdefault(name, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
@@ -238,20 +238,17 @@ def _callee(fault: Injection) -> str:
     return "a tool" if fault.target in ("", "*") else fault.target
 
 
-def troubled(run: Run) -> Sequence[CellRow]:
-    """Cells that need explaining, the worst first: failed (critical before others), error, unproven."""
-    return sorted((row for row in run.cells if row.cell.outcome in TROUBLE), key=badness)
-
-
 def badness(row: CellRow) -> tuple[int, bool, float]:
     """By which cells that need explaining are sorted."""
     return TROUBLE[row.cell.outcome], not row.cell.critical, -row.cell.weight
 
 
 def why(row: CellRow) -> str:
-    """The reason of a cell in plain words."""
+    """The reason of a cell in plain words; its trials are read only if it does not say one."""
+    if row.cell.reason:
+        return row.cell.reason
     trial = telling(row)
-    return row.cell.reason or (trial.reason if trial else "") or "no reason was recorded"
+    return (trial.reason if trial else "") or "no reason was recorded"
 
 
 def report_path(run: Run) -> str:

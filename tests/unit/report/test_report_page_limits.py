@@ -45,7 +45,7 @@ class Trials(Sequence[TrialRow]):
 def run_of(cells: int, failing: Sequence[int] = ()) -> Run:
     def row(n: int) -> CellRow:
         outcome = "fail" if n in failing else "pass"
-        counts = {"fails": 1} if outcome == "fail" else {"passes": 1}
+        counts = {"fails": 1, "reason": "it lacks a source"} if outcome == "fail" else {"passes": 1}
         found = Cell(f"r{n % RULES}", f"s{n // RULES}", "low", 1.0, outcome, **counts)  # type: ignore[arg-type]
         return CellRow(found, Trials(n, outcome))
 
@@ -66,7 +66,7 @@ def outcomes(page: PageTables) -> Counter[int]:
 
 
 def test_a_run_within_the_limits_is_whole_and_nothing_is_said() -> None:
-    page = PageTables(run_of(500, [3]), 500)
+    page = PageTables(run_of(500, [3]))
     assert len(page.tables["trials"]["id"]) == 500
     assert page.lacks == ""
     assert "This page has the trials" not in whole(Html(), run_of(500)).decode()
@@ -74,7 +74,7 @@ def test_a_run_within_the_limits_is_whole_and_nothing_is_said() -> None:
 
 def test_a_large_run_keeps_its_matrix_its_failures_and_a_sample_of_trials() -> None:
     failing = [1, 700, 1999]
-    page = PageTables(run_of(2_000, failing), 500)
+    page = PageTables(run_of(2_000, failing))
     assert outcomes(page) == {0: 1997, 1: 3}
     kept = {int(id, 16) for id in page.tables["trials"]["id"]}
     assert set(failing) <= kept
@@ -86,13 +86,13 @@ def test_a_large_run_keeps_its_matrix_its_failures_and_a_sample_of_trials() -> N
 
 
 def test_the_sample_is_of_every_rule() -> None:
-    page = PageTables(run_of(2_000), 500)
+    page = PageTables(run_of(2_000))
     of_rules = Counter(int(id, 16) % RULES for id in page.tables["trials"]["id"])
     assert len(of_rules) == RULES
 
 
 def test_a_cell_without_its_trials_says_where_to_look() -> None:
-    tables = PageTables(run_of(2_000), 500).tables
+    tables = PageTables(run_of(2_000)).tables
     texts = [tables["strings"][n] for n in tables["cells"]["next"]]
     firsts = [*tables["cells"]["first"], len(tables["trials"]["id"])]
     for n, text in enumerate(texts):
@@ -102,7 +102,7 @@ def test_a_cell_without_its_trials_says_where_to_look() -> None:
 def test_a_very_large_run_has_a_sample_of_cells_too_and_the_page_says_so() -> None:
     failing = range(0, 10_000, 100)
     run = run_of(10_000, failing)
-    page = PageTables(run, 500)
+    page = PageTables(run)
     assert outcomes(page)[1] == 100
     assert 480 <= outcomes(page)[0] <= 520
     assert page.lacks.startswith(f"{sum(outcomes(page).values())} of 10000 cells are in the matrix.")
@@ -110,17 +110,18 @@ def test_a_very_large_run_has_a_sample_of_cells_too_and_the_page_says_so() -> No
 
 
 def test_failures_without_end_are_counted_not_shown() -> None:
-    page = PageTables(run_of(10_000, range(10_000)), 500)
+    page = PageTables(run_of(10_000, range(10_000)))
     assert outcomes(page)[1] == 2_000
     assert len(page.tables["trials"]["id"]) == 600
     assert "There was no room for 8000 cells and 1400 trials more." in page.lacks
-    assert (len(page.troubled.rows()), page.troubled.total) == (500, 10_000)
+    assert (sum(cause.cells for cause in page.causes), page.troubled) == (10_000, 10_000)
+    assert sum(map(len, page.tables["causes"])) <= 2_000
 
 
 def test_texts_are_cut_when_all_of_them_would_be_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_data, "HELD_TEXT", 50)
     monkeypatch.setattr(page_data, "SHORT", 5)
-    strings = PageTables(run_of(500, [499]), 500).tables["strings"]
+    strings = PageTables(run_of(500, [499])).tables["strings"]
     assert "answer 0" in strings
     assert "answe\n[cut here: 5 more characters are in the run directory]" in strings
     assert "answer 499" in strings

@@ -1,5 +1,6 @@
 // Filters, and the state of the page in its address.
-const state = { outcome: new Set(), severity: "", scenario: "", text: "", cell: "" };
+const NAMED = ["severity", "scenario", "text", "cause", "cell"];
+const state = { outcome: new Set(), severity: "", scenario: "", text: "", cause: "", cell: "" };
 const form = document.getElementById("filters");
 const fields = { severity: form.querySelector("#severity"), scenario: form.querySelector("#scenario"), text: form.querySelector("#text") };
 const chips = [...form.querySelectorAll("[data-outcome]")];
@@ -9,18 +10,18 @@ let lowered = null;
 function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
   state.outcome = new Set((asked.get("outcome") ?? "").split(",").filter((word) => OUTCOMES.includes(word)));
-  for (const name of ["severity", "scenario", "text", "cell"]) state[name] = asked.get(name) ?? "";
+  for (const name of NAMED) state[name] = asked.get(name) ?? "";
 }
 
 function writeAddress() {
   const asked = new URLSearchParams();
   if (state.outcome.size) asked.set("outcome", [...state.outcome].join(","));
-  for (const name of ["severity", "scenario", "text", "cell"]) if (state[name]) asked.set(name, state[name]);
+  for (const name of NAMED) if (state[name]) asked.set(name, state[name]);
   history.replaceState(null, "", `#${asked}`);
 }
 
 function filtering() {
-  return Boolean(state.outcome.size || state.severity || state.scenario || state.text);
+  return Boolean(state.outcome.size || state.severity || state.scenario || state.text || state.cause);
 }
 
 // Strings are shared by many cells, so each is searched once.
@@ -45,7 +46,9 @@ function matchingCells() {
   const has = (words) => words.some((word) => word.toLowerCase().includes(text));
   const namesHit = text && { rules: rules.map((r) => has([r[0], r[2], r[3]])), columns: columns.map((c) => has(c)) };
   const matches = new Uint8Array(cellCount);
+  const ofCause = state.cause && new Set(data.causes[state.cause - 1] ?? []);
   for (let i = 0; i < cellCount; i++) {
+    if (ofCause && !ofCause.has(i)) continue;
     if (state.outcome.size && !state.outcome.has(OUTCOMES[cells.outcome[i]])) continue;
     if (state.severity && rules[cells.rule[i]][1] !== state.severity) continue;
     if (state.scenario && columns[cells.column[i]][0] !== state.scenario) continue;
@@ -67,7 +70,7 @@ function applyFilters() {
   }
   const all = (list) => list.map((_, n) => n);
   drawMatrix(all(rules).filter((n) => ruleSeen.has(n)), all(columns).filter((n) => columnSeen.has(n)), matches);
-  document.getElementById("status").textContent = on ? `${count} of ${cellCount} cells` : `${cellCount} cells`;
+  document.getElementById("status").textContent = on ? `${count} of ${cellCount} cells${state.cause ? ", of one cause" : ""}` : `${cellCount} cells`;
   clear.hidden = !on;
   chips.forEach((chip) => chip.setAttribute("aria-pressed", state.outcome.has(chip.dataset.outcome)));
   for (const [name, field] of Object.entries(fields)) if (field.value !== state[name]) field.value = state[name];
@@ -76,6 +79,11 @@ function applyFilters() {
 function changed() {
   writeAddress();
   applyFilters();
+}
+
+function onlyCause(cause) {
+  Object.assign(state, { outcome: new Set(), severity: "", scenario: "", text: "", cause });
+  changed();
 }
 
 function startFilters() {
@@ -93,7 +101,11 @@ function startFilters() {
     if (!state.outcome.delete(word)) state.outcome.add(word);
     changed();
   }));
-  clear.addEventListener("click", () => { Object.assign(state, { outcome: new Set(), severity: "", scenario: "", text: "" }); changed(); fields.text.focus(); });
+  clear.addEventListener("click", () => { onlyCause(""); fields.text.focus(); });
+  document.querySelectorAll("[data-cause]").forEach((button) => {
+    button.addEventListener("click", () => { onlyCause(button.dataset.cause); document.getElementById("matrix-head").scrollIntoView(); });
+    button.hidden = false;
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;
 }

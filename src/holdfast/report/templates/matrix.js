@@ -20,11 +20,20 @@ function drawMatrix(ruleList, columnList, matches) {
   rowShells = ruleList.map((rule, n) => rowShell(rule, n, matches));
   grid.append(...rowShells);
   scroller.replaceChildren(grid);
+  labelHeads(grid);
   rowShells.slice(0, 40).forEach(fillRow);
   rowShells.forEach((row) => nearby.observe(row));
   place.row = Math.min(place.row, Math.max(0, ruleList.length - 1));
   place.column = Math.min(place.column, Math.max(0, columnList.length - 1));
   cellNode(place.row, place.column)?.setAttribute("tabindex", "0");
+}
+
+function labelHeads(grid) {
+  const heads = [...grid.querySelectorAll(".head > span")], names = rowShells.map((row) => row.firstChild);
+  if (heads.length) putLabels(heads, shownColumns.map(columnName), compact ? heads[0].parentNode.clientHeight - 8 : 2 * (heads[0].parentNode.clientWidth - 16));
+  if (!names.length) return;
+  const aside = compact ? Math.max(...names.slice(0, 40).map((name) => name.lastChild.offsetWidth)) + 10 : 0;
+  putLabels(names.map((name) => name.firstChild), shownRules.map((rule) => rules[rule][0]), names[0].clientWidth - 18 - aside);
 }
 
 function headRow() {
@@ -110,5 +119,11 @@ scroller.addEventListener("click", (event) => {
   if (!face) return;
   focusCell(Number(face.dataset.row), Number(face.dataset.column));
   openCell(Number(face.dataset.cell));
+});
+let drawnAt = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === drawnAt) return;
+  drawnAt = innerWidth;
+  applyFilters();
 });
 addEventListener("beforeprint", () => rowShells.forEach(fillRow));

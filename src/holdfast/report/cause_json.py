@@ -1,0 +1,63 @@
+"""Causes as JSON has them: which cells and cases did not hold for which reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.model.run import Run
+from holdfast.report import cases, wording
+from holdfast.report.case_causes import CaseCause, case_causes
+from holdfast.report.causes import Cause, causes
+
+
+def entries(run: Run) -> Iterator[dict[str, Any]]:
+    """The causes of all cells that the report has, the worst first, then those of the cases."""
+    found = causes(run)[::-1] if wording.has_matrix(run) else []
+    while found:  # each is let go once it is written, with the trials that were read for it
+        yield _of_cells("chaos" if run.part == "chaos" else "contract", found.pop())
+    if run.by_cases:
+        yield from (_of_cases(run, cause) for cause in case_causes(run) if cause.outcome != "pass")
+
+
+def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
+    trial = wording.telling(cause.first)
+    return {
+        "part": part,
+        "rules": [cause.rule],
+        "description": cause.description,
+        "severity": cause.severity,
+        "place": cause.place,
+        "outcome": cause.outcome,
+        "reason": cause.reason,
+        "one_reason": not cause.mixed,
+        "trials": cause.trials,
+        "faults": [{"faults": [name._asdict() for name in names], "cells": count} for names, count in cause.faults],
+        "cells": [
+            {"invariant": cause.rule, "scenario": member.scenario, "params": member.params} for member in cause.members
+        ],
+        "first": {"trial": trial.id, "again": trial.again} if trial is not None else None,
+    }
+
+
+def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
+    one = cases.telling(cause.first)
+    known = {rule.id: rule.description for rule in run.invariants}
+    return {
+        "part": run.part,
+        "rules": cause.rules,
+        "description": known.get(cause.rules[0], "") if len(cause.rules) == 1 else "",
+        "outcome": cause.outcome,
+        "reason": cause.reason,
+        "trials": cause.trials,
+        "cases": [
+            {
+                "case": cases.head(row.case),
+                "scenario": row.case.scenario,
+                "params": row.case.params,
+                "trials": [one.trial for one in row.case.replicas],
+            }
+            for row in cause.members
+        ],
+        "first": {"trial": one.replica.trial, "again": one.again} if one is not None else None,
+    }
