@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from holdfast.agents.awaited_input import waits_for
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 from holdfast.model.spec import AgentSpec
@@ -35,7 +36,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
     return Terminal(lines, sinks)
 
 
-def of_terminal(turn: Turn, terminal: Terminal, notes: list[str]) -> Turn:
+def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
     """The turn with what its terminal has to say: of a question that never came, or what it waits for."""
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
@@ -43,16 +44,22 @@ def of_terminal(turn: Turn, terminal: Terminal, notes: list[str]) -> Turn:
             return replace(turn, detail=f"{turn.detail}: {missed}; {_last(terminal)}")
         notes.append(f"it ended before that: {missed}")
     elif turn.ending == "timeout":
-        why = "it may wait for input (agent.dialogue says what is typed)"
-        return replace(turn, detail=f"{turn.detail}: {why}; {_last(terminal)}")
+        why = waits_for(question) if question else f"agent.dialogue has nothing more to type; {_last(terminal)}"
+        return replace(turn, detail=f"{turn.detail}: {why}")
     return turn
 
 
-def without_terminal(turn: Turn, printed: str, notes: list[str]) -> Turn:
-    """The same turn; a program that ended badly for want of a terminal is noted."""
+def without_terminal(turn: Turn, printed: str, notes: list[str], question: str) -> Turn:
+    """The turn with the question that it waited at; a program that ended badly for want of an answer is noted."""
+    if turn.ending == "timeout":
+        return replace(turn, detail=f"{turn.detail}: {waits_for(question)}") if question else turn
     if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed[-4_000:]):
         notes.append(
             "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
+        )
+    elif turn.ending in ("crashed", "no_answer") and question:
+        notes.append(
+            f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
     return turn
 
