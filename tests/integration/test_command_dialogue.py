@@ -82,7 +82,7 @@ def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, back
     assert found.only.ending == "timeout"
     assert found.only.turns[0].detail == (
         "no answer within 2000 ms: it seems to wait for input: its last line was 'Do you trust this folder? [y/N]'; "
-        "answer it with agent.dialogue, or give a flag or a setting with which it does not ask"
+        "answer it with agent.dialogue, or a flag"
     )
 
 

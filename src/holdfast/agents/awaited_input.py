@@ -87,7 +87,5 @@ def asked_in(text: str, *, anything: bool) -> str:
 
 def waits_for(question: str) -> str:
     """What is said of a program that was ended while it waited."""
-    return (
-        f"it seems to wait for input: its last line was {shorten(question)!r}; answer it with agent.dialogue, or give a"
-        " flag or a setting with which it does not ask"
-    )
+    last = shorten(question)
+    return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"

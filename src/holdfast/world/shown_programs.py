@@ -10,9 +10,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+import holdfast
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.sandbox.system import in_system, links_on, present
 
+_OURS = str(Path(holdfast.__file__).parents[1])
+"""Where Holdfast itself lies: no agent needs it, though `pip install -e` puts it in its environment."""
 _DEPTH = 8
 """Interpreters of interpreters: more than any program has."""
 _FIRST_LINE = 4096
@@ -98,7 +101,7 @@ class ProgramFiles:
     def gathered(self) -> ShownPrograms:
         outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
         visible = {place: real for place, real in present(outside).items() if not in_system(place)}
-        beyond = tuple(one for one in self._beyond if not in_system(one) and not _covered(one, visible))
+        beyond = tuple(one for one in self._beyond if not (in_system(one) or _covered(one, (*visible, _OURS))))
         withheld = tuple(self._withheld)
         return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
