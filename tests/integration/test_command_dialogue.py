@@ -118,3 +118,12 @@ def test_a_program_that_gives_up_at_its_question_is_noted(tmp_path):
     found = ran(tmp_path, spec_of("python3 bot.py"), files={"bot.py": script})
     assert found.only.ending == "crashed"
     assert any("it ended at a question, 'Accept the licence? (yes/no)'" in note for note in found.only.notes)
+
+
+def test_what_a_program_says_in_place_of_an_answer_is_told(tmp_path):
+    script = "import sys; print('error: no such option: --fast', file=sys.stderr)"
+    found = ran(tmp_path, spec_of("python3 bot.py | cat"), files={"bot.py": script})
+    assert (found.only.ending, found.only.turns[0].detail) == (
+        "no_answer",
+        "it printed nothing; beside that it said: error: no such option: --fast",
+    )

@@ -12,7 +12,7 @@ from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import shorten
-from holdfast.processes.pipes import Sink
+from holdfast.processes.pipes import Sink, Tail
 from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -49,11 +49,11 @@ def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str)
     return turn
 
 
-def without_terminal(turn: Turn, printed: str, notes: list[str], question: str) -> Turn:
-    """The turn with the question that it waited at; a program that ended badly for want of an answer is noted."""
+def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str) -> Turn:
+    """The turn with the question that it waited at, or with what it said in place of an answer."""
     if turn.ending == "timeout":
         return replace(turn, detail=f"{turn.detail}: {waits_for(question)}") if question else turn
-    if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed[-4_000:]):
+    if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed.text[-4_000:]):
         notes.append(
             "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
         )
@@ -61,6 +61,8 @@ def without_terminal(turn: Turn, printed: str, notes: list[str], question: str) 
         notes.append(
             f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
+    elif turn.ending == "no_answer" and (said := printed.telling_line):
+        return replace(turn, detail=f"{turn.detail}; beside that it said: {shorten(said)}")
     return turn
 
 
