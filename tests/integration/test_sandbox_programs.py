@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from world_runs import BACKENDS, ran, spec_of
 
+import holdfast
+
 NODE = shutil.which("node", path="/usr/bin:/usr/local/bin")
 INSTALLED = Path(__file__).parents[2] / ".venv/node/node_modules"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -209,13 +211,18 @@ def test_a_real_package_of_npm(home, at):
 def test_what_an_environment_reads_elsewhere_is_told(home, at):
     script = environment(home / "venv")
     (home / "dev/src").mkdir(parents=True)
-    (next((home / "venv/lib").iterdir()) / "site-packages/bot.pth").write_text(f"{home}/dev/src\nimport sys\n")
+    ours = Path(holdfast.__file__).parents[1]
+    added = next((home / "venv/lib").iterdir()) / "site-packages/bot.pth"
+    added.write_text(f"{home}/dev/src\nimport sys\n{ours}\n")
     found = ran(at, spec_of(f"{script} && ls {home}"), environ=environ(home))
     assert found.lines[1:] == ["venv"], found.only
     assert (
         f"{home}/dev/src is not shown, though an environment reads it: agent.dir: {home}/dev/src shows it"
         in found.notes
     )
+    assert not [
+        note for note in found.notes if note.startswith(f"{ours} ")
+    ]  # Holdfast's own, as `make install` leaves it
 
 
 def test_nothing_beside_a_program_is_seen(home, at):

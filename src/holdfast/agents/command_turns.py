@@ -115,7 +115,7 @@ class CommandTurns:
 
         question = last.question() if ended else question
         if isinstance(pipes, Pipes):
-            return without_terminal(turn, printed, notes, question)
+            return without_terminal(turn, printed, notes, question, sandboxed=place.boxed)
         return of_terminal(turn, pipes, notes, question)
 
     def _open(

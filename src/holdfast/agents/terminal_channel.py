@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from holdfast.agents.awaited_input import waits_for
+from holdfast.agents.missing_means import missed_means
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 from holdfast.model.spec import AgentSpec
@@ -16,11 +17,6 @@ from holdfast.processes.pipes import Sink, Tail
 from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_WANTS_TERMINAL = re.compile(
-    r"not a (?:tty|terminal)|/dev/tty|requires? (?:a|an interactive) (?:tty|terminal)|stdin is not"
-    r"|raw mode is not supported|EOF when reading a line|inappropriate ioctl",
-    re.IGNORECASE,
-)
 
 
 def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
@@ -49,19 +45,17 @@ def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str)
     return turn
 
 
-def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str) -> Turn:
+def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
     """The turn with the question that it waited at, or with what it said in place of an answer."""
     if turn.ending == "timeout":
         return replace(turn, detail=f"{turn.detail}: {waits_for(question)}") if question else turn
-    if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed.text[-4_000:]):
-        notes.append(
-            "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
-        )
-    elif turn.ending in ("crashed", "no_answer") and question:
+    missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
+    notes.extend(missed)
+    if not missed and turn.ending in ("crashed", "no_answer") and question:
         notes.append(
             f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
-    elif turn.ending == "no_answer" and (said := printed.telling_line):
+    if turn.ending == "no_answer" and (said := printed.telling_line):
         return replace(turn, detail=f"{turn.detail}; beside that it said: {shorten(said)}")
     return turn
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-import holdfast
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.sandbox.system import in_system, links_on, present
 
-_OURS = str(Path(holdfast.__file__).parents[1])
+_OURS = str(Path(__file__).parents[2])
 """Where Holdfast itself lies: no agent needs it, though `pip install -e` puts it in its environment."""
 _DEPTH = 8
 """Interpreters of interpreters: more than any program has."""
