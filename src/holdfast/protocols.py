@@ -602,6 +602,8 @@ class Place(Protocol):
     """Of the agent's own files, as its programs see it."""
     sees: str
     """Where programs are looked for, in words, for one that is not found."""
+    boxed: bool
+    """This machine's devices, homes and displays are not there."""
     environ: Mapping[str, str]
     """What its programs find in their environment."""
 

@@ -53,8 +53,7 @@ def test_a_program_that_waits_for_more_is_told(tmp_path):
     script = "print('ok? ', end='', flush=True); input(); print('sure? ', end='', flush=True); input(); input()"
     found = asked(tmp_path, script, [{"expect": "ok?", "type": "y"}], timeout="2s", prompt="env")
     assert found.only.ending == "timeout"
-    assert "it may wait for input" in found.only.turns[0].detail
-    assert "sure?" in found.only.turns[0].detail
+    assert "it seems to wait for input: its last line was 'ok? sure?'" in found.only.turns[0].detail
 
 
 def test_a_program_that_ends_before_is_noted(tmp_path):
@@ -67,3 +66,64 @@ def test_a_program_without_a_terminal_is_told_of_dialogues(tmp_path):
     found = ran(tmp_path, spec_of("python3 bot.py"), files={"bot.py": "input(); input()"})
     assert found.only.ending == "crashed"
     assert any("agent.dialogue" in note for note in found.only.notes)
+
+
+WAITS = "import time\nprint({text!r}, end='', flush=True, file=__import__('sys').{stream})\ntime.sleep(60)"
+
+
+@pytest.mark.parametrize("backend", ["bubblewrap", None])
+def test_a_program_that_asks_and_waits_is_told_without_a_dialogue(tmp_path, backend):
+    agent = {"type": "command", "command": "python3 bot.py", "timeout": "2s"}
+    spec = spec_of(agent)
+    if backend is None:
+        del spec["setup"]
+    script = WAITS.format(text="hello\n\033[1mDo you trust this folder? [y/N]\033[0m ", stream="stderr")
+    found = ran(tmp_path, spec, files={"bot.py": script}, backend=backend or "bubblewrap")
+    assert found.only.ending == "timeout"
+    assert found.only.turns[0].detail == (
+        "no answer within 2000 ms: it seems to wait for input: its last line was 'Do you trust this folder? [y/N]'; "
+        "answer it with agent.dialogue, or a flag"
+    )
+
+
+def test_the_question_is_told_where_the_trials_own_time_ends_it(tmp_path):
+    script = WAITS.format(text="API key: ", stream="stdout")
+    found = ran(tmp_path, spec_of("python3 bot.py", resources={"timeout": "4s"}), files={"bot.py": script})
+    assert "(resources.timeout), its world included: it seems to wait for input" in found.only.turns[0].detail
+
+
+def test_a_program_that_waits_for_its_model_waits_for_no_input(tmp_path):
+    script = """
+        import os, threading, time, urllib.request
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        body = b'{"model": "m", "messages": [{"role": "user", "content": "x"}]}'
+        asked = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        threading.Thread(target=urllib.request.urlopen, args=[asked]).start()
+        time.sleep(1)
+        print("The price is: ", end="", flush=True)
+    """
+    spec = spec_of(
+        {"type": "command", "command": "python3 bot.py", "timeout": "3s"},
+        models={"*": {"script": "model.yaml"}},
+        chaos_matrix=[{"name": "hang", "llm_faults": [{"mode": "timeout", "delay_ms": 30_000}]}],
+    )
+    found = ran(tmp_path, spec, files={"bot.py": script, "model.yaml": "replies: [{text: x}]"})
+    assert (found.only.ending, found.only.turns[0].detail) == ("timeout", "no answer within 3000 ms"), found.only
+
+
+def test_a_program_that_gives_up_at_its_question_is_noted(tmp_path):
+    script = (
+        "import sys; print('Accept the licence? (yes/no) ', end='', file=sys.stderr); sys.stdin.read(); sys.exit(3)"
+    )
+    found = ran(tmp_path, spec_of("python3 bot.py"), files={"bot.py": script})
+    assert found.only.ending == "crashed"
+    assert any("it ended at a question, 'Accept the licence? (yes/no)'" in note for note in found.only.notes)
+
+
+def test_what_a_program_says_in_place_of_an_answer_is_told(tmp_path):
+    script = "import sys; print('error: no such option: --fast', file=sys.stderr)"
+    found = ran(tmp_path, spec_of("python3 bot.py | cat"), files={"bot.py": script})
+    assert (found.only.ending, found.only.turns[0].detail) == (
+        "no_answer",
+        "it printed nothing; beside that it said: error: no such option: --fast",
+    )

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from world_runs import BACKENDS, ran, spec_of
 
+import holdfast
+
 NODE = shutil.which("node", path="/usr/bin:/usr/local/bin")
 INSTALLED = Path(__file__).parents[2] / ".venv/node/node_modules"
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -124,6 +126,78 @@ def test_a_package_of_npm(home, at, prefix):
 
 
 @needs_node
+@pytest.mark.parametrize(
+    ("shim", "start", "links", "package"),
+    [
+        ("shim", '"$basedir/global/5/node_modules/bot/cli.js"', {"global/5/node_modules/bot": "../.pnpm/{package}"}, 5),
+        ("shim", '"$basedir/global/5/.pnpm/{package}/cli.js"', {}, 5),
+        (
+            "bin/shim",
+            "\"$basedir_abs\"/'../global/v11/abc/node_modules/bot/cli.js'",
+            {"global/v11/abc": "1-2", "global/v11/1-2/node_modules/bot": "../../../../store/v11/links/@/{package}"},
+            11,
+        ),
+    ],
+    ids=["pnpm 9", "pnpm 10", "pnpm 12"],
+)
+def test_a_program_of_pnpm(home, at, shim, start, links, package):
+    """As `pnpm add -g` of these versions leaves it: a script, links to the package, and from it to its neighbours."""
+    top = home / ".local/share/pnpm"
+    kept = {5: "global/5/.pnpm", 11: "store/v11/links/@"}[package]
+    program(top / kept / "bot@1/node_modules/bot/cli.js", CLI)
+    program(top / kept / "helper@2/node_modules/helper/index.js", "module.exports = 'whole'", 0o644)
+    (top / kept / "bot@1/node_modules/helper").symlink_to("../../helper@2/node_modules/helper")
+    for link, leads in links.items():
+        (top / link).parent.mkdir(parents=True, exist_ok=True)
+        (top / link).symlink_to(leads.replace("{package}", "bot@1/node_modules/bot"))
+    start = start.replace("{package}", "bot@1/node_modules/bot")
+    own = 'basedir=$(dirname "$0")\nbasedir_abs=$(cd "$basedir" && pwd -P)\n'
+    text = (
+        f'if [ -x "$basedir/node" ]; then\n  exec "$basedir/node"  {start} "$@"\nelse\n  exec node  {start} "$@"\nfi\n'
+    )
+    program((top / shim).with_name("bot"), f"#!/bin/sh\n{own}{text}")
+    program(top / "global/token", "SECRET", 0o644)
+    look = f"bot && cat {home}/.npmrc {top}/global/token"
+    found = ran(at, spec_of(look), environ=environ(home, (top / shim).parent))
+    assert found.text == f"ran whole {os.path.realpath(NODE)}", found.only
+    assert found.only.output.count("No such file") == 2
+
+
+MANAGERS = {
+    "mise": (".local/share/mise/shims", "link", "installs/npm-bot/1.0"),
+    "volta": (".volta/bin", "link", "tools/image/packages/bot"),
+    "asdf": (".asdf/shims", "script", "installs/nodejs/20.1.0"),
+}
+
+
+@needs_node
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_a_program_behind_the_shim_of_a_version_manager(home, at, manager):
+    """The manager itself is a stand-in: it answers `which` as the real one does."""
+    folder, kind, install = MANAGERS[manager]
+    shims = home / folder
+    prefix = shims.parent / install
+    modules = prefix / "lib/node_modules"
+    program(modules / "bot/cli.js", CLI)
+    program(modules / "bot/node_modules/helper/index.js", "module.exports = 'whole'", 0o644)
+    (prefix / "bin").mkdir()
+    (prefix / "bin/bot").symlink_to("../lib/node_modules/bot/cli.js")
+    tools = home / "tools"
+    asked = f'#!/bin/sh\n[ "$*" = "which bot" ] && [ "$PWD" = {at} ] && echo {prefix}/bin/bot\n'
+    program(tools / manager, asked)
+    if kind == "link":
+        target = tools / {"volta": "volta-shim"}.get(manager, manager)
+        target.exists() or program(target, "#!/bin/sh\nexit 9\n")
+        shims.mkdir(parents=True)
+        (shims / "bot").symlink_to(target)
+    else:
+        program(shims / "bot", '#!/usr/bin/env bash\n# asdf-plugin: nodejs 20.1.0\nexec asdf exec "bot" "$@"\n')
+    found = ran(at, spec_of("bot"), environ=environ(home, shims, tools))
+    assert found.text == f"ran whole {os.path.realpath(NODE)}", found.only
+    assert str(modules) in next(note for note in found.notes if note.startswith("for its programs"))
+
+
+@needs_node
 @pytest.mark.skipif(not INSTALLED.is_dir(), reason="tests/node is not installed: make dev")
 def test_a_real_package_of_npm(home, at):
     program_name = "mcp-server-filesystem"
@@ -137,13 +211,18 @@ def test_a_real_package_of_npm(home, at):
 def test_what_an_environment_reads_elsewhere_is_told(home, at):
     script = environment(home / "venv")
     (home / "dev/src").mkdir(parents=True)
-    (next((home / "venv/lib").iterdir()) / "site-packages/bot.pth").write_text(f"{home}/dev/src\nimport sys\n")
+    ours = Path(holdfast.__file__).parents[1]
+    added = next((home / "venv/lib").iterdir()) / "site-packages/bot.pth"
+    added.write_text(f"{home}/dev/src\nimport sys\n{ours}\n")
     found = ran(at, spec_of(f"{script} && ls {home}"), environ=environ(home))
     assert found.lines[1:] == ["venv"], found.only
     assert (
         f"{home}/dev/src is not shown, though an environment reads it: agent.dir: {home}/dev/src shows it"
         in found.notes
     )
+    assert not [
+        note for note in found.notes if note.startswith(f"{ours} ")
+    ]  # Holdfast's own, as `make install` leaves it
 
 
 def test_nothing_beside_a_program_is_seen(home, at):

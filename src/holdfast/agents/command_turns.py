@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from holdfast.agents.awaited_input import LastPrinted
 from holdfast.agents.command_answer import TEXT_KEPT, AnswerReader, Print, from_file
 from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
@@ -87,7 +88,8 @@ class CommandTurns:
         if file is not None:
             file.clear()
         said = Head(self._reader.limit)
-        with closing(self._open(asked, given, said if file is None else None, printed)) as pipes:
+        last = LastPrinted(context.activity)
+        with closing(self._open(asked, given, said if file is None else None, printed, last)) as pipes:
             argv = place.argv(given.agent, env)
             program = await place.start(pipes.started(argv), env, pipes.stdio)
             async with ended_after(program):
@@ -95,6 +97,7 @@ class CommandTurns:
                 ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
+                question = "" if ended else last.question()  # before what its end makes it print
                 said.stop()
             pipes.drain()
         notes.extend(program.notes)
@@ -110,17 +113,21 @@ class CommandTurns:
             return turn
         from holdfast.agents.terminal_channel import of_terminal, without_terminal
 
-        return (
-            without_terminal(turn, printed.text, notes) if isinstance(pipes, Pipes) else of_terminal(turn, pipes, notes)
-        )
+        question = last.question() if ended else question
+        if isinstance(pipes, Pipes):
+            return without_terminal(turn, printed, notes, question, sandboxed=place.boxed)
+        return of_terminal(turn, pipes, notes, question)
 
-    def _open(self, asked: str, given: GivenPrompt, said: Head | None, printed: Tail) -> Pipes | Terminal:
+    def _open(
+        self, asked: str, given: GivenPrompt, said: Head | None, printed: Tail, last: LastPrinted
+    ) -> Pipes | Terminal:
         """What the program reads and prints: pipes, or a terminal where the spec has a dialogue."""
         if not self._agent.dialogue:
-            return Pipes(given.stdin, printed if said is None else said, printed)
+            beside = last.and_to(printed)
+            return Pipes(given.stdin, beside if said is None else last.and_to(said), beside)
         from holdfast.agents.terminal_channel import open_terminal
 
-        return open_terminal(self._agent, asked, [printed] if said is None else [said, printed])
+        return open_terminal(self._agent, asked, [last, printed] if said is None else [last, said, printed])
 
     def _ended(self, asked: str, left: Print, program: Started, printed: Tail, place: Place) -> Turn:
         by_shell = self._agent.command is not None and program.status in NOT_RUN

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from holdfast.agents.awaited_input import waits_for
+from holdfast.agents.missing_means import missed_means
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.describe import shorten
-from holdfast.processes.pipes import Sink
+from holdfast.processes.pipes import Sink, Tail
 from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_WANTS_TERMINAL = re.compile(
-    r"not a (?:tty|terminal)|/dev/tty|requires? (?:a|an interactive) (?:tty|terminal)|stdin is not"
-    r"|raw mode is not supported|EOF when reading a line|inappropriate ioctl",
-    re.IGNORECASE,
-)
 
 
 def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
@@ -35,7 +32,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
     return Terminal(lines, sinks)
 
 
-def of_terminal(turn: Turn, terminal: Terminal, notes: list[str]) -> Turn:
+def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
     """The turn with what its terminal has to say: of a question that never came, or what it waits for."""
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
@@ -43,17 +40,23 @@ def of_terminal(turn: Turn, terminal: Terminal, notes: list[str]) -> Turn:
             return replace(turn, detail=f"{turn.detail}: {missed}; {_last(terminal)}")
         notes.append(f"it ended before that: {missed}")
     elif turn.ending == "timeout":
-        why = "it may wait for input (agent.dialogue says what is typed)"
-        return replace(turn, detail=f"{turn.detail}: {why}; {_last(terminal)}")
+        why = waits_for(question) if question else f"agent.dialogue has nothing more to type; {_last(terminal)}"
+        return replace(turn, detail=f"{turn.detail}: {why}")
     return turn
 
 
-def without_terminal(turn: Turn, printed: str, notes: list[str]) -> Turn:
-    """The same turn; a program that ended badly for want of a terminal is noted."""
-    if turn.ending == "crashed" and _WANTS_TERMINAL.search(printed[-4_000:]):
+def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
+    """The turn with the question that it waited at, or with what it said in place of an answer."""
+    if turn.ending == "timeout":
+        return replace(turn, detail=f"{turn.detail}: {waits_for(question)}") if question else turn
+    missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
+    notes.extend(missed)
+    if not missed and turn.ending in ("crashed", "no_answer") and question:
         notes.append(
-            "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
+            f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
+    if turn.ending == "no_answer" and (said := printed.telling_line):
+        return replace(turn, detail=f"{turn.detail}; beside that it said: {shorten(said)}")
     return turn
 
 

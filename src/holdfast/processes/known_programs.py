@@ -7,6 +7,7 @@ import os
 _NPM = {
     "claude": "@anthropic-ai/claude-code",
     "codex": "@openai/codex",
+    "goose-binary-linux-x64": "@aaif/goose-binary-linux-x64",
     "gemini": "@google/gemini-cli",
     "opencode": "opencode-ai",
 }
@@ -19,7 +20,7 @@ _PIP = {
     "sgpt": "shell-gpt click",
     "smolagent": "smolagents",
 }
-_OTHERS = {"goose": "see the install page of the goose project: no registry has it under this name"}
+_OTHERS = {"goose": "npm install -g @aaif/goose-binary-linux-x64 has it as goose-binary-linux-x64"}
 
 
 def install_line(program: str) -> str:

@@ -23,6 +23,12 @@ _ERROR = re.compile(r"\b(\w*Error|\w*Exception|error|ERROR|exception|[Ff]atal|FA
 """What a line says that tells why a program died."""
 
 
+_BOX = "╭┌┏"
+_BOX_SIDE = "│┃"
+_BOX_LINES = f" {_BOX}{_BOX_SIDE}╮╰╯┐└┘┓┗┛─━"
+"""What command-line libraries draw around an error."""
+
+
 class Sink(Protocol):
     """Takes what a program prints."""
 
@@ -60,7 +66,7 @@ class Tail:
     @property
     def last_line(self) -> str:
         """The last line with anything on it, of a group of errors the innermost's; empty if there is none."""
-        lines = [line for line in reversed(self.text.splitlines()) if line.strip()]
+        lines = [line for line in reversed(_unboxed(self.text)) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
             return _innermost(lines[1:]) or lines[0].strip()
         return lines[0].strip() if lines else ""
@@ -71,13 +77,35 @@ class Tail:
         last = self.last_line
         if _ERROR.search(last):
             return last
-        said = (line.strip() for line in reversed(self.text.splitlines()) if _ERROR.search(line))
+        said = (line.strip() for line in reversed(_unboxed(self.text)) if _ERROR.search(line))
         return next((line for line in said if not line.startswith("at ")), last)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know of the output."""
         return output_notes(self._read)
+
+
+def _unboxed(text: str) -> list[str]:
+    """The lines, those of a box as one, its title before it; boxes of tracebacks are left out."""
+    lines: list[str] = []
+    box: list[str] | None = None
+    for line in text.splitlines():
+        if line.lstrip()[:1] in (*_BOX,):
+            box = [line.strip(_BOX_LINES)]
+        elif box is not None and line.lstrip()[:1] in (*_BOX_SIDE,):
+            box.append(line.strip(_BOX_LINES))
+        elif box is None:
+            lines.append(line)
+        else:
+            lines += [_box_text(box), *([line] if line.strip(_BOX_LINES) else [])]
+            box = None
+    return lines if box is None else [*lines, _box_text(box)]
+
+
+def _box_text(rows: list[str]) -> str:
+    title, *inside = rows
+    return "" if title.startswith("Traceback") else ": ".join(filter(None, (title, " ".join(filter(None, inside)))))
 
 
 def _innermost(lines: list[str]) -> str:

@@ -23,11 +23,16 @@ class Conditions:
         self._known = {one.feature: one for one in before}
         self._said: tuple[str, ...] | None = None
         self._sessions: dict[str, None] = {}
+        self._ended: str | None = None
+        """How all trials so far ended, badly and alike; empty once one did not."""
+        self._trials = 0
 
     def add(self, seen: Observation) -> None:
         """A trial that has ended; one without a world says nothing here."""
         if not seen.isolation:
             return
+        if self._ended != "":
+            self._alike(seen)
         for one in seen.isolation:
             known = self._known.get(one.feature)
             if known is None or (known.enforced and not one.enforced):
@@ -36,6 +41,12 @@ class Conditions:
                 self._known[one.feature] = replace(known, why=DIFFERS)
         said = dict.fromkeys(seen.notes)
         self._said = tuple(said) if self._said is None else tuple(note for note in self._said if note in said)
+
+    def _alike(self, seen: Observation) -> None:
+        last = seen.turns[-1] if seen.turns and not seen.error else None
+        how = "" if last is None or last.ending == "answered" else f"{last.ending}: {last.detail}"
+        self._ended = how if self._ended in (None, how) else ""
+        self._trials += 1
 
     def replayed(self, task: Task, seen: Observation) -> None:
         """A trial of a recorded session: how its calls and the recording differ."""
@@ -53,5 +64,6 @@ class Conditions:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was noted in every trial, or in one of a session."""
-        return (*(self._said or ()), *self._sessions)
+        """What was noted in every trial, or in one of a session; how all ended, where that was badly and alike."""
+        alike = f"all {self._trials} trials ended alike, in {self._ended}; mend that first, then the rest can be told"
+        return (*([alike] if self._ended and self._trials > 1 else []), *(self._said or ()), *self._sessions)

@@ -13,13 +13,17 @@ def found_version(recipe: Recipe) -> str | None:
     """Its version; empty where it is there and the version cannot be told; None where it is not there."""
     if not recipe.program:
         return _library(recipe.package)
-    from shutil import which
+    import os
+    import sys
 
-    path = which(recipe.program)
+    from holdfast.world.program_search import search_of
+    from holdfast.world.shown_programs import behind_pnpm_shim
+
+    path = search_of(os.environ, Path.cwd(), Path(sys.executable).parent, None).find(recipe.program)
     if path is None:
         return None
-    package = recipe.package
-    return _npm(Path(path).resolve(), package) if recipe.npm else _venv(Path(path).resolve(), package)
+    real = Path(behind_pnpm_shim(path) or path).resolve()
+    return _npm(real, recipe.package) if recipe.npm else _venv(real, recipe.package)
 
 
 def _library(package: str) -> str | None:

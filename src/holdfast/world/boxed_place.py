@@ -11,6 +11,7 @@ from holdfast.planes.port_forward import PortForward
 from holdfast.processes.answer_file import read_left
 from holdfast.processes.startable import SHELL
 from holdfast.protocols import Left, Sandbox, Started, Stdio, TrialContext
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.mounted_agent import Mounts
 
 SYSTEM = ("/usr", "/opt", "/nix")
@@ -24,6 +25,7 @@ class BoxedPlace:
         self._sandbox = sandbox
         self._mounts = mounts
         self.folder = mounts.folder(sandbox)
+        self.boxed = sandbox.workspace == WORKSPACE
         self.environ = environ
         self.sees = what_is_seen(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 

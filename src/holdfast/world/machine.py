@@ -53,6 +53,7 @@ class MachinePlace:
         self._machine = machine
         self._address = address
         self.folder = str(machine.root)
+        self.boxed = False
         self.sees = "it is run by sh -c in the spec's folder: check its name, its path and that it is executable"
         self.environ: Mapping[str, str] = machine.environ if address is None else {**machine.environ, **address.environ}
 

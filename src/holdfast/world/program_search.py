@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.world.version_shims import manager_of, program_behind
+
 _PYTHON = re.compile(r"python[\d.]*")
 
 
@@ -22,7 +24,8 @@ class ProgramSearch(Struct, frozen=True):
     home: Path
     own: Path
     """The folder of Holdfast's own programs: a plain `python` is the one there, unless an environment is active."""
-    pyenv_version: str = ""
+    environ: Mapping[str, str] = {}
+    """The user's variables: managers of versions heed them."""
 
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
@@ -39,6 +42,10 @@ class ProgramSearch(Struct, frozen=True):
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._of_versions(versions, name)
+            elif manager := manager_of(place, self.path):
+                found = program_behind(manager, name, self.root, self.environ)
+                if found is not None and _executable(found):
+                    yield found
             else:
                 yield place
 
@@ -50,8 +57,8 @@ class ProgramSearch(Struct, frozen=True):
                 yield place
 
     def _wanted(self, pyenv: Path) -> list[str]:
-        if self.pyenv_version:
-            return self.pyenv_version.split(":")
+        if version := self.environ.get("PYENV_VERSION"):
+            return version.split(":")
         beside = [folder / ".python-version" for folder in (self.root, *self.root.parents)]
         for file in (*beside, pyenv / "version"):
             if file.is_file():
@@ -63,7 +70,7 @@ def search_of(environ: Mapping[str, str], root: Path, own: Path, path: str | Non
     """The search of a user with this environment; `path`: what the spec says instead of their PATH."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     found = environ.get("PATH", os.defpath) if path is None else path
-    return ProgramSearch(found, root.resolve(), home, own, environ.get("PYENV_VERSION", ""))
+    return ProgramSearch(found, root.resolve(), home, own, environ)
 
 
 def _executable(path: str) -> bool:

@@ -4,6 +4,7 @@ package and what interprets it, never the folder around them."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,11 +13,18 @@ from msgspec import Struct
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.sandbox.system import in_system, links_on, present
 
+_OURS = str(Path(__file__).parents[2])
+"""Where Holdfast itself lies: no agent needs it, though `pip install -e` puts it in its environment."""
 _DEPTH = 8
 """Interpreters of interpreters: more than any program has."""
 _FIRST_LINE = 4096
 _JAVASCRIPT = (".js", ".mjs", ".cjs")
 _MODULES = "node_modules"
+_PNPM_SHIM = re.compile(r"""^ *exec [^\n]*\$basedir(?:_abs)?"?/'?([^'"\n]+)['"] +"\$@"$""", re.MULTILINE)
+"""How pnpm's scripts start what they stand for."""
+_PNPM_SHIM_READ = 65536
+_PNPM_STORE = re.compile(r"(.*?/(?:\.pnpm|store/v\d+/links))/")
+"""Where pnpm keeps packages: each reaches those that it needs by links to its neighbours."""
 
 
 class ShownPrograms(Struct, frozen=True):
@@ -80,6 +88,9 @@ class ProgramFiles:
         self._package(places, itself, shebang)
         if shebang:
             self._interpreter(shebang, depth + 1)
+        if _named(shebang) == "sh" and (target := behind_pnpm_shim(places[-1])):
+            self._pnpm(target)
+            self.needed(target, depth=depth + 1)
 
     def packaged(self, path: str) -> bool:
         """Whether a program is part of an environment or a package, and does not run without it."""
@@ -89,7 +100,7 @@ class ProgramFiles:
     def gathered(self) -> ShownPrograms:
         outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
         visible = {place: real for place, real in present(outside).items() if not in_system(place)}
-        beyond = tuple(one for one in self._beyond if not in_system(one) and not _covered(one, visible))
+        beyond = tuple(one for one in self._beyond if not (in_system(one) or _covered(one, (*visible, _OURS))))
         withheld = tuple(self._withheld)
         return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
@@ -106,8 +117,7 @@ class ProgramFiles:
         elif _named(shebang).startswith("python"):
             self._user_site(prefix)
         if _MODULES in Path(real).parts:
-            parts = Path(real).parts
-            self._show(str(Path(*parts[: parts.index(_MODULES) + 1])))
+            self._show(_modules(real))
         elif real.endswith(_JAVASCRIPT) or _named(shebang) == "node":
             self._javascript(Path(real).parent)
 
@@ -130,6 +140,15 @@ class ProgramFiles:
         if found and not in_system(base):
             self._paths |= dict.fromkeys(found)
             self._variables["PYTHONUSERBASE"] = base
+
+    def _pnpm(self, target: str) -> None:
+        """The packages around a program of pnpm's, and the folder that its script names."""
+        for place in (target, *[beyond for _, _, beyond in links_on(target)]):
+            path = os.path.abspath(place)
+            if store := _PNPM_STORE.match(path):
+                self._show(store[1])
+            if _MODULES in Path(path).parts:
+                self._show(_modules(path))
 
     def _javascript(self, folder: Path) -> None:
         """The package of a script that lies in no node_modules, as `npm link` leaves it, and the modules above it."""
@@ -180,6 +199,23 @@ def _named(shebang: Sequence[str]) -> str:
     plain = [word for word in shebang[1:] if not word.startswith("-") and "=" not in word]
     named = plain[0] if os.path.basename(shebang[0]) == "env" and plain else shebang[0]
     return os.path.basename(named)
+
+
+def behind_pnpm_shim(script: str) -> str:
+    """What a script of pnpm's starts; empty if it is none of those."""
+    try:
+        with open(script, "rb") as file:
+            text = file.read(_PNPM_SHIM_READ).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = _PNPM_SHIM.findall(text)
+    return os.path.normpath(os.path.join(os.path.dirname(script), found[-1])) if found else ""
+
+
+def _modules(path: str) -> str:
+    """The topmost node_modules that it lies in."""
+    parts = Path(path).parts
+    return str(Path(*parts[: parts.index(_MODULES) + 1]))
 
 
 def _environment(program: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.model.observation import Observation
+from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import RecordedUse
 from holdfast.model.world import Isolation
 from holdfast.runner.conditions import DIFFERS, SESSION_NOTES, Conditions
@@ -32,6 +32,21 @@ def test_trials_without_a_world_say_nothing() -> None:
     found = Conditions()
     found.add(Observation("a", notes=("a late answer was dropped",)))
     assert (found.isolation, found.notes) == ((), ())
+
+
+def test_an_ending_that_all_trials_share_is_said_once() -> None:
+    world = (Isolation("network", True),)
+    bad, good = Turn("hi", None, 1.0, "crashed", "exit code 1: no module"), Turn("hi", "yes")
+    found = Conditions()
+    found.add(Observation("a", turns=(bad,), isolation=world))
+    assert found.notes == ()  # one trial says it itself
+    found.add(Observation("b", turns=(bad,), isolation=world))
+    assert found.notes == (
+        "all 2 trials ended alike, in crashed: exit code 1: no module; mend that first, then the rest can be told",
+    )
+    for turns in ((good,), (bad,), (bad,)):
+        found.add(Observation("c", turns=turns, isolation=world))
+    assert found.notes == ()
 
 
 def test_what_sessions_lacked_is_said_of_the_whole_each_once() -> None:

@@ -29,6 +29,16 @@ def test_a_program_of_npm_is_known_by_its_package(tmp_path: Path, monkeypatch: p
     assert found_version(read_recipe("codex")) == "0.1.2"
 
 
+def test_a_program_of_pnpm_is_known_behind_its_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "global/5/.pnpm/codex@0.1.2/node_modules/@openai/codex"
+    program(package / "bin/codex.js")
+    (package / "package.json").write_text(json.dumps({"name": "@openai/codex", "version": "0.1.2"}))
+    script = program(tmp_path / "codex")
+    script.write_text(f'#!/bin/sh\n  exec node  "$basedir/{(package / "bin/codex.js").relative_to(tmp_path)}" "$@"\n')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found_version(read_recipe("codex")) == "0.1.2"
+
+
 def test_a_program_of_pipx_is_known_by_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bin_file = program(tmp_path / "venvs/aider/bin/aider")
     (tmp_path / "venvs/aider/lib/python3.12/site-packages/aider_chat-0.9.dist-info").mkdir(parents=True)

@@ -21,6 +21,7 @@ NAMES = [
     "crewai",
     "gemini-cli",
     "google-adk",
+    "goose",
     "gptme",
     "langgraph",
     "llm",

@@ -16,10 +16,12 @@ def made(path: Path) -> str:
     return str(path)
 
 
-def search(tmp_path: Path, *folders: Path, version: str = "") -> ProgramSearch:
+def search(tmp_path: Path, *folders: Path, version: str = "", **environ: str) -> ProgramSearch:
     root = tmp_path / "spec"
     root.mkdir(exist_ok=True)
-    return ProgramSearch(":".join(map(str, folders)), root, tmp_path, tmp_path / "own", version)
+    return ProgramSearch(
+        ":".join(map(str, folders)), root, tmp_path, tmp_path / "own", {"PYENV_VERSION": version, **environ}
+    )
 
 
 def test_the_first_executable_file_on_path(tmp_path: Path) -> None:

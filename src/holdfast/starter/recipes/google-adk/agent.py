@@ -35,7 +35,8 @@ agent = Agent(name="shop", model="gemini-2.5-flash", tools=[price, order])
 async def answer(prompt: str) -> str:
     runner = InMemoryRunner(agent)
     events = await runner.run_debug(prompt, quiet=True)
-    return "".join(part.text or "" for part in events[-1].content.parts)
+    content = events[-1].content if events else None  # none where the model was stopped
+    return "".join(part.text or "" for part in (content.parts if content else None) or [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""What is taken for a program that waits for input, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.agents.awaited_input import LastPrinted, asked_in
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you trust this folder? [y/N] ",
+        "Overwrite? (Y/n)",
+        "Accept the terms (yes/no/always): ",
+        "Press Enter to continue",
+        "press any key to continue...",
+        "Do you accept the licence agreement?\n",
+        "Are you sure you want to delete it?",
+    ],
+)
+def test_a_choice_is_a_question_even_after_calls(text: str) -> None:
+    assert asked_in(f"hello\n{text}", anything=False) == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Enter your API key: ", "Enter your API key:"),
+        ("Which model?\n> ", ">"),
+        ("1) small\n2) large\nYour choice [1]", "Your choice [1]"),
+        ("To sign in, open https://example.org/device\nand enter ABCD-1234\n", "and enter ABCD-1234"),
+        ("Waiting for authentication in your browser...\n", "Waiting for authentication in your browser..."),
+    ],
+)
+def test_before_any_call_a_prompt_and_a_sign_in_are_questions(text: str, question: str) -> None:
+    assert asked_in(text, anything=True) == question
+    assert asked_in(text, anything=False) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Thinking...",
+        "Loading the model 45 %",
+        "Results:\n",
+        "Is it so? Yes, it is.\n",
+        "Shall I go on with the second part?\n",
+        "The log in /tmp says nothing\n",
+        "authenticated as bob\nworking\n",
+        "press releases were read",
+        "INFO [2026-11-17] started\n",
+        "see options [a/b]\n",
+    ],
+)
+def test_what_asks_for_nothing(text: str) -> None:
+    assert asked_in(text, anything=True) == ""
+
+
+def test_who_called_something_since_does_not_wait() -> None:
+    calls = [0]
+    last = LastPrinted(lambda: calls[0])
+    last.add(b"x" * 5_000 + b"\nGo on? [y/n]")
+    assert last.question() == "Go on? [y/n]"
+    calls[0] += 1
+    assert last.question() == ""
+    last.add(b"\nmore? ")
+    assert last.question() == ""  # it works: only a choice is a question by now
+    last.add(b"[y/n]")
+    assert last.question() == "more? [y/n]"

@@ -1,0 +1,61 @@
+"""Which manager a shim belongs to, and what that says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.world.program_search import ProgramSearch
+from holdfast.world.version_shims import manager_of
+
+
+def made(path: Path, text: str = "#!/bin/sh\n") -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "manager"),
+    [("mise", "bot", "mise"), ("volta-shim", "bot", "volta"), ("mise", "mise", None), ("other", "bot", None)],
+)
+def test_a_link_to_a_manager_is_its_shim(tmp_path: Path, target: str, name: str, manager: str | None) -> None:
+    made(tmp_path / "opt" / target)
+    shim = tmp_path / "shims" / name
+    shim.parent.mkdir()
+    shim.symlink_to(f"../opt/{target}")
+    found = manager_of(str(shim), "")
+    assert (found and os.path.realpath(found)) == (manager and str(tmp_path / "opt" / manager))
+
+
+def test_a_script_of_asdf_names_it(tmp_path: Path) -> None:
+    asdf = made(tmp_path / "bin/asdf")
+    bare = made(tmp_path / "shims/bot", '#!/usr/bin/env bash\n# asdf-plugin: nodejs 1\nexec asdf exec "bot" "$@"\n')
+    whole = made(tmp_path / "shims/old", f'#!/usr/bin/env bash\nexec {asdf} exec "old" "$@" # asdf_allow\n')
+    assert manager_of(bare, str(tmp_path / "bin")) == manager_of(whole, "/nowhere") == asdf
+    assert manager_of(bare, "/nowhere") is None
+    assert manager_of(made(tmp_path / "shims/sh", "#!/bin/sh\necho asdf exec\n"), "") is None
+
+
+@pytest.mark.parametrize(
+    ("says", "found"),
+    [
+        ("echo {real}", True),
+        ("echo {real}; exit 1", False),  # it knows no version
+        ("echo bot", False),
+        ("echo {real}.gone", False),
+        ("[ $WHICH ] && echo {real}", True),  # it heeds the user's variables
+        ("exit 0", False),
+    ],
+)
+def test_what_its_manager_says(tmp_path: Path, says: str, found: bool) -> None:
+    real = made(tmp_path / "installs/bot/1/bin/bot")
+    made(tmp_path / "opt/mise", f"#!/bin/sh\n{says.format(real=real)}\n")
+    (tmp_path / "shims").mkdir()
+    (tmp_path / "shims/bot").symlink_to(tmp_path / "opt/mise")
+    later = made(tmp_path / "later/bot")
+    search = ProgramSearch(f"{tmp_path}/shims:{tmp_path}/later", tmp_path, tmp_path, tmp_path / "own", {"WHICH": "1"})
+    assert search.find("bot") == (real if found else later)
