@@ -270,6 +270,7 @@ def _marks(folder: Path) -> list[str]:
 
 async def _nothing_ends(folder: Path) -> None:
     """No agent that waits comes to its end from now on."""
+    await asyncio.sleep(0.2)  # what was killed may take a moment
     before = _marks(folder)
-    await asyncio.sleep(_WAITS_S + 0.5)
+    await asyncio.sleep(_WAITS_S + 0.3)
     assert _marks(folder) == before, "an agent went on after its execution was closed"
