@@ -76,8 +76,8 @@ class WorkerPool:
         """Workers that may still be opened in the place of refused ones."""
         self.workers: list[ClusterWorker] = []
         self.opening: set[asyncio.Task[None]] = set()
-        self.refused: dict[str, WorkerReport] = {}
-        """By machine: why its workers cannot work."""
+        self.refused: dict[tuple[str, str], WorkerReport] = {}
+        """Why workers cannot work, each reason of a machine once."""
         self.site_notes: tuple[str, ...] = ()
 
     async def open(self, workers: int) -> None:
@@ -135,7 +135,7 @@ class WorkerPool:
         shown = replace(
             report, refused=self._mask(report.refused), hint=self._mask(report.hint), body=self._mask(report.body)
         )
-        self.refused.setdefault(report.machine, shown)
+        self.refused.setdefault((shown.machine, shown.refused), shown)
         if report.node:
             self._barred.add(report.node)
         if not report.config and self._elsewhere > 0 and self._nodes() > len(self._barred):
@@ -147,10 +147,10 @@ class WorkerPool:
 
     def nobody(self) -> Exception:
         """Why there is no worker."""
-        for machine, report in self.refused.items():
+        for report in self.refused.values():
             if report.config:
                 return AgentUnavailable(report.refused, hint=report.hint, body=report.body, config=True)
-            return UserError(f"no worker can run this: {machine}: {report.refused}", hint=report.hint)
+            return UserError(f"no worker can run this: {report.machine}: {report.refused}", hint=report.hint)
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
         return UserError(
@@ -162,7 +162,7 @@ class WorkerPool:
     def notes(self) -> tuple[str, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        refused = [f"no worker on {name}: {report.refused}" for name, report in self.refused.items()]
+        refused = [f"no worker on {report.machine}: {report.refused}" for report in self.refused.values()]
         return (*self.site_notes, where, *refused)
 
     def end(self, worker: ClusterWorker) -> None:

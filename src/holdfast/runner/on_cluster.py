@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
@@ -22,6 +22,7 @@ from holdfast.execute.ray_pool import Needs
 from holdfast.execute.slots import slots
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
+from holdfast.runner.agent_files import agent_files
 from holdfast.runner.job import Job, trusts_commands
 from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
@@ -51,12 +52,17 @@ class ClusterRun:
         where = f"the cluster at {job.options.on} was not joined" if job.options.on != LOCAL else "Ray did not start"
         cluster = await _in_thread(lambda: connect(job.options.on or LOCAL, cores, runtime), where)
         try:
+            if not cluster.started:
+                refuse_outside(job.spec, root)
             needs = _needs(job.spec)
             room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
             workers, each = spread(job.spec, job.options.concurrency, max(1, room))
-            order = _order(job, root, each, cluster)
-            executor = RayExecutor(cluster.ray, order, needs, told=told, mask=mask)
-            await executor.open(workers)
+            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, told=told, mask=mask)
+            try:
+                await executor.open(workers)
+            except BaseException:
+                await executor.close()
+                raise
         except BaseException:
             await _in_thread(cluster.close, "the cluster was not left")
             raise
@@ -93,6 +99,29 @@ def _excluded(job: Job) -> list[str]:
     sources = (secret.source.partition(":") for secret in (job.spec.world.secrets if job.spec.world else ()))
     files = [os.path.normpath(rest) for kind, _, rest in sources if kind == "file" and rest]
     return [f"/{name}" for name in (*EXCLUDED, *files)] + [".env", ".env.*"]
+
+
+def refuse_outside(spec: Spec, root: Path) -> None:
+    """UserError for a file that the spec names by a relative path out of its folder: only the folder travels."""
+    for name in _named_files(spec):
+        path = os.path.normpath(name)
+        if path == os.pardir or path.startswith(os.pardir + os.sep):
+            hint = f"move it below {root.name}, or name it by a path that every machine of the cluster has"
+            raise UserError(f"{name} lies outside of the spec's folder, and no worker would see it", hint=hint)
+
+
+def _named_files(spec: Spec) -> Iterator[str]:
+    """What the spec takes from files, as it is written."""
+    yield from agent_files(spec)
+    if spec.agent.dir:
+        yield spec.agent.dir
+    if spec.world is None:
+        return
+    placed = [*spec.world.setup.files, *spec.world.setup.home_files]
+    for fixture in spec.world.fixtures:
+        placed += fixture.files
+        yield from (name for name in (fixture.file, fixture.source) if name)
+    yield from (one.source for one in placed if one.source)
 
 
 def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:
