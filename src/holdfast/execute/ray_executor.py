@@ -94,11 +94,11 @@ class RayExecutor:
 
     @property
     def ending(self) -> tuple[str, ...]:
-        """What to say of workers and replies that were lost; nothing if none was."""
+        """What to say of workers that were refused late, and of workers and replies that were lost."""
         if not self._lost and not self._repeated:
-            return ()
+            return self._pool.late
         what = f"{plural(self._lost, 'worker')} of the cluster lost" if self._lost else "replies of workers were lost"
-        return (f"{what}, {plural(self._repeated, 'trial')} run again",)
+        return (*self._pool.late, f"{what}, {plural(self._repeated, 'trial')} run again")
 
     def one_at_a_time(self) -> None:
         self._single = True

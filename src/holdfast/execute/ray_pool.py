@@ -79,6 +79,7 @@ class WorkerPool:
         self.refused: dict[tuple[str, str], WorkerReport] = {}
         """Why workers cannot work, each reason of a machine once."""
         self.site_notes: tuple[str, ...] = ()
+        self._named = 0
 
     async def open(self, workers: int) -> None:
         """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
@@ -153,17 +154,26 @@ class WorkerPool:
             return UserError(f"no worker can run this: {report.machine}: {report.refused}", hint=report.hint)
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
-        return UserError(
-            f"the cluster has no room for a worker that needs {self._needs.words()}",
-            hint=f"it has {has or 'nothing'}; add machines, or ask for less in resources",
-        )
+        needs, hint = self._needs.words(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
+        if there.get("CPU", 0) >= self._needs.cpus and all(label in there for label in self._needs.labels):
+            what = f"no worker that needs {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
+            return UserError(what, hint=f"{hint}; ray status tells how it is")
+        return UserError(f"the cluster has no room for a worker that needs {needs}", hint=hint)
 
     @property
     def notes(self) -> tuple[str, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        refused = [f"no worker on {report.machine}: {report.refused}" for report in self.refused.values()]
-        return (*self.site_notes, where, *refused)
+        self._named = len(self.refused)
+        return (*self.site_notes, where, *self._refusals())
+
+    def _refusals(self) -> tuple[str, ...]:
+        return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """What was not known yet when the notes were asked for."""
+        return self._refusals()[self._named :]
 
     def end(self, worker: ClusterWorker) -> None:
         """It works no more, whatever it is at."""
