@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,11 @@ class Needs(Struct, frozen=True):
         if self.gpus:
             asked["num_gpus"] = self.gpus
         return asked
+
+    def fit(self, there: Mapping[str, float]) -> bool:
+        """Whether a machine, or a cluster, has so much in all."""
+        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
+        return all(there.get(name, 0.0) >= amount for name, amount in asked.items())
 
     def words(self) -> str:
         more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
@@ -83,7 +88,7 @@ class WorkerPool:
 
     async def open(self, workers: int) -> None:
         """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
-        self._elsewhere = workers * max(0, self._nodes() - 1)
+        self._elsewhere = workers * max(0, len(self._other_nodes()) - 1)
         for _ in range(workers):
             self.open_another()
         until = perf_counter() + OPEN_S
@@ -139,12 +144,14 @@ class WorkerPool:
         self.refused.setdefault((shown.machine, shown.refused), shown)
         if report.node:
             self._barred.add(report.node)
-        if not report.config and self._elsewhere > 0 and self._nodes() > len(self._barred):
+        if not report.config and self._elsewhere > 0 and self._other_nodes():
             self._elsewhere -= 1
             self.open_another()
 
-    def _nodes(self) -> int:
-        return sum(bool(node["Alive"]) for node in self._ray.nodes())
+    def _other_nodes(self) -> list[str]:
+        """Those that could do it, by what they have and as far as is known."""
+        alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
+        return [node["NodeID"] for node in alive if self._needs.fit(node["Resources"])]
 
     def nobody(self) -> Exception:
         """Why there is no worker."""
@@ -155,7 +162,7 @@ class WorkerPool:
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
         needs, hint = self._needs.words(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
-        if there.get("CPU", 0) >= self._needs.cpus and all(label in there for label in self._needs.labels):
+        if self._needs.fit(there):
             what = f"no worker that needs {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
             return UserError(what, hint=f"{hint}; ray status tells how it is")
         return UserError(f"the cluster has no room for a worker that needs {needs}", hint=hint)

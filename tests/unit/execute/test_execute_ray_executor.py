@@ -121,7 +121,10 @@ class FakeCluster:
         return Actor(self, next(name for name in self.machines if name not in barred))
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": True, "NodeID": name} for name in self.machines]
+        return [
+            {"Alive": True, "NodeID": name, "Resources": {"CPU": 2.0, "memory": 1 << 30, name: 1.0}}
+            for name in self.machines
+        ]
 
     def kill(self, actor: Actor) -> None:
         self.killed.append(actor)
@@ -224,6 +227,9 @@ def test_what_a_worker_takes_of_its_machine() -> None:
     needs = Needs(2.0, 1 << 30, 1.0, ("docker",))
     assert needs.options() == {"num_cpus": 2.0, "memory": 1 << 30, "num_gpus": 1.0, "resources": {"docker": 0.001}}
     assert needs.words() == "2 cpu, 1024 MB, 1 gpu, docker"
+    whole = {"CPU": 2.0, "memory": float(1 << 30), "GPU": 1.0, "docker": 1.0}
+    assert needs.fit(whole)
+    assert not any(needs.fit({**whole, name: 0.0}) for name in whole)
 
 
 def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another() -> None:
@@ -237,6 +243,17 @@ def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another() -> Non
 
     notes = asyncio.run(go())
     assert notes == ("a note", "ran on Ray: 2 workers on 1 machine", "no worker on bare: it lacks bubblewrap")
+
+
+def test_where_no_other_machine_has_the_label_nobody_waits_for_one() -> None:
+    cluster = FakeCluster(refused={"bare": "it lacks bubblewrap"}, machines=("bare", "whole"))
+
+    async def go() -> None:
+        await RayExecutor(cluster, ORDER, Needs(labels=("bare",))).open(1)
+
+    with pytest.raises(UserError, match="no worker can run this: bare: it lacks bubblewrap"):
+        asyncio.run(asyncio.wait_for(go(), 5))
+    assert cluster.opened == 1
 
 
 def test_replies_that_do_not_fit_together_are_asked_for_one_by_one() -> None:
