@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +21,13 @@ FILES = {
     ),
     "spec.yaml": """
 agent: {type: python, endpoint: "NAME:agent", isolation: HOW}
-golden_prompts: ["What was revenue?"]
+golden_prompts: PROMPTS
 contract: {name: bench, invariants: [{id: r, type: contains, value: source, description: x}]}
 chaos_matrix: [{name: calm}]
 """,
 }
+
+MOST_REPLICAS = 100_000
 
 
 def main() -> None:
@@ -67,8 +70,11 @@ def took(folder: Path, name: str, how: str, count: int, *args: str) -> float:
 
 
 def ran(folder: Path, name: str, how: str, count: int, *args: str) -> Spent:
+    prompts = -(-count // MOST_REPLICAS)
+    asked = json.dumps([f"What was revenue of {n}?" for n in range(prompts)])
     for file, text in FILES.items():
-        (folder / file).write_text(text.replace("NAME", name).replace("HOW", how))
+        (folder / file).write_text(text.replace("NAME", name).replace("HOW", how).replace("PROMPTS", asked))
+    count //= prompts
     words = ["contract", "run", "spec.yaml", "-q", "--no-report", "--no-preflight", "--replicas", str(count), *args]
     return command([*HOLDFAST, *words], folder)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +209,9 @@ def _written(
     sections: Mapping[str, Any],
 ) -> dict[str, Any]:
     """A contract of one question in one scenario, whose trial serves every rule."""
+    __tracebackhide__ = True
+    _refuse_others("faults", faults, FaultValue, 'holdfast.fault("tool", "error", tool=…)')
+    _refuse_others("checks", checks, CheckValue, 'holdfast.check("contains", value=…)')
     section = dict(agent) if isinstance(agent, Mapping) else {"type": "python", "endpoint": agent}
     given = {"tools": list(tools), "llm": list(llm), "isolation": isolation, "timeout": timeout}
     section |= {key: value for key, value in given.items() if value not in ([], None)}
@@ -224,6 +227,15 @@ def _written(
         "chaos_matrix": [scenario],
     }
     return {"agent": section, "golden_prompts": [prompt], "contract": contract, **sections}
+
+
+def _refuse_others(name: str, given: Any, kind: type, made: str) -> None:
+    __tracebackhide__ = True
+    if isinstance(given, str | kind) or not isinstance(given, Iterable):
+        raise explained(UsageError(f"{name} is {given!r}, expected a list", hint=f"write {name}=[{made}]"))
+    for one in given:
+        if not isinstance(one, kind):
+            raise explained(UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}"))
 
 
 def _known_by(value: CheckValue) -> str:

@@ -61,6 +61,9 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
     _check_given(options, part)
     if isinstance(source, LoadedSpec):
         return _again(source, options, part)
+    if not isinstance(source, str | os.PathLike | Mapping):
+        hint = "give the path of a file, a dict with its keys, or what load and build return"
+        raise UsageError(f"{source!r} is no spec", hint=hint)
     if isinstance(source, Mapping):
         builder = Builder(where)
         text = builder.text(source)

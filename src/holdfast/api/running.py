@@ -15,7 +15,7 @@ from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
 from holdfast.api.raised import explained
 from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
 from holdfast.api.run_result import RunResult
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
@@ -119,6 +119,8 @@ def rejudge(
     def work(interrupts: Interrupts) -> RunResult:
         from holdfast.runner.rejudge import judge_again
 
+        if not isinstance(run, str | RunResult):
+            raise UsageError(f"{run!r} is no run", hint="give its id, latest, the path of its folder, or a RunResult")
         name = str(run.path) if isinstance(run, RunResult) else run
         found = RunDir.find(Path(runs).absolute(), name).single()
         options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)

@@ -122,7 +122,7 @@ def _table(found: list[tuple[str, Overall]]) -> None:
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
         shown = "".join(number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
-        lines.append(f"  {name:<10}{shown}   {verdict(one.exit_code)}   ·   .holdfast/runs/{one.run}/report.html")
+        lines.append(f"  {name:<10}{shown}   {verdict(one)}   ·   .holdfast/runs/{one.run}/report.html")
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else ascii_only(text), end="\n\n")
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.cli import options as shared
 
+if TYPE_CHECKING:
+    from holdfast.runner.merge import MergedRun
+    from holdfast.store.rundir import RunDir
+
 
 @click.command(name="merge")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @click.option("--partial", is_flag=True, help="Join what is there; --resume runs what is missing.")
-@shared.output_files
+@shared.whole_files
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
@@ -29,22 +36,46 @@ def command(
 
     DIR is the run directory of a shard, or a folder that has such directories in it.
     """
+    from holdfast.report.files import reporter
+    from holdfast.report.whole_files import check_output
+    from holdfast.runner.merge import find_shards, merge
+    from holdfast.runner.start import RUNS
+
+    shards = find_shards(paths)
+    whole = bool(shards[0].manifest.parts)
+    for path in outputs:
+        check_output(path) if whole else reporter(path)
+    merged = merge(shards, RUNS.absolute(), partial=partial)
+    if whole:
+        return _show_whole(merged, outputs, as_json=as_json, quiet=quiet)
+    return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
+
+
+def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
+    """The run, judged; the exit code."""
     from msgspec.structs import replace
 
     from holdfast.cli.run_job import ending, with_reports
     from holdfast.cli.screen_output import Screen
-    from holdfast.report.files import reporter
-    from holdfast.runner.merge import merge
     from holdfast.runner.outcome import shown_path, store_score
-    from holdfast.runner.start import RUNS
     from holdfast.runner.stored import look
 
-    for path in outputs:
-        reporter(path)
-    run = merge(paths, RUNS.absolute(), partial=partial)
     with closing(look(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)
         page = shown_path(run.path / "report.html")
         shown = with_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
         Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(shown)
     return ending(shown)
+
+
+def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
+    """Every part of the run, judged, and all of them together; the exit code."""
+    from holdfast.cli.whole_run import conclude_merged, show_overall, tell_whole_step, write_overall
+
+    with closing(conclude_merged(merged.run, merged.beside, report=True)) as found:
+        missing = write_overall(found, outputs, report=True)
+        tell_whole_step(found, annotations=False)
+        show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page)
+    for trouble in missing:
+        print(f"error: {trouble}", file=sys.stderr)
+    return found.overall.exit_code or (3 if missing else 0)

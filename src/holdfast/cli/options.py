@@ -55,6 +55,7 @@ config_option = _CONFIG
 """The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
 
+_SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them.")
 _REPEATED = [
     click.option("--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or till decided."),
     click.option(
@@ -68,7 +69,7 @@ _WHAT = [
     click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
-    click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them."),
+    _SHARD,
     click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
     *_REPEATED,
 ]
@@ -160,7 +161,7 @@ def run_options_beside(command: F) -> F:
 
 def whole_options(command: F) -> F:
     """What decides a run of every part: nothing that is about one of them."""
-    for option in reversed([config, *_REPEATED, *_HOW, *_WORLD, *_VERDICT]):
+    for option in reversed([config, _SHARD, *_REPEATED, *_HOW, *_WORLD, *_VERDICT]):
         command = option(command)
     return command
 

@@ -58,6 +58,7 @@ class WholeOutcome(Struct, frozen=True):
 
     overall: Overall
     outcomes: dict[Part, RunOutcome]
+    spec: Spec
     whole: RunDir
     stack: ExitStack
 
@@ -81,6 +82,9 @@ def plan_whole(
     cached: bool = False,
 ) -> WholePlan:
     """Everything that can be refused is refused here, before the agent is started."""
+    if baseline is not None and given.select.shard is not None:
+        hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
+        raise UsageError("--baseline compares whole runs, and --shard runs a share", hint=hint)
     whole = RunDir.find(RUNS.absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
@@ -195,7 +199,7 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequenc
     )
     store_overall(whole, found)
     whole.unlock()
-    return WholeOutcome(found, outcomes, whole, stack)
+    return WholeOutcome(found, outcomes, plan.spec, whole, stack)
 
 
 def _after(
@@ -240,6 +244,8 @@ def _outcome(
 
 def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
     """What the run is compared with: the baseline that was named, else the last good run of each part."""
+    if plan.options.select.shard is not None:
+        return [], []  # of a share nothing can be said yet
     if plan.baseline is not None:
         return compared(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
@@ -278,7 +284,28 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
         results += part_results(outcomes[part], whole, spec.weights)
     found = stored_overall(whole) or _unconcluded(whole, spec, results)
-    return WholeOutcome(found, outcomes, whole, stack)
+    return WholeOutcome(found, outcomes, spec, whole, stack)
+
+
+def conclude_merged(whole: RunDir, beside: Sequence[PartResult], *, report: bool) -> WholeOutcome:
+    """A run whose parts were joined of shards: judged, stored, and each part with its page. `beside` did not run."""
+    from holdfast.cli.run_job import with_reports
+    from holdfast.runner.outcome import store_score
+
+    found = look_whole(whole)
+    spec, results = found.spec, list(beside)
+    for part, outcome in found.outcomes.items():
+        store_score(whole.part(part), outcome.score)
+        page = shown_path(whole.part(part).path / "report.html") if report else ""
+        found.outcomes[part] = with_reports(replace(outcome, run=replace(outcome.run, page=page)), ())
+        results += part_results(found.outcomes[part], whole, spec.weights)
+    least = whole.manifest().options.min_score
+    least = least if least is not None else spec.scoring.min_score
+    took_s = sum(outcome.run.duration_s for outcome in found.outcomes.values())
+    notes = _stopped(found.outcomes)
+    concluded = overall(whole, spec, results, least=least, duration_s=took_s, notes=notes)
+    store_overall(whole, concluded)
+    return replace(found, overall=concluded)
 
 
 def _unconcluded(whole: RunDir, spec: Spec, results: Sequence[PartResult]) -> Overall:
@@ -336,4 +363,4 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     for outcome in found.outcomes.values():
         annotate(outcome.run, os.environ, asked=annotations)
     last = found.overall
-    set_outputs(os.environ, score=last.score, verdict=verdict(last.exit_code), run=last.run)
+    set_outputs(os.environ, score=last.score, verdict=verdict(last), run=last.run)

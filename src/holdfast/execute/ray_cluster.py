@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +16,12 @@ _CLIENT = "ray://"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
+    "RAY_RUNTIME_ENV_IGNORE_GITIGNORE": "1",  # what an agent reads is often not in git
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Set to 0, Ray knows this machine by 127.0.0.1 and not by its own address."""
+_ALONE = {_LOOPBACK: "0", "RAY_AUTH_MODE": "token"}
 """Of a cluster of our own: it listens on 127.0.0.1 alone, and asks for a token that only its own processes know."""
 
 _ANSWERS_S = 10.0
@@ -49,8 +53,8 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
     if not address:  # what it listens on is settled when Ray is imported
         os.environ.update(_ALONE)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
-    elif any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    else:
+        _settle_for(address)
     ray = _imported()
     if address:
         return Cluster(_joined(ray, address, plain | {"runtime_env": runtime}), started=False)
@@ -62,6 +66,34 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
             f"Ray could not be started here: {_first_line(broken)}", hint="start one yourself (ray start --head)"
         ) from broken
     return Cluster(ray, started=True)
+
+
+def _settle_for(address: str) -> None:
+    """What must be known before Ray is imported, of a cluster that is joined."""
+    if any(name in os.environ for name in _TOKENS) or (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    host, _, port = address.rpartition(":")
+    own = _own_address() if host in ("127.0.0.1", "localhost") else ""
+    if own and not _answers(own, int(port), 1.0):  # Ray would look for it at this machine's own address, for ever
+        os.environ.setdefault(_LOOPBACK, "0")
+
+
+def _own_address() -> str:
+    """This machine's address, as Ray takes it; nothing is sent for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))
+        except OSError:  # it has none but loopback
+            return ""
+        return str(asking.getsockname()[0])
+
+
+def _answers(host: str, port: int, seconds: float) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=seconds):
+            return True
+    except OSError:
+        return False
 
 
 def _running() -> str:
@@ -78,8 +110,7 @@ def _running() -> str:
             return ""
         noted = note.read_text()
         host, _, port = noted.strip().rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=1.0):
-            return noted.strip()
+        return noted.strip() if _answers(host, int(port), 1.0) else ""
     except (OSError, ValueError):  # ended, or never there
         return ""
 
@@ -100,13 +131,24 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
     try:
         with socket.create_connection((host, int(port)), timeout=_ANSWERS_S):
             pass  # Ray itself asks for minutes, whoever is there
-        ray.init(target, **plain)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as refused:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what matters comes as an error, too
+            ray.init(target, **plain)
+    except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as refused:
         raise UserError(
-            f"there is no cluster to join at {target}: {_first_line(refused)}",
-            hint="is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?",
+            f"there is no cluster to join at {target}: {_first_line(refused)}", hint=_why(refused)
         ) from refused
     return ray
+
+
+def _why(refused: Exception) -> str:
+    """What to do about it."""
+    said = str(refused)
+    if "ray[client]" in said or isinstance(refused, ImportError):
+        return "pip install 'holdfast[ray]', here and on the cluster's head"
+    if "exceeds the maximum size" in said:
+        return "the folder of the spec travels: move large files out of it"
+    return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"
 
 
 def _first_line(broken: BaseException) -> str:

@@ -47,6 +47,8 @@ class WorkerReport(Struct, frozen=True):
     """How the opening of a worker ended."""
 
     machine: str
+    node: str = ""
+    """What the cluster calls it."""
     slots: int = 0
     notes: tuple[str, ...] = ()
     refused: str = ""

@@ -41,20 +41,19 @@ class TrialWorker:
         self._runner = asyncio.Runner()
         self._executor: LocalExecutor | None = None
 
-    def open(self, order: WorkOrder) -> WorkerReport:
-        """Opens the site; what stands in the way is told, not raised: an exception of ours may not unpickle there."""
-        machine = socket.gethostname()
+    def open(self, version: str, python: str, order: bytes) -> WorkerReport:
+        """Opens the site; what stands in the way is told, not raised: an exception of ours may not unpickle there.
+
+        The order is pickled, since another Holdfast could not even read it.
+        """
+        report = WorkerReport(socket.gethostname(), _node())
         try:
-            _check_versions(order)
+            _check_versions(version, python)
             sweep()  # what a worker that was killed has left on this machine
-            self._executor = self._runner.run(_opened(order))
-        except AgentUnavailable as gone:
-            return WorkerReport(machine, refused=str(gone), hint=gone.hint, body=gone.body, config=gone.config)
-        except UserError as missing:
-            return WorkerReport(machine, refused=str(missing), hint=missing.hint)
+            self._executor = self._runner.run(_opened(pickle.loads(order)))  # noqa: S301  # the driver's own
         except HoldfastError as broken:
-            return WorkerReport(machine, refused=str(broken))
-        return WorkerReport(machine, self._executor.concurrency, self._executor.notes)
+            return _refusal(report, broken)
+        return replace(report, slots=self._executor.concurrency, notes=self._executor.notes)
 
     def run(self, batch: list[bytes]) -> list[bytes] | WorkerReport:
         """The observations of a batch, as they ended; a report if the agent cannot be used at all.
@@ -65,9 +64,7 @@ class TrialWorker:
         try:
             return self._runner.run(_observed(self._executor, batch))
         except AgentUnavailable as gone:
-            return WorkerReport(
-                socket.gethostname(), refused=str(gone), hint=gone.hint, config=gone.config, body=gone.body
-            )
+            return _refusal(WorkerReport(socket.gethostname()), gone)
 
     def close(self) -> None:
         if self._executor is not None:
@@ -79,11 +76,24 @@ async def _observed(executor: LocalExecutor, batch: list[bytes]) -> list[bytes]:
     return [packed(seen) async for _, seen in executor.execute(read_trials(batch))]
 
 
-def _check_versions(order: WorkOrder) -> None:
-    if order.version != __version__ or order.python != here():
+def _refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
+    hint = broken.hint if isinstance(broken, UserError) else ""
+    if isinstance(broken, AgentUnavailable):
+        report = replace(report, body=broken.body, config=broken.config)
+    return replace(report, refused=str(broken), hint=hint)
+
+
+def _node() -> str:
+    """This machine's id in the cluster; empty outside of one."""
+    ray = sys.modules.get("ray")
+    return ray.get_runtime_context().get_node_id() if ray is not None and ray.is_initialized() else ""
+
+
+def _check_versions(version: str, python: str) -> None:
+    if version != __version__ or python != here():
         raise UserError(
             f"it has Holdfast {__version__} on Python {here()}; "
-            f"the run was begun by Holdfast {order.version} on Python {order.python}",
+            f"the run was begun by Holdfast {version} on Python {python}",
             hint="install the same on every machine of the cluster",
         )
 

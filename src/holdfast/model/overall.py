@@ -58,3 +58,5 @@ class Overall(Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     started: str = ""
     duration_s: float = 0.0
+    shard: str = ""
+    """`2/4`: it is of one share, and `merge` decides; empty: of all."""

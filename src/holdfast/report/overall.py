@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.overall import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import robustness
@@ -14,22 +16,28 @@ from holdfast.report.safe import ascii_only, one_line
 
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
 """Says again what stands before it: `15 of 24 mutations passed`."""
+_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
 WORDS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
-def verdict(code: int) -> str:
-    """The word for an exit code."""
-    return WORDS.get(code, "ERROR")
+def verdict(found: Overall) -> str:
+    """The verdict in one word; a share that failed nothing has none of its own."""
+    return "SHARD" if found.shard and not found.exit_code else WORDS.get(found.exit_code, "ERROR")
 
 
-def verdict_sign(code: int) -> str:
-    """The sign for an exit code."""
-    return {0: "✔", 1: "✘", 5: "?"}.get(code, "!")
+def verdict_sign(found: Overall) -> str:
+    """The sign that goes with the verdict."""
+    return _SIGNS.get(verdict(found), "!")
 
 
-def sign(part: PartResult) -> str:
+def word(part: PartResult, found: Overall) -> str:
+    """A part's verdict in one word."""
+    return verdict(replace(found, exit_code=part.exit_code)) if part.ran else "not run"
+
+
+def sign(part: PartResult, found: Overall) -> str:
     """The sign of a part's verdict."""
-    return verdict_sign(part.exit_code) if part.ran else "–"
+    return _SIGNS.get(word(part, found), "!")
 
 
 def score(part: PartResult) -> str:
@@ -55,7 +63,7 @@ def said(part: PartResult) -> str:
 def rows(found: Overall) -> list[tuple[str, ...]]:
     """A row a part, without its colour."""
     head = ("", "part", "score", "share", "")
-    body = [(sign(p), p.part, score(p), share(p), one_line(said(p))) for p in found.parts]
+    body = [(sign(p, found), p.part, score(p), share(p), one_line(said(p))) for p in found.parts]
     return [head, *body]
 
 
@@ -65,11 +73,11 @@ def summary(found: Overall, *, color: bool, quiet: bool = False, unicode: bool =
     lines = [] if quiet else list(_table(found))
     lines.append(paint(headline(found), "bold"))
     lines += [f"note: {one_line(note)}" for note in found.notes]
-    word = verdict(found.exit_code)
+    said_so = verdict(found)
     reasons = ", ".join(one_line(reason) for reason in found.reasons)
     if found.exit_code == 2:
         reasons += f", go on: holdfast ci --resume {found.run}"
-    lines.append(f"{paint(word, word)}   {reasons}" + (f"   ·   {one_line(page)}" if page else ""))
+    lines.append(f"{paint(said_so, said_so)}   {reasons}" + (f"   ·   {one_line(page)}" if page else ""))
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
 
@@ -104,11 +112,12 @@ def document(found: Overall) -> dict[str, Any]:
         "spec_path": found.spec_path,
         "started": found.started,
         "duration_s": found.duration_s,
-        "parts": {part.part: _part(part) for part in found.parts},
+        **({"shard": found.shard} if found.shard else {}),
+        "parts": {part.part: _part(part, found) for part in found.parts},
     }
 
 
-def _part(part: PartResult) -> dict[str, Any]:
+def _part(part: PartResult, found: Overall) -> dict[str, Any]:
     return {
         "ran": part.ran,
         "skipped": part.skipped or None,
@@ -117,7 +126,7 @@ def _part(part: PartResult) -> dict[str, Any]:
         "interval": part.interval and {"low": part.interval.low, "high": part.interval.high},
         "weight": part.weight,
         "share": part.share,
-        "passed": part.passed if part.ran else None,
+        "passed": (part.passed and not found.shard) if part.ran else None,
         "exit_code": part.exit_code if part.ran else None,
         "reasons": part.reasons,
         "said": part.said,
@@ -131,8 +140,7 @@ def markdown(found: Overall) -> str:
     """A table for a CI job's page."""
     from holdfast.report.markdown import inline
 
-    word = verdict(found.exit_code)
-    lines = [f"## {word}: {inline(found.name or found.spec_path)}", "", f"**{inline(headline(found))}**", ""]
+    lines = [f"## {verdict(found)}: {inline(found.name or found.spec_path)}", "", f"**{inline(headline(found))}**", ""]
     head, *body = rows(found)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]

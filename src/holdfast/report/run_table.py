@@ -30,7 +30,8 @@ def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
 
 def cells_of(run: PastRun) -> tuple[str, ...]:
     """What the table says of a run."""
-    score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases} cases"
+    plain = run.score is not None or not run.cases or SHARD in run.part
+    score = number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
     spec = one_line(shown_spec(run.spec)) if run.spec else "–"
     trials = str(run.trials) if run.ended else "–"
     part = run.part if run.whole or not run.part else f"{run.part}, in part"

@@ -127,7 +127,7 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
     suite = ET.SubElement(root, "testsuite", name="overall", tests="1")
     case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
     totals["tests"] += 1
-    kind = {0: "", 1: "failure", 5: "skipped"}.get(found.exit_code, "error")
+    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(words.verdict(found), "error")
     if kind:
         ET.SubElement(case, kind, message=one_line("; ".join(found.reasons)))
         totals[{"failure": "failures", "skipped": "skipped"}.get(kind, "errors")] += 1

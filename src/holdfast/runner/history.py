@@ -146,7 +146,7 @@ def _several(run: RunDir, known: PastRun) -> PastRun:
     overall, parts = _overall(run.path / OVERALL), [past_run(part) for part in run.parts]
     return replace(
         known,
-        part=SEVERAL,
+        part=known.part if SHARD in known.part else SEVERAL,
         duration_s=sum(part.duration_s for part in parts),
         ended=overall.exit_code is not None,
         complete=overall.exit_code is not None and all(part.complete for part in parts),

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import decoder
-from holdfast.model.spec import run_command
+from holdfast.model.overall import PartResult
+from holdfast.model.spec import Part, run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
 from holdfast.runner.outcome import shown_path
+from holdfast.runner.whole import stored_overall
 from holdfast.store.blobs import Named
 from holdfast.store.record import read_trial
 from holdfast.store.run_names import PARTS
@@ -31,8 +34,8 @@ _HEX = frozenset("0123456789abcdef")
 _named = decoder(Named)
 
 
-class _Part(Struct, frozen=True):
-    """One shard that was found."""
+class FoundShard(Struct, frozen=True):
+    """One shard that was found: a run, or a part of one."""
 
     run: RunDir
     manifest: Manifest
@@ -43,30 +46,60 @@ class _Part(Struct, frozen=True):
         return shown_path(self.run.path)
 
 
-def merge(paths: Sequence[Path], runs: Path, *, partial: bool = False) -> RunDir:
-    """A new run that holds what the shards hold; UsageError says why they do not make one.
+class MergedRun(NamedTuple):
+    """What shards make together."""
+
+    run: RunDir
+    beside: tuple[PartResult, ...] = ()
+    """Of a run of several parts: those that no shard was to run, and why."""
+
+
+def find_shards(paths: Sequence[Path]) -> list[FoundShard]:
+    """The shards that lie there, in their order; UsageError says why they are not of one run."""
+    shards = sorted((_shard(run) for run in _found(paths)), key=lambda one: one.shard.number)
+    _fit(shards)
+    return shards
+
+
+def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) -> MergedRun:
+    """A new run that holds what the shards hold; UsageError says what of it is not there.
 
     `partial`: shards may be missing or unfinished; `--resume` then runs what is left.
     """
-    parts = sorted((_part(run) for run in _found(paths)), key=lambda part: part.shard.number)
-    _fit(parts)
-    missing = tuple(_missing(parts))
+    by_part = {part: _begun(part, shards) for part in shards[0].manifest.parts}
+    missing = (*_lost(shards), *_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or --partial to join what is there; --resume then runs the rest"
         raise UsageError(f"the run is not whole: {'; '.join(missing)}", hint=hint)
-    said = [word for part in parts if (word := check(part.run))]
     run = RunDir.create(runs)
     run.lock()
     try:
-        _join(parts, run)
-        notes = (f"merged of {len(parts)} shards: {', '.join(map(str, parts))}", *missing)
-        _end(parts, run, notes, said, complete=not missing)
+        if by_part:
+            _describe(shards, run)
+        for part, own in by_part.items():
+            if own:
+                run.part(part).path.mkdir(parents=True, mode=0o700)
+                _join(own, run.part(part), missing)
+        if not by_part:
+            _join(shards, run, missing)
     except BaseException:
         run.unlock()
         shutil.rmtree(run.path)
         raise
     run.unlock()
-    return run
+    return MergedRun(run, _beside(shards))
+
+
+def _begun(part: Part, shards: Sequence[FoundShard]) -> list[FoundShard]:
+    """The shards of a part of the run, as far as they were begun."""
+    places = (one.run.part(part) for one in shards)
+    return [_shard(place) for place in places if (place.path / "run.json").is_file()]
+
+
+def _beside(shards: Sequence[FoundShard]) -> tuple[PartResult, ...]:
+    first = shards[0]
+    ended = stored_overall(first.run) if first.manifest.parts else None
+    return tuple(one for one in ended.parts if one.part not in first.manifest.parts and not one.ran) if ended else ()
 
 
 def _found(paths: Sequence[Path]) -> list[RunDir]:
@@ -98,15 +131,15 @@ def _below(folder: Path, deep: int) -> Iterator[Path]:
             yield from _below(path, deep - 1)
 
 
-def _part(run: RunDir) -> _Part:
+def _shard(run: RunDir) -> FoundShard:
     manifest = run.manifest()
     shard = manifest.options.select.shard
     assert shard is not None, "it was found by its shard"
-    return _Part(run, manifest, shard, run.ended() or RunEnd(False, 0.0))
+    return FoundShard(run, manifest, shard, run.ended() or RunEnd(False, 0.0))
 
 
 # -- whether they fit ---------------------------------------------------------------------------------
-def _fit(parts: Sequence[_Part]) -> None:
+def _fit(parts: Sequence[FoundShard]) -> None:
     """Refuses what is not of one run."""
     first = parts[0]
     for part in parts[1:]:
@@ -122,26 +155,28 @@ def _fit(parts: Sequence[_Part]) -> None:
             raise UsageError(f"{numbers} is given twice: {one} and {other}", hint="name each shard once")
 
 
-def _made(part: _Part) -> bytes:
+def _made(part: FoundShard) -> bytes:
     """What was derived from the spec, where something was: mutations that a model wrote are not the same twice."""
     path = part.run.path / "part.json"
     return path.read_bytes() if path.is_file() else b""
 
 
-_OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select")
+_OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select", "part")
 """Options that each shard may have its own way: they do not decide what is run."""
 
 
-def _option(name: str) -> Callable[[_Part], object]:
+def _option(name: str) -> Callable[[FoundShard], object]:
     """What an option was, as far as it decides what is run."""
     return lambda part: getattr(part.manifest.options, name)
 
 
-def _selected(part: _Part) -> object:
+def _selected(part: FoundShard) -> object:
     return replace(part.manifest.options.select, shard=None)
 
 
-_SAME: dict[str, Callable[[_Part], object]] = {
+_SAME: dict[str, Callable[[FoundShard], object]] = {
+    "the command": lambda part: part.manifest.options.part,
+    "which parts were run": lambda part: part.manifest.parts,
     "the number of shards": lambda part: part.shard.of,
     "the spec": lambda part: part.manifest.spec_digest,
     "the agent": lambda part: part.manifest.agent_digest,
@@ -154,37 +189,53 @@ _SAME: dict[str, Callable[[_Part], object]] = {
 }
 
 
-def _missing(parts: Sequence[_Part]) -> Iterator[str]:
-    """What is not there, in words."""
-    of = parts[0].shard.of
-    there = {part.shard.number for part in parts}
+def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
+    """Which are not there, in words."""
+    of = shards[0].shard.of
+    there = {one.shard.number for one in shards}
     lost = [str(number) for number in range(1, of + 1) if number not in there]
     if lost:
         one = len(lost) == 1
         yield f"shard{'' if one else 's'} {', '.join(lost)} of {of} {'is' if one else 'are'} missing"
-    for part in parts:
-        if not part.ended.complete or part.ended.unrun:
-            again = f"{run_command(part.manifest.options.part)} --resume {part.run.path.name}"
-            yield f"shard {part.shard.number} of {of} has not run to its end (there: {again})"
+
+
+def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
+    """Which have something left to run, in words."""
+    for one in shards:
+        own = [part for parts in by_part.values() for part in parts if part.shard == one.shard] if by_part else [one]
+        whole = len(own) == max(1, len(by_part))
+        if not whole or any(not part.ended.complete or part.ended.unrun for part in own):
+            command = "holdfast ci" if by_part else run_command(one.manifest.options.part)
+            again = f"{command} --resume {one.run.path.name}"
+            yield f"shard {one.shard.number} of {one.shard.of} has not run to its end (there: {again})"
 
 
 # -- joining them -------------------------------------------------------------------------------------
-def _join(parts: Sequence[_Part], run: RunDir) -> None:
-    first = parts[0]
+def _describe(shards: Sequence[FoundShard], run: RunDir) -> None:
+    """The whole's manifest and copy of the spec."""
+    first = shards[0]
     for name in ("spec.yaml", "part.json"):
         if (first.run.path / name).is_file():
             shutil.copyfile(first.run.path / name, run.path / name)
     options = first.manifest.options
     whole = replace(options, select=replace(options.select, shard=None))
-    started = min(part.manifest.started for part in parts)
+    started = min(one.manifest.started for one in shards)
     run.describe(replace(first.manifest, id=run.id, options=whole, started=started))
+
+
+def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -> None:
+    """One run of its shards, or of those that are there."""
+    said = [word for one in shards if (word := check(one.run))]
+    _describe(shards, run)
     controls: set[str] = set()
     """Those of the shards before: many shards ask for the same calm answers, and the first of them counts."""
-    for part in parts:
-        controls |= _add(part, run, controls)
+    for one in shards:
+        controls |= _add(one, run, controls)
+    notes = (f"merged of {len(shards)} shards: {', '.join(map(str, shards))}", *missing)
+    _end(shards, run, notes, said, complete=not missing)
 
 
-def _add(part: _Part, run: RunDir, known: set[str]) -> set[str]:
+def _add(part: FoundShard, run: RunDir, known: set[str]) -> set[str]:
     """Adds a shard's records and files; the controls that it has."""
     source = part.run
     planned = source.path / "trials.jsonl"
@@ -222,7 +273,7 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(entry.path, target / entry.name)
 
 
-def _end(parts: Sequence[_Part], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
+def _end(parts: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
     """The end of the whole, and its seals."""
     ends = [part.ended for part in parts]
     whole = RunEnd(

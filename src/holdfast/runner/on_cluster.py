@@ -6,24 +6,31 @@ import asyncio
 import os
 import pickle
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from holdfast.errors import UsageError
-from holdfast.execute.ray_cluster import Cluster, connect
-from holdfast.execute.ray_executor import Needs, RayExecutor, Told
+from holdfast.errors import UsageError, UserError
+from holdfast.execute.ray_cluster import LOCAL, Cluster, connect
+from holdfast.execute.ray_executor import RayExecutor, Told
 from holdfast.execute.ray_order import WorkOrder, here, masked_digests
+from holdfast.execute.ray_pool import Needs
 from holdfast.execute.slots import slots
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
+from holdfast.runner.agent_files import agent_files
 from holdfast.runner.job import Job, trusts_commands
 from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
 from holdfast.version import __version__
 
+T = TypeVar("T")
+ANSWER_S = 180.0
+"""How long Ray may take to start, to let us in and to let us go: minutes, on a machine that has other things to do."""
 EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
 """Folders beside a spec that no worker needs."""
 
@@ -40,18 +47,24 @@ class ClusterRun:
         """Joins or starts the cluster and opens workers; UserError says why that cannot be."""
         assert job.options.on
         root = Path(job.spec.path).resolve().parent
-        runtime = {"working_dir": str(root), "excludes": [f"/{name}" for name in EXCLUDED]}
+        runtime = {"working_dir": str(root), "excludes": _excluded(job)}
         cores = os.cpu_count() or 1
-        cluster = await asyncio.to_thread(connect, job.options.on, cores, runtime)
+        where = f"the cluster at {job.options.on} was not joined" if job.options.on != LOCAL else "Ray did not start"
+        cluster = await _in_thread(lambda: connect(job.options.on or LOCAL, cores, runtime), where)
         try:
+            if not cluster.started:
+                refuse_outside(job.spec, root)
             needs = _needs(job.spec)
             room = int(cluster.ray.cluster_resources().get("CPU", 0) / needs.cpus)
             workers, each = spread(job.spec, job.options.concurrency, max(1, room))
-            order = _order(job, root, each, cluster)
-            executor = RayExecutor(cluster.ray, order, needs, told=told, mask=mask)
-            await executor.open(workers)
+            executor = RayExecutor(cluster.ray, _order(job, root, each, cluster), needs, told=told, mask=mask)
+            try:
+                await executor.open(workers)
+            except BaseException:
+                await executor.close()
+                raise
         except BaseException:
-            await asyncio.to_thread(cluster.close)
+            await _in_thread(cluster.close, "the cluster was not left")
             raise
         return cls(cluster, executor)
 
@@ -59,7 +72,56 @@ class ClusterRun:
         try:
             await self.executor.close()
         finally:
-            await asyncio.to_thread(self._cluster.close)
+            await _in_thread(self._cluster.close, "the cluster was not left")
+
+
+async def _in_thread(call: Callable[[], T], what: str) -> T:
+    """Its result, from a thread that holds nobody up: Ray may wait for ever, and cannot be stopped."""
+    loop, done = asyncio.get_running_loop(), Future[T]()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as failed:
+            done.set_exception(failed)
+
+    Thread(target=run, name="ray", daemon=True).start()
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(done, loop=loop), ANSWER_S)
+    except TimeoutError:
+        raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None
+
+
+def _excluded(job: Job) -> list[str]:
+    """What stays here of the spec's folder: what no worker needs, and secrets that lie in files."""
+    if job.options.send_secrets:
+        return [f"/{name}" for name in EXCLUDED]
+    sources = (secret.source.partition(":") for secret in (job.spec.world.secrets if job.spec.world else ()))
+    files = [os.path.normpath(rest) for kind, _, rest in sources if kind == "file" and rest]
+    return [f"/{name}" for name in (*EXCLUDED, *files)] + [".env", ".env.*"]
+
+
+def refuse_outside(spec: Spec, root: Path) -> None:
+    """UserError for a file that the spec names by a relative path out of its folder: only the folder travels."""
+    for name in _named_files(spec):
+        path = os.path.normpath(name)
+        if path == os.pardir or path.startswith(os.pardir + os.sep):
+            hint = f"move it below {root.name}, or name it by a path that every machine of the cluster has"
+            raise UserError(f"{name} lies outside of the spec's folder, and no worker would see it", hint=hint)
+
+
+def _named_files(spec: Spec) -> Iterator[str]:
+    """What the spec takes from files, as it is written."""
+    yield from agent_files(spec)
+    if spec.agent.dir:
+        yield spec.agent.dir
+    if spec.world is None:
+        return
+    placed = [*spec.world.setup.files, *spec.world.setup.home_files]
+    for fixture in spec.world.fixtures:
+        placed += fixture.files
+        yield from (name for name in (fixture.file, fixture.source) if name)
+    yield from (one.source for one in placed if one.source)
 
 
 def spread(spec: Spec, asked: int | None, room: int) -> tuple[int, int]:

@@ -103,11 +103,17 @@ def overall(
     """All parts with their shares, the number, and the verdict."""
     by = {result.part: result for result in results}
     parts = [by[part] for part in ORDER if part in by]
+    manifest = whole.manifest()
+    shard = str(manifest.options.select.shard or "")
     score = overall_score(parts, least, found)
+    if shard:
+        from holdfast.score.shard_score import whole_of_shard
+
+        score = whole_of_shard(parts, shard)
     return Overall(
         run=whole.id,
         score=score.value,
-        passed=score.exit_code == 0,
+        passed=score.exit_code == 0 and not shard,
         exit_code=score.exit_code,
         parts=score.parts,
         reasons=score.reasons,
@@ -116,8 +122,9 @@ def overall(
         spec_path=spec.path,
         name=spec.name,
         seed=spec.seed,
-        started=whole.manifest().started,
+        started=manifest.started,
         duration_s=duration_s,
+        shard=shard,
     )
 
 

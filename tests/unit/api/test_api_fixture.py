@@ -100,6 +100,15 @@ def test_what_is_misspelt_is_told_at_the_line_of_the_test(holdfast: Holdfast) ->
         asked(holdfast, timeouts=3)
 
 
+def test_what_is_no_fault_and_no_check_is_told(holdfast: Holdfast) -> None:
+    with pytest.raises(UsageError, match="faults has 'error' in it"):
+        asked(holdfast, "error")
+    with pytest.raises(UsageError, match="checks is 'contains', expected a list"):
+        asked(holdfast, checks="contains")
+    with pytest.raises(UsageError, match=r"faults is .*, expected a list"):
+        holdfast.run(answer, "?", faults=holdfast.fault("tool", "error", tool="x"))  # type: ignore[arg-type]
+
+
 def test_an_agent_that_cannot_be_used_is_told_without_our_frames(holdfast: Holdfast) -> None:
     with pytest.raises(AgentUnavailable) as gone:
         holdfast.run("nowhere_at_all:answer", "x", isolation="inline")

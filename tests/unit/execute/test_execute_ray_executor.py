@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import UserError
-from holdfast.execute.ray_executor import TRIES, Needs, RayExecutor, Workers
+from holdfast.errors import HarnessError, UserError
+from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
 from holdfast.execute.ray_order import WorkerReport, packed, read_trials
+from holdfast.execute.ray_pool import Needs
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -38,6 +39,10 @@ class OutOfMemoryError(RayError):
     pass
 
 
+class ObjectStoreFullError(RayError):
+    pass
+
+
 class Ref:
     def __init__(self, result: Any) -> None:
         self._result = result
@@ -59,22 +64,29 @@ class Method:
 class Actor:
     """Runs what it is given, and dies of trials that are deadly."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: FakeCluster, node: str) -> None:
         self._cluster = cluster
+        self._node = node
         self._dead = False
         self.open, self.run, self.close = Method(self._open), Method(self._run), Method(lambda: None)
 
-    def _open(self, order: Any) -> WorkerReport:
+    def _open(self, *order: Any) -> WorkerReport:
         self._cluster.opened += 1
-        return WorkerReport("here", refused=self._cluster.refused, slots=1, notes=("a note",))
+        refused = self._cluster.refused.get(self._node, "")
+        return WorkerReport(self._node, self._node, refused=refused, slots=1, notes=("a note",))
 
     def _run(self, lines: list[bytes]) -> Any:
         trials = read_trials(lines)
+        if self._cluster.full:
+            raise ObjectStoreFullError("The object store is full.")
         self._dead = self._dead or any(trial.id in self._cluster.deadly for trial in trials)
         if self._dead:
             return RayActorError("The actor died.")
         self._cluster.ran += [trial.id for trial in trials]
-        return [packed(Observation(trial.id, (Turn("?", "yes"),))) for trial in trials]
+        self._cluster.largest = max(self._cluster.largest, len(trials))
+        if len(trials) > self._cluster.fits:
+            return ObjectStoreFullError("The object store is full.")
+        return [packed(Observation(trial.id, (Turn("?", self._cluster.says),))) for trial in trials]
 
 
 class FakeCluster:
@@ -86,16 +98,33 @@ class FakeCluster:
         NodeDiedError=NodeDiedError,
         ObjectLostError=ObjectLostError,
         OutOfMemoryError=OutOfMemoryError,
+        ObjectStoreFullError=ObjectStoreFullError,
     )
 
-    def __init__(self, deadly: tuple[str, ...] = (), refused: str = "") -> None:
-        self.deadly, self.refused = deadly, refused
-        self.opened = 0
+    def __init__(
+        self, deadly: tuple[str, ...] = (), refused: dict[str, str] | None = None, machines: tuple[str, ...] = ("here",)
+    ) -> None:
+        self.deadly, self.refused, self.machines = deadly, refused or {}, machines
+        self.opened = self.largest = 0
+        self.fits = MOST
+        """Trials of which the observations fit into its store."""
+        self.full = False
+        self.says = "yes"
         self.ran: list[str] = []
         self.killed: list[Actor] = []
 
     def remote(self, made: type) -> Any:
-        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda: Actor(self)))
+        return SimpleNamespace(options=lambda **asked: SimpleNamespace(remote=lambda: self._placed(asked)))
+
+    def _placed(self, asked: dict[str, Any]) -> Actor:
+        barred = asked.get("label_selector", {}).get("ray.io/node-id", "!in()")[4:-1].split(",")
+        return Actor(self, next(name for name in self.machines if name not in barred))
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {"Alive": True, "NodeID": name, "Resources": {"CPU": 2.0, "memory": 1 << 30, name: 1.0}}
+            for name in self.machines
+        ]
 
     def kill(self, actor: Actor) -> None:
         self.killed.append(actor)
@@ -104,12 +133,15 @@ class FakeCluster:
         return {"CPU": 2.0, "node:here": 1.0}
 
 
+ORDER: Any = SimpleNamespace(version="1", python="3")
+
+
 def trials(count: int) -> list[Trial]:
     return [Trial(f"{n:04x}", "contract", "calm", Task(("?",))) for n in range(count)]
 
 
 async def executed(cluster: FakeCluster, count: int, **more: Any) -> list[tuple[Trial, Observation]]:
-    executor = RayExecutor(cluster, None, Needs(), **more)  # type: ignore[arg-type]
+    executor = RayExecutor(cluster, ORDER, Needs(), **more)
     await executor.open(2)
     try:
         return [one async for one in executor.execute(trials(count))]
@@ -146,7 +178,7 @@ def test_what_has_come_is_stored_before_the_first_of_it_is_given() -> None:
             stored.append(trial.id)
             return seen
 
-        executor = RayExecutor(FakeCluster(), None, Needs())  # type: ignore[arg-type]
+        executor = RayExecutor(FakeCluster(), ORDER, Needs())
         await executor.open(1)
         given = 0
         async with aclosing(executor.execute(trials(2_000), store=store)) as ended:
@@ -162,7 +194,7 @@ def test_what_has_come_is_stored_before_the_first_of_it_is_given() -> None:
 
 def test_one_at_a_time_means_one() -> None:
     async def go() -> int:
-        executor = RayExecutor(FakeCluster(), None, Needs())  # type: ignore[arg-type]
+        executor = RayExecutor(FakeCluster(), ORDER, Needs())
         await executor.open(2)
         assert executor.concurrency == 2
         executor.one_at_a_time()
@@ -184,7 +216,9 @@ def test_a_worker_that_is_refused_says_why_and_secrets_are_masked() -> None:
     with pytest.raises(UserError, match="no worker can run this: here: it lacks postgres, key \\*\\*\\*"):
         asyncio.run(
             executed(
-                FakeCluster(refused="it lacks postgres, key s3cr3t"), 1, mask=lambda text: text.replace("s3cr3t", "***")
+                FakeCluster(refused={"here": "it lacks postgres, key s3cr3t"}),
+                1,
+                mask=lambda text: text.replace("s3cr3t", "***"),
             )
         )
 
@@ -193,3 +227,80 @@ def test_what_a_worker_takes_of_its_machine() -> None:
     needs = Needs(2.0, 1 << 30, 1.0, ("docker",))
     assert needs.options() == {"num_cpus": 2.0, "memory": 1 << 30, "num_gpus": 1.0, "resources": {"docker": 0.001}}
     assert needs.words() == "2 cpu, 1024 MB, 1 gpu, docker"
+    whole = {"CPU": 2.0, "memory": float(1 << 30), "GPU": 1.0, "docker": 1.0}
+    assert needs.fit(whole)
+    assert not any(needs.fit({**whole, name: 0.0}) for name in whole)
+
+
+def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another() -> None:
+    cluster = FakeCluster(refused={"bare": "it lacks bubblewrap"}, machines=("bare", "whole"))
+
+    async def go() -> tuple[str, ...]:
+        executor = RayExecutor(cluster, ORDER, Needs())
+        await executor.open(2)
+        assert len([one async for one in executor.execute(trials(5))]) == 5
+        return executor.notes
+
+    notes = asyncio.run(go())
+    assert notes == ("a note", "ran on Ray: 2 workers on 1 machine", "no worker on bare: it lacks bubblewrap")
+
+
+def test_where_no_other_machine_has_the_label_nobody_waits_for_one() -> None:
+    cluster = FakeCluster(refused={"bare": "it lacks bubblewrap"}, machines=("bare", "whole"))
+
+    async def go() -> None:
+        await RayExecutor(cluster, ORDER, Needs(labels=("bare",))).open(1)
+
+    with pytest.raises(UserError, match="no worker can run this: bare: it lacks bubblewrap"):
+        asyncio.run(asyncio.wait_for(go(), 5))
+    assert cluster.opened == 1
+
+
+def test_replies_that_do_not_fit_together_are_asked_for_one_by_one() -> None:
+    cluster = FakeCluster()
+    cluster.fits = 1
+    said: list[Workers] = []
+    ended = asyncio.run(executed(cluster, 300, told=said.append))
+    assert sorted(trial.id for trial, _ in ended) == [trial.id for trial in trials(300)]
+    assert [seen.error for _, seen in ended if seen.error] == []
+    assert (said[-1].lost, said[-1].repeated > 0) == (0, True)
+
+
+def test_a_reply_that_never_fits_is_our_error_with_the_reason() -> None:
+    cluster = FakeCluster()
+    cluster.fits = 0
+    ended = asyncio.run(executed(cluster, 2))
+    assert {seen.error for _, seen in ended} == {
+        f"{TRIES} times the reply of a worker was lost: ObjectStoreFullError: The object store is full."
+    }
+    assert cluster.ran.count("0000") == TRIES
+
+
+def test_a_cluster_that_takes_no_work_ends_the_run_with_what_to_do() -> None:
+    cluster = FakeCluster()
+    cluster.full = True
+    with pytest.raises(HarnessError, match=r"the cluster takes no work: .* is full\.; give Ray's object store more"):
+        asyncio.run(executed(cluster, 2))
+
+
+@pytest.mark.parametrize(("says", "most"), [("yes", MOST), ("x" * (4 << 20), 8)])
+def test_workers_wait_for_a_driver_that_is_slower(says: str, most: int) -> None:
+    """What lies between them is bounded in trials, and where they are large in bytes."""
+    cluster = FakeCluster()
+    cluster.says = says
+
+    async def go() -> int:
+        executor = RayExecutor(cluster, ORDER, Needs())
+        await executor.open(2)
+        given = ahead = 0
+        async with aclosing(executor.execute(trials(2_000))) as ended:
+            async for _ in ended:
+                given += 1
+                ahead = max(ahead, len(cluster.ran) - given)
+                if given > 60 and says != "yes":
+                    break
+                await asyncio.sleep(0)
+        return ahead
+
+    assert asyncio.run(go()) <= AHEAD * 2 * most
+    assert cluster.largest <= most

@@ -71,10 +71,14 @@ def order(folder: Path, **more: Any) -> WorkOrder:
     return WorkOrder(**(given | more))
 
 
+def opened(worker: TrialWorker, made: WorkOrder) -> WorkerReport:
+    return worker.open(made.version, made.python, pickle.dumps(made))
+
+
 def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, folder: Path) -> None:
     made = order(folder)
-    opened = worker.open(made)
-    assert (opened.refused, opened.slots) == ("", 1)
+    report = opened(worker, made)
+    assert (report.refused, report.slots) == ("", 1)
     trials = plan(pickle.loads(made.spec)).trials
     lines = worker.run(packed_trials(trials))
     assert isinstance(lines, list)
@@ -94,7 +98,7 @@ def test_a_worker_opens_a_site_and_runs_what_it_is_given(worker: TrialWorker, fo
 def test_another_version_or_secret_is_refused_with_its_reason(
     worker: TrialWorker, folder: Path, change: dict[str, Any], what: str
 ) -> None:
-    report = worker.open(order(folder, **change))
+    report = opened(worker, order(folder, **change))
     assert what in report.refused
     assert report.hint
     assert not report.config
@@ -102,7 +106,7 @@ def test_another_version_or_secret_is_refused_with_its_reason(
 
 def test_an_agent_that_cannot_be_used_is_the_spec_s_fault(worker: TrialWorker, folder: Path) -> None:
     (folder / "agent.py").write_text("import nowhere_at_all\n")
-    report = worker.open(order(folder))
+    report = opened(worker, order(folder))
     assert isinstance(report, WorkerReport)
     assert "nowhere_at_all" in report.refused
     assert report.config

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.codec import encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Interval, MutationScore, Share
-from holdfast.report.overall import document, headline, markdown, sign, summary, verdict
+from holdfast.report.overall import document, headline, markdown, sign, summary, verdict, word
 
 MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (
@@ -47,10 +49,18 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
 
 
 def test_signs_and_words_follow_the_exit_code() -> None:
-    assert [verdict(code) for code in (0, 1, 2, 3, 5, 9)] == [
+    assert [verdict(replace(overall(), exit_code=code)) for code in (0, 1, 2, 3, 5, 9)] == [
         "PASS", "FAIL", "INTERRUPTED", "ERROR", "UNPROVEN", "ERROR",
     ]  # fmt: skip
-    assert [sign(PartResult("chaos", exit_code=code)) for code in (0, 1, 5, 3)] == ["✔", "✘", "?", "!"]
+    assert [sign(PartResult("chaos", exit_code=code), overall()) for code in (0, 1, 5, 3)] == ["✔", "✘", "?", "!"]
+
+
+def test_a_share_of_a_run_passes_nothing() -> None:
+    share = replace(overall(), exit_code=0, shard="2/4")
+    assert (verdict(share), verdict(replace(share, exit_code=1))) == ("SHARD", "FAIL")
+    assert (sign(PartResult("chaos"), share), word(PartResult("chaos"), share)) == ("–", "SHARD")
+    assert document(share)["shard"] == "2/4"
+    assert not any(part["passed"] for part in document(share)["parts"].values())
 
 
 def test_programs_are_told_the_same() -> None:

@@ -1,0 +1,223 @@
+"""The workers of a run on a cluster: opened where there is room, and elsewhere where a machine cannot do it."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.errors import AgentUnavailable, UserError
+from holdfast.execute.ray_order import WorkerReport, WorkOrder
+from holdfast.reading.words import plural
+
+if TYPE_CHECKING:
+    from holdfast.execute.ray_executor import Batch
+
+OPEN_S = 120.0
+"""How long a worker may take to open its site."""
+_ROOM_S = 30.0
+"""How long the first worker may wait for room on the cluster."""
+_NODE = "ray.io/node-id"
+_UNNAMED = "a worker"
+
+
+class Needs(Struct, frozen=True):
+    """What one worker takes of its machine, in Ray's words."""
+
+    cpus: float = 1.0
+    memory: int | None = None
+    gpus: float = 0.0
+    labels: tuple[str, ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        asked: dict[str, Any] = {"num_cpus": self.cpus, "resources": dict.fromkeys(self.labels, 0.001)}
+        if self.memory is not None:
+            asked["memory"] = self.memory
+        if self.gpus:
+            asked["num_gpus"] = self.gpus
+        return asked
+
+    def fit(self, there: Mapping[str, float]) -> bool:
+        """Whether a machine, or a cluster, has so much in all."""
+        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory or 0, **dict.fromkeys(self.labels, 0.001)}
+        return all(there.get(name, 0.0) >= amount for name, amount in asked.items())
+
+    def words(self) -> str:
+        more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
+        more += [f"{self.gpus:g} gpu"] if self.gpus else []
+        return ", ".join([f"{self.cpus:g} cpu", *more, *self.labels])
+
+
+class ClusterWorker:
+    """An actor that works, and the batches that it has: it is at the first."""
+
+    def __init__(self, actor: Any, machine: str, slots: int) -> None:
+        self.actor = actor
+        self.machine = machine
+        self.slots = slots
+        self.batches: deque[Batch] = deque()
+
+
+class WorkerPool:
+    """Those that work, those that open, and why others cannot."""
+
+    def __init__(self, ray: Any, order: WorkOrder, needs: Needs, mask: Callable[[str], str]) -> None:
+        self._ray = ray
+        self._order = pickle.dumps(order)
+        self._first = (order.version, order.python)
+        self._needs = needs
+        self._mask = mask
+        self._actor = _actor_class(ray)
+        self._barred: set[str] = set()
+        """Nodes that cannot do it."""
+        self._elsewhere = 0
+        """Workers that may still be opened in the place of refused ones."""
+        self.workers: list[ClusterWorker] = []
+        self.opening: set[asyncio.Task[None]] = set()
+        self.refused: dict[tuple[str, str], WorkerReport] = {}
+        """Why workers cannot work, each reason of a machine once."""
+        self.site_notes: tuple[str, ...] = ()
+        self._named = 0
+
+    async def open(self, workers: int) -> None:
+        """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
+        self._elsewhere = workers * max(0, len(self._other_nodes()) - 1)
+        for _ in range(workers):
+            self.open_another()
+        until = perf_counter() + OPEN_S
+        while self.opening and not self.workers and perf_counter() < until:
+            await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
+        until = perf_counter() + _ROOM_S
+        while self.opening and self.workers and perf_counter() < until:  # those that wait for room may come later
+            await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
+        if not self.workers:
+            raise self.nobody()
+
+    def open_another(self) -> None:
+        task = asyncio.create_task(self._open_one())
+        self.opening.add(task)
+        task.add_done_callback(self.opening.discard)
+
+    async def _open_one(self) -> None:
+        try:
+            actor = self._actor.options(**self._placed()).remote()
+            opened = actor.open.remote(*self._first, self._order)
+        except self._ray.exceptions.RayError as broken:  # no room for the order itself
+            self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
+            return
+        try:
+            report: WorkerReport = await asyncio.wait_for(answer(opened), OPEN_S)
+        except self._ray.exceptions.RayError as broken:
+            self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
+            return
+        except TimeoutError:  # no room, or a site that does not open: who waits for it goes on without it
+            self._ray.kill(actor)
+            return
+        except asyncio.CancelledError:
+            self._ray.kill(actor)
+            raise
+        if report.refused:
+            self._ray.kill(actor)
+            self._refuse(report)
+            return
+        self.site_notes = self.site_notes or tuple(map(self._mask, report.notes))
+        self.workers.append(ClusterWorker(actor, report.machine, report.slots))
+
+    def _placed(self) -> dict[str, Any]:
+        asked: dict[str, Any] = {"max_restarts": 0, "scheduling_strategy": "SPREAD", **self._needs.options()}
+        if self._barred:
+            asked["label_selector"] = {_NODE: f"!in({','.join(sorted(self._barred))})"}
+        return asked
+
+    def _refuse(self, report: WorkerReport) -> None:
+        """A machine that cannot is named, and its share opened on another, if there is one."""
+        shown = replace(
+            report, refused=self._mask(report.refused), hint=self._mask(report.hint), body=self._mask(report.body)
+        )
+        self.refused.setdefault((shown.machine, shown.refused), shown)
+        if report.node:
+            self._barred.add(report.node)
+        if not report.config and self._elsewhere > 0 and self._other_nodes():
+            self._elsewhere -= 1
+            self.open_another()
+
+    def _other_nodes(self) -> list[str]:
+        """Those that could do it, by what they have and as far as is known."""
+        alive = (node for node in self._ray.nodes() if node["Alive"] and node["NodeID"] not in self._barred)
+        return [node["NodeID"] for node in alive if self._needs.fit(node["Resources"])]
+
+    def nobody(self) -> Exception:
+        """Why there is no worker."""
+        for report in self.refused.values():
+            if report.config:
+                return AgentUnavailable(report.refused, hint=report.hint, body=report.body, config=True)
+            return UserError(f"no worker can run this: {report.machine}: {report.refused}", hint=report.hint)
+        there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
+        has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
+        needs, hint = self._needs.words(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
+        if self._needs.fit(there):
+            what = f"no worker that needs {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
+            return UserError(what, hint=f"{hint}; ray status tells how it is")
+        return UserError(f"the cluster has no room for a worker that needs {needs}", hint=hint)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        machines = len({worker.machine for worker in self.workers})
+        where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
+        self._named = len(self.refused)
+        return (*self.site_notes, where, *self._refusals())
+
+    def _refusals(self) -> tuple[str, ...]:
+        return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """What was not known yet when the notes were asked for."""
+        return self._refusals()[self._named :]
+
+    def end(self, worker: ClusterWorker) -> None:
+        """It works no more, whatever it is at."""
+        self.workers.remove(worker)
+        self._ray.kill(worker.actor)
+
+    async def stop(self, worker: ClusterWorker) -> None:
+        """Ends it in the middle of its work, and waits until it has ended."""
+        self.end(worker)
+        with suppress(TimeoutError, self._ray.exceptions.RayError):  # so the dead answer
+            await asyncio.wait_for(answer(worker.actor.close.remote()), 10.0)
+
+    async def close(self) -> None:
+        for task in list(self.opening):
+            task.cancel()
+        await asyncio.gather(*self.opening, *map(self._close, self.workers), return_exceptions=True)
+        self.workers.clear()
+
+    async def _close(self, worker: ClusterWorker) -> None:
+        with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
+            await asyncio.wait_for(answer(worker.actor.close.remote()), 10.0)
+        self._ray.kill(worker.actor)
+
+
+async def answer(ref: Any) -> Any:
+    """What a worker's method returned."""
+    return await asyncio.wrap_future(ref.future())
+
+
+def _actor_class(ray: Any) -> Any:
+    from holdfast.execute.ray_worker import TrialWorker
+
+    return ray.remote(TrialWorker)
+
+
+def said_by(broken: BaseException) -> str:
+    """What went wrong, in a line: what Ray says of an exception is a traceback, and the exception is its last line."""
+    cause = getattr(broken, "cause", None)
+    lines = [line.strip() for line in str(cause or broken).splitlines() if line.strip()]
+    return f"{type(cause or broken).__name__}: {lines[0 if cause else -1][:300]}" if lines else type(broken).__name__

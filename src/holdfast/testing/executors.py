@@ -1,0 +1,276 @@
+"""What every Executor must keep, as checks that its author can run.
+
+    failures = await check_executor(open_executor, folder)
+    assert not failures
+
+`open_executor(spec)` gives an Executor for a spec that a check has written, as an async context. Its workers must see
+`folder`, where the kit's agent leaves marks of what it does. Each check raises AssertionError where a promise is
+broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.errors import HoldfastError
+from holdfast.execute.local import LocalExecutor
+from holdfast.execute.open_site import open_site
+from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.spec import Spec
+from holdfast.model.trial import Trial
+from holdfast.plan import plan
+from holdfast.protocols import Executor
+from holdfast.spec import load
+
+OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
+ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]
+_WAITS_S = 0.6
+"""What a trial takes that is closed in the middle."""
+_AHEAD = 1_000
+"""Trials that an executor may have taken up for each place, at most: a batch or two."""
+_AGENT = """
+import os, time
+
+def mark(word):
+    with open(MARKS, "a") as file:
+        file.write(word + "\\n")
+
+def look(word):
+    return "found " + word
+
+def ask(prompt):
+    mark("began " + prompt)
+    word = prompt.split()[0]
+    if word == "waits":
+        time.sleep(WAITS)
+    if word == "crashes":
+        os._exit(9)
+    try:
+        found = "x" * 1_000_000 + "\\0ä\\U0001f41a" if word == "large" else look(prompt)
+    except Exception as failure:
+        found = f"not found: {failure}"
+    mark("ended " + prompt)
+    return os.environ["REGION"] + " " + found
+"""
+_SPEC = """
+agent:
+  {type: python, endpoint: "kit_agent:ask", tools: ["kit_agent:look"], env: {REGION: "{{ params.region }}"}}
+golden_prompts: PROMPTS
+parallelism: {matrix: {region: [eu, us]}}
+contract:
+  name: executor
+  invariants: [{id: answers, type: completes}]
+  chaos_matrix:
+    - {name: calm}
+    - {name: down, tool_faults: [{tool: look, mode: error, probability: 0.5}]}
+"""
+
+
+async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
+    """Runs all checks; what failed, by name. Each has a folder of its own below `folder`."""
+    failures = {}
+    for name, check in CHECKS.items():
+        own = folder / name
+        own.mkdir()
+        try:
+            await check(open_executor, own)
+        except (AssertionError, HoldfastError, OSError) as failed:
+            failures[name] = str(failed) or repr(failed)
+    return failures
+
+
+async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:
+    """And with its own observation; of no trials nothing comes, and more can be asked later."""
+    spec = _spec(folder, "one", "two", "three", "four")
+    asked = plan(spec).trials
+    async with open_executor(spec) as executor:
+        assert executor.concurrency >= 1
+        assert all(isinstance(note, str) for note in executor.notes)
+        assert await _executed(executor, ()) == []
+        for part in (asked[:5], asked[5:]):
+            ended = await _executed(executor, part)
+            assert Counter(trial.id for trial, _ in ended) == Counter(trial.id for trial in part)
+            assert all(seen.trial == trial.id for trial, seen in ended), "an observation of another trial"
+
+
+async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder: Path) -> None:
+    """The same answers, endings and faults as in this process, whatever the agent does."""
+    spec = _spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
+    asked = plan(spec).trials
+    async with _here(spec) as local:
+        here = _facts(await _executed(local, asked))
+    async with open_executor(spec) as executor:
+        there = _facts(await _executed(executor, asked))
+    assert there == here
+    assert any(facts[1] for facts in here.values()), "no fault was met"
+
+
+async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, folder: Path) -> None:
+    """A feed may have no end, and whoever stops has not asked for all of it."""
+    spec = _spec(folder, "one")
+    first, taken = plan(spec).trials[0], 0
+
+    def endless() -> Iterator[Trial]:
+        nonlocal taken
+        for taken in count(1):
+            yield replace(first, id=f"{taken:012x}")
+
+    async with open_executor(spec) as executor:
+        most = _AHEAD * executor.concurrency
+        async with aclosing(executor.execute(endless())) as ended:
+            await anext(ended)
+            await anext(ended)
+        assert taken <= most, f"{taken} trials were taken, and two were asked for"
+
+
+async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> None:
+    """`store` is called once a trial, before it is given, and what it returns is given."""
+    spec = _spec(folder, "one", "two", "three")
+    stored: list[str] = []
+
+    def store(trial: Trial, seen: Observation) -> Observation:
+        assert seen.trial == trial.id
+        stored.append(trial.id)
+        return replace(seen, error="as stored")
+
+    async with open_executor(spec) as executor:
+        async for trial, seen in executor.execute(plan(spec).trials, store=store):
+            assert trial.id in stored, "given before it was stored"
+            assert seen.error == "as stored", "not what was stored"
+    assert Counter(stored) == Counter(trial.id for trial in plan(spec).trials)
+
+
+async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) -> None:
+    """A full disk: the error comes out as it is, and no agent goes on."""
+    spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
+
+    def store(trial: Trial, seen: Observation) -> Observation:
+        raise OSError("no space left")
+
+    async with open_executor(spec) as executor:
+        said = ""
+        try:
+            await _executed(executor, plan(spec).trials, store=store)
+        except OSError as full:
+            said = str(full)
+        assert said == "no space left", f"what the store raised came out as {said!r}"
+        await _nothing_ends(folder)
+
+
+async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecutor, folder: Path) -> None:
+    """Closed while trials are under way: none of their agents goes on."""
+    spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
+    async with open_executor(spec) as executor:
+        async with aclosing(executor.execute(plan(spec).trials)) as ended:
+            await anext(ended)
+        await _nothing_ends(folder)
+
+
+async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> None:
+    """From the call on, whatever there was room for."""
+    spec = _spec(folder, *(f"one {n}" for n in range(4)))
+    async with open_executor(spec) as executor:
+        executor.one_at_a_time()
+        assert executor.concurrency == 1, executor.concurrency
+        await _executed(executor, plan(spec).trials)
+    words = [line.split()[0] for line in _marks(folder)]
+    assert words == ["began", "ended"] * len(plan(spec).trials), "two trials overlapped"
+
+
+async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> None:
+    """`started` once for each trial, and `on_fault` for each fault that was met, before the trial is given."""
+    spec = _spec(folder, "one", "two", "three", "four")
+    begun: list[str] = []
+    met: Counter[str] = Counter()
+
+    def on_fault(trial: Trial, fault: FaultMet) -> None:
+        met[trial.id] += 1
+
+    told: dict[str, Any] = {"started": lambda trial: begun.append(trial.id), "on_fault": on_fault}
+    async with open_executor(spec) as executor:
+        async for trial, seen in executor.execute(plan(spec).trials, **told):
+            assert trial.id in begun, "given before it was begun"
+            assert met[trial.id] == len(seen.ledger), "its faults were not told"
+    assert Counter(begun) == Counter(trial.id for trial in plan(spec).trials)
+    assert met.total(), "no fault was met"
+
+
+async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, folder: Path) -> None:
+    """One trial that cannot be run is in nobody's way."""
+    spec = _spec(folder, "one", "two")
+    good = plan(spec).trials
+    bad = replace(good[0], id="bad000000000", params={"region": "nowhere"})
+    async with open_executor(spec) as executor:
+        ended = await _executed(executor, [*good[:3], bad, *good[3:]])
+    assert [seen.trial for _, seen in ended if seen.error] == [bad.id]
+    assert len(ended) == len(good) + 1
+
+
+CHECKS: dict[str, ExecutorCheck] = {
+    check.__name__: check
+    for check in (
+        every_trial_is_given_once,
+        it_comes_to_what_it_comes_to_here,
+        trials_are_taken_when_there_is_a_place,
+        what_is_stored_is_given,
+        a_store_that_fails_ends_it,
+        what_is_closed_early_leaves_nothing_running,
+        one_at_a_time_means_one,
+        it_is_told_what_happens,
+        our_failure_is_an_error_of_its_trial,
+    )
+}
+
+
+# -- what the checks use -----------------------------------------------------------------------------
+def _spec(folder: Path, *prompts: str) -> Spec:
+    """Two scenarios and two regions of these prompts, asked of the kit's agent."""
+    agent = _AGENT.replace("MARKS", repr(str(folder / "marks"))).replace("WAITS", str(_WAITS_S))
+    (folder / "kit_agent.py").write_text(agent, encoding="utf-8")
+    (folder / "holdfast.yaml").write_text(_SPEC.replace("PROMPTS", f"[{', '.join(prompts)}]"), encoding="utf-8")
+    return load(folder / "holdfast.yaml", environ={})[0]
+
+
+@asynccontextmanager
+async def _here(spec: Spec) -> AsyncIterator[Executor]:
+    executor = LocalExecutor(await open_site(spec, environ=os.environ))
+    try:
+        yield executor
+    finally:
+        await executor.close()
+
+
+async def _executed(executor: Executor, trials: Iterable[Trial], **more: Any) -> list[tuple[Trial, Observation]]:
+    return [one async for one in executor.execute(trials, **more)]
+
+
+def _facts(ended: Iterable[tuple[Trial, Observation]]) -> dict[str, tuple[Any, ...]]:
+    """What does not read the clock."""
+
+    def of(seen: Observation) -> tuple[Any, ...]:
+        turns = [(turn.text, turn.ending) for turn in seen.turns]
+        return turns, [(met.target, met.mode, met.call) for met in seen.ledger], seen.error
+
+    return {trial.id: of(seen) for trial, seen in ended}
+
+
+def _marks(folder: Path) -> list[str]:
+    path = folder / "marks"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+async def _nothing_ends(folder: Path) -> None:
+    """No agent that waits comes to its end from now on."""
+    await asyncio.sleep(0.2)  # what was killed may take a moment
+    before = _marks(folder)
+    await asyncio.sleep(_WAITS_S + 0.3)
+    assert _marks(folder) == before, "an agent went on after its execution was closed"

@@ -1,0 +1,31 @@
+"""Runs the executors' conformance kit on the cluster that RAY_ADDRESS names: `python ray_kit_run.py FOLDER`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from holdfast.model.spec import Spec
+from holdfast.plan import RunOptions
+from holdfast.protocols import Executor
+from holdfast.runner.job import Job
+from holdfast.runner.on_cluster import ClusterRun
+from holdfast.testing.executors import check_executor
+
+
+@asynccontextmanager
+async def opened(spec: Spec) -> AsyncIterator[Executor]:
+    cluster = await ClusterRun.open(Job(spec, RunOptions(on="ray", concurrency=3), os.environ))
+    try:
+        yield cluster.executor
+    finally:
+        await cluster.close()
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(check_executor(opened, Path(sys.argv[1])))))
