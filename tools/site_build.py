@@ -27,8 +27,9 @@ TOP = {
     "CODE_OF_CONDUCT.md": "conduct.md",
     "SECURITY.md": "reporting.md",
     "LICENSE": "license.txt",
+    "tools/iframe-worker.js": "assets/iframe-worker.js",
 }
-"""What lies at the top of the repository, and where on the site."""
+"""What of the repository lies elsewhere on the site."""
 
 
 class BrokenLink(Exception):

@@ -116,7 +116,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
     """What belongs to an item of a list stands four spaces further in, and a list begins after an empty line."""
     offsets: list[int] = []
     """The column at which the words of each open item begin."""
-    before = ""
+    before, loose = "", False
     for line, block in _fenced(lines):
         indent = len(line) - len(line.lstrip())
         item = None if block else _ITEM.match(line)
@@ -126,12 +126,14 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
             while offsets and indent < offsets[-1] and not continued:
                 offsets.pop()
         if item:
-            if before.strip() and not in_list:
+            if before.strip() and (loose or not in_list):
                 yield ""
+            loose = False
             offsets.append(len(item[0]))
             yield " " * 4 * (len(offsets) - 1) + item[2] + " " + line[len(item[0]) :]
         elif offsets and line.strip():
             yield " " * 4 * len(offsets) + line[min(indent, offsets[-1]) :]
         else:
             yield line
+        loose = loose or not line.strip()
         before = line
