@@ -71,9 +71,10 @@ $(VENV)-docs/.docs: requirements/docs.txt
 	@touch $@
 
 SITE ?= site
+PAGES ?= build/site
 site: $(VENV)/.base $(VENV)-docs/.docs ## The documentation as a site that needs no network: site/index.html
-	$(BIN)/python tools/site_build.py build/site
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict --clean -f build/site/mkdocs.yml -d $(abspath $(SITE))
+	$(BIN)/python tools/site_build.py $(PAGES)
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict --clean -f $(PAGES)/mkdocs.yml -d $(abspath $(SITE))
 	@echo "open $(SITE)/index.html"
 
 dist: $(VENV)/.base ## The sdist and the wheel, in dist/

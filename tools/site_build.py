@@ -1,7 +1,7 @@
 """Writes the pages of the site, and the configuration with its whole navigation: `python tools/site_build.py FOLDER`.
 
-The pages are those of docs/, the ones at the top of the repository, the examples, and one for each fault and check. Nothing
-here is kept in the repository: `make site` makes it anew and hands it to mkdocs.
+The pages are those of docs/, the ones at the top of the repository, the examples, and one for each fault and check.
+Nothing of it is kept in the repository: `make site` makes it anew and hands it to mkdocs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import site_plugins
 import yaml
+
+import site_plugins
 from site_markdown import heads, rewritten
 
 REPO = Path(__file__).parents[1]
@@ -40,7 +41,9 @@ class SitePages:
     """Every page and file of the site: where it comes from, and where it lies."""
 
     def __init__(self) -> None:
-        shown = [path for folder in ("docs", "examples") for path in sorted((REPO / folder).rglob("*")) if _is_shown(path)]
+        shown = [
+            path for folder in ("docs", "examples") for path in sorted((REPO / folder).rglob("*")) if _is_shown(path)
+        ]
         names = [path.relative_to(REPO).as_posix() for path in shown]
         self.places = {**TOP, **{name: name.removeprefix("docs/") for name in names}}
         self._moved = site_plugins.moved()
@@ -55,7 +58,10 @@ class SitePages:
                 yield place, self._shown(site_plugins.without_entries(text) if cut else text, name, place)
         faults, checks = ((REPO / name).read_text() for name in (site_plugins.FAULTS, site_plugins.CHECKS))
         for page, text in site_plugins.plugin_pages(faults, checks):
-            yield site_plugins.place(page), self._shown(text, site_plugins.source(page.section), site_plugins.place(page))
+            yield (
+                site_plugins.place(page),
+                self._shown(text, site_plugins.source(page.section), site_plugins.place(page)),
+            )
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Pictures and what examples are made of, and where they lie."""

@@ -97,8 +97,8 @@ def _see(other: str) -> str:
 def _proof(page: PluginPage) -> Iterator[str]:
     if page.section == RULES:
         yield page.met
-        yield "A pass in calm says that the agent can keep the rule; a pass in a chaos scenario that it does so while the "
-        yield "fault was met. Without a fault met the cell is unproven, and not green."
+        yield "A pass in calm says that the agent can keep the rule; one in a chaos scenario, that it does so"
+        yield "although a fault was met. Where none was met the cell is unproven, and not green."
     else:
         yield "A green cell of a scenario with this fault proves that the rule held although the fault was met."
         yield f"Met means: {page.met[:1].lower()}{page.met[1:]} A fault that was not met makes the cell unproven."

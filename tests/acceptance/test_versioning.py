@@ -88,9 +88,6 @@ def test_a_report_of_a_later_format_is_refused(two: Project) -> None:
     told = two.cli("replay", "export", "--from-report", "new.json")
     later = f"new.json has format {JSON + 1}; this version of Holdfast reads {JSON}"
     assert (told.code, later in told.err) == (4, True)
-        4,
-        True,
-    )
     assert two.cli("replay", "export", "--from-report", "none.json").code == 0  # written before there were numbers
     told = two.cli("report", "old.json")
     assert (told.code, "old.json is a file, not a run" in told.err) == (4, True), told.err
