@@ -68,17 +68,15 @@ def test_every_page_has_what_its_source_has(site: Path) -> None:
 
 
 def test_search_finds_things_without_a_network(site: Path, page: Any) -> None:
-    page.goto((site / "index.html").as_uri())
-    for words, first in (("lost reply", "lost_reply"), ("langgraph CI", "My LangGraph agent in CI")):
+    for words, first in (("langgraph CI", "My LangGraph agent in CI"), ("lost reply", "lost_reply")):
+        page.goto((site / "index.html").as_uri())
         page.keyboard.press("/")
-        page.fill(".md-search__input", words)
+        page.locator(".md-search__input").press_sequentially(words)
         found = page.locator(".md-search-result__item").first
         found.get_by_text(first).first.wait_for()
-        page.keyboard.press("Escape")
-    page.fill(".md-search__input", "lost reply")
-    page.locator(".md-search-result__item a").first.click()
+    found.locator("a").first.click()
     page.locator("h1", has_text="lost_reply").wait_for()
-    assert page.url.endswith("faults/tool_faults/lost_reply.html")
+    assert "/faults/tool_faults/lost_reply.html" in page.url
     assert (page.asked, page.wrong) == ([], [])
 
 

@@ -1,4 +1,4 @@
-"""What runs for those who join: workflows, pre-commit and forms name what is there, and ask for no more than they need."""
+"""What runs for those who join: workflows, pre-commit and forms name what is there, and ask for only what they need."""
 
 from __future__ import annotations
 
