@@ -8,6 +8,8 @@ from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import Family
 
 _TARGETS = {"tool": "search", "service": "db", "match_url": "https://api.example.com/*"}
+_WHEN = {("world_faults", "killed"): {"after_ms": 500}}
+"""What an example needs to be met: at the very start there is nothing to kill."""
 
 
 def fault_example(family: Family, name: str, plugin: type) -> str:
@@ -15,7 +17,7 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
     entry: dict[str, Any] = {}
     if family.target is not None:
         entry[family.target] = _TARGETS[family.target]
-    entry |= {family.selector: name, **_shown(plugin)}
+    entry |= {family.selector: name, **_shown(plugin), **_WHEN.get((family.name, name), {})}
     return _yaml({family.name: [entry]})
 
 
