@@ -10,8 +10,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "acceptance"))
 from cli import CALM, Project, contract, rule  # its folder is not on the path of these tests
-from page_examples import scenarios
+from page_examples import page_examples, scenarios
 from test_page_examples import unmet
+
+from holdfast import plugins
 
 pytestmark = pytest.mark.long  # a world each, with a database, and several examples wait for seconds
 ENDS = [rule("ends", "ending", one_of=["answered"])]
@@ -75,3 +77,46 @@ def test_the_example_of_every_fault_of_the_machine_is_met(tmp_path: Path) -> Non
 def test_the_example_of_every_fault_of_a_service_is_met(tmp_path: Path) -> None:
     matrix = [CALM, *(one for one in scenarios("service_faults") if one["name"] not in CANNOT)]
     assert judged(tmp_path, USES_DATABASE, matrix, services=[{"name": "db", "image": "postgres:16"}]) == []
+
+
+LEAVES = """
+import json, os, urllib.request
+open("output.json", "w").write("{}")
+os.makedirs("src", exist_ok=True)
+open("src/main.ts", "w").write("let a = 1")
+urllib.request.urlopen(os.environ["SMTP_URL"] + "/api/messages", b"your renewal", timeout=5)
+print("The mail was sent. Next you will hear from us on Monday.")
+"""
+SCRIPT = "import json, sys\njson.load(sys.stdin)\nprint(json.dumps({'passed': True}))\n"
+JUDGE = {"replies": [{"text": '{"score": 0.9, "passed": true, "reasoning": "polite"}'}]}
+TABLES = "CREATE TABLE a (id int, email text); CREATE TABLE b (id int, email text); CREATE TABLE mails (id int)"
+
+
+def test_the_rule_of_every_check_of_what_is_left_is_judged(tmp_path: Path) -> None:
+    shown = [one for one in page_examples() if one.section == "invariants"]
+    rules: dict[str, Any] = {}
+    services: dict[str, Any] = {}
+    for one in shown:
+        if "section" in one.words:
+            services |= {service["name"]: service for service in one.content["services"]}
+            (found,) = one.content["invariants"].values()
+            rules[one.name] = {"id": one.name, **found["check"]}
+        elif plugins.find("checks", one.name).reads == "state":
+            rules[one.name] = {**one.content[0], "id": one.name}
+    assert len(rules) >= 11
+    spec = contract(
+        [{"description": "x", **one} for one in rules.values()],
+        agent={"type": "command", "command": "python agent.py"},
+        services=[*services.values()],
+        models={"gpt-4o-mini": {"script": "judge.yaml"}},
+        fixtures=[{"type": "sql", "service": "db", "sql": TABLES}],
+    )
+    made = Project(tmp_path, {**spec, "contract": {**spec["contract"], "isolation": "scenario"}}, LEAVES)
+    made.write(JUDGE, "judge.yaml")
+    (tmp_path / "verify_summary.py").write_text(SCRIPT)
+    result = made.cli("contract", "run", "--json", "--no-report", "--no-preflight")
+    assert "parts" in result.json, result.out
+    outcomes = {cell["invariant"]: (cell["outcome"], cell["reason"]) for cell in result.part["cells"]}
+    assert {name: why for name, (outcome, why) in outcomes.items() if outcome not in ("pass", "fail")} == {}
+    failed = {name for name, (outcome, _) in outcomes.items() if outcome == "fail"}
+    assert failed == {"command_exit", "files_changed_only"}  # there is no npm project; output.json lies elsewhere

@@ -169,8 +169,9 @@ def _acts(section: str, name: str, plugin: Any) -> str:
 
 def _reads(plugin: Any) -> str:
     words = [_READS[plugin.reads]]
-    if vars(plugin).get("asks_model"):
-        words.append("Asks a model.")
+    asks = vars(plugin).get("asks_model")
+    if asks:  # of a property, it depends on the method
+        words.append("Asks a model." if asks is True else "Asks a model where `method: model` says so.")
     if vars(plugin).get("requires_probes"):
         words.append("Needs `probes`.")
     return " ".join(words)
