@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test setup test-fast test-long test-docker test-agents check bench docs lock clean
+.PHONY: help install dev demo test setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -67,9 +67,26 @@ bench: setup ## Speed beside a bare loop, as ratios
 docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
 	$(BIN)/python -m holdfast.spec.reference > docs/configuration.md
 
+$(VENV)-docs/.docs: requirements/docs.txt
+	@test -x $(VENV)-docs/bin/python || $(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+SITE ?= site
+PAGES ?= build/site
+site: $(VENV)/.base $(VENV)-docs/.docs ## The documentation as a site that needs no network: site/index.html
+	$(BIN)/python tools/site_build.py $(PAGES)
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict --clean -f $(PAGES)/mkdocs.yml -d $(abspath $(SITE))
+	@echo "open $(SITE)/index.html"
+
+dist: $(VENV)/.base ## The sdist and the wheel, in dist/
+	rm -rf dist
+	$(BIN)/hatchling build -d dist
+
 lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic --extra ray pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url requirements/docs.in -o requirements/docs.txt
 
 clean: ## Remove what the targets made
-	rm -rf $(VENV) $(VENV)-3.* .venv-agents .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .venv-agents $(VENV)-docs build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from holdfast.errors import PluginError
+from holdfast.model.format_numbers import PROTOCOLS
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
@@ -198,9 +199,14 @@ def find(family: str, name: str) -> Any | None:
     if point is None:
         return None
     try:
-        return point.load()
+        plugin = point.load()
     except Exception as broken:
         raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {broken}") from broken
+    number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class
+    if number != PROTOCOLS:
+        said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
+        raise PluginError(f"{said}: install a release of the plug-in that fits")
+    return plugin
 
 
 def names(family: str) -> list[str]:

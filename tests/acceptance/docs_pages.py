@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPO = Path(__file__).parents[2]
-PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^( *)```(\S*)[ ]?(.*)$")
 _CALL = re.compile(r"""(?:^|[\s(])holdfast((?: +(?:'[^']*'|"[^"]*"|[^\s'"|;&<>()$#]+))+)""")

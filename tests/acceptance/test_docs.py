@@ -77,7 +77,12 @@ def test_every_yaml_block_loads_without_error_or_warning(block: Block, tmp_path:
 PLAYED = [page for page in PAGES if any(b.language == "console" and "not-run" not in b.words for b in blocks(page))]
 
 
-@pytest.mark.parametrize("page", PLAYED, ids=lambda page: page.name)
+LONG = {"langgraph-in-ci.md": "its library takes seconds to import, in each of two runs"}
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.long] * (page.name in LONG), id=page.name) for page in PLAYED]
+)
 def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     env = {"PYTHONPATH": str(installed(page, tmp_path))}
     played = play(page, tmp_path, env)
@@ -204,4 +209,4 @@ def test_the_readme_is_short_and_its_make_targets_exist() -> None:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     readme = (REPO / "README.md").read_text()
-    assert [page.name for page in PAGES[1:] if f"docs/{page.name}" not in readme] == []
+    assert [page.name for page in PAGES[1:] if f"({page.relative_to(REPO)})" not in readme] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,7 +73,8 @@ def _size(spec: Spec) -> str:
 
 
 def _json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
-    from holdfast.model.codec import encode, to_builtins
+    from holdfast.cli.json_output import print_document
+    from holdfast.model.codec import to_builtins
 
     told = [to_builtins(p) for p in problems]
     document = {
@@ -84,5 +84,5 @@ def _json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
         "errors": [p for p in told if p.get("severity", "error") == "error"],
         "warnings": [p for p in told if p.get("severity") == "warning"],
     }
-    sys.stdout.write(encode(document).decode() + "\n")
+    print_document(document)
     return 4 if wrong else 0

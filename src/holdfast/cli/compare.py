@@ -34,9 +34,9 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
 
     found = compare_runs(RunDir.find(RUNS, before), RunDir.find(RUNS, after), environ=os.environ)
     if as_json:
-        from holdfast.model.codec import encode
+        from holdfast.cli.json_output import print_document
 
-        sys.stdout.write(encode(document(found)).decode() + "\n")
+        print_document(document(found))
     else:
         text = "\n".join(lines(found, painter(screen.wants_color(sys.stdout)))) + "\n"
         sys.stdout.write(text if can_show_signs(sys.stdout.encoding) else ascii_only(text))

@@ -35,12 +35,13 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
     """
     case = _case(config, replay, not no_agent)
     from holdfast.doctor.diagnose import examine
-    from holdfast.model.codec import encode
     from holdfast.report.diagnosis import document
 
     if as_json:
         found = asyncio.run(examine(case, os.environ, lambda *_: None))
-        sys.stdout.write(encode(document(found)).decode() + "\n")
+        from holdfast.cli.json_output import print_document
+
+        print_document(document(found))
         return found.exit_code
     sheet = _sheet()
 

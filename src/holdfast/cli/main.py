@@ -160,7 +160,7 @@ def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cas
     from holdfast.report.safe import visible
 
     if as_json:
-        from holdfast.model.codec import encode
+        from holdfast.cli.json_output import print_document
 
         error = {"message": message, "hint": hint, "body": body}
         document: dict[str, Any] = {"score": None, "passed": False, "exit_code": code, "errors": [error]}
@@ -168,7 +168,7 @@ def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cas
             from holdfast.report.json import undecided
 
             document["parts"] = undecided(cases)
-        sys.stdout.write(encode(document).decode() + "\n")
+        print_document(document)
         return code
     print(f"error: {visible(message)}", file=sys.stderr)
     if body:

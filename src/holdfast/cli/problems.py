@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from holdfast.cli.json_output import print_document
 from holdfast.cli.screen import wants_color
-from holdfast.model.codec import encode, to_builtins
+from holdfast.model.codec import to_builtins
 from holdfast.model.spec import Problem
 from holdfast.spec.explain import explain, tally
 
@@ -22,7 +23,7 @@ def show_problems(file: str, source: str, problems: Sequence[Problem], *, as_jso
             "errors": [to_builtins(p) for p in problems if p.severity == "error"],
             "warnings": [to_builtins(p) for p in problems if p.severity == "warning"],
         }
-        sys.stdout.write(encode(document).decode() + "\n")
+        print_document(document)
         return
     print(explain(file, source, problems, color=wants_color(sys.stderr)), file=sys.stderr)
     print(tally(problems) + ("" if ran else " Nothing was run."), file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,14 +136,15 @@ def export(report: str, folder: Path, force: bool) -> int:
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:
     """All that is wrong with every session file."""
+    from holdfast.cli.json_output import print_document
     from holdfast.cli.main import USAGE
     from holdfast.cli.problems import show_problems
-    from holdfast.model.codec import encode, to_builtins
+    from holdfast.model.codec import to_builtins
 
     if as_json:
         errors = [{"file": one.file, **to_builtins(p)} for one in broken.files for p in one.problems]
         document = {"score": None, "passed": False, "exit_code": USAGE, "errors": errors}
-        sys.stdout.write(encode(document).decode() + "\n")
+        print_document(document)
         return USAGE
     for one in broken.files:
         show_problems(one.file, one.source, one.problems, as_json=False, ran=one is not broken.files[-1])

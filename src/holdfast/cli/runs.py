@@ -36,10 +36,10 @@ def command(count: int, as_json: bool) -> int:
     if as_json:
         from msgspec.structs import asdict
 
-        from holdfast.model.codec import encode
+        from holdfast.cli.json_output import print_document
 
         rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in shown]
-        sys.stdout.write(encode({"runs": rows}).decode() + "\n")
+        print_document({"runs": rows})
         return 0
     if not runs:
         print(f"no run is stored in {RUNS}")

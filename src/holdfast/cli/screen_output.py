@@ -123,9 +123,9 @@ class Screen:
 
         plan, counts = job.plan, planned(job, rundir)
         if self._as_json:
-            from holdfast.model.codec import encode
+            from holdfast.cli.json_output import print_document
 
-            sys.stdout.write(encode({"dry_run": True, "seed": job.spec.seed, **counts}).decode() + "\n")
+            print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0
         shape = f"{plural(len(plan.invariants), 'rule')} × {plural(len(plan.scenarios), 'scenario')}"
         users = f", up to {plural(counts['user_calls'], 'call')} of simulated users" if counts["user_calls"] else ""

@@ -85,7 +85,7 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
 
 
 def _show_json(made: Sequence[Trend], rule: str | None) -> None:
-    from holdfast.model.codec import encode
+    from holdfast.cli.json_output import print_document
 
     parts = [
         {
@@ -99,4 +99,4 @@ def _show_json(made: Sequence[Trend], rule: str | None) -> None:
         }
         for trend in made
     ]
-    sys.stdout.write(encode({"spec": made[0].spec, "parts": parts}).decode() + "\n")
+    print_document({"spec": made[0].spec, "parts": parts})

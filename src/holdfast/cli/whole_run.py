@@ -321,9 +321,9 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
     from holdfast.report.safe import can_show_signs
 
     if as_json:
-        from holdfast.model.codec import encode
+        from holdfast.cli.json_output import print_document
 
-        sys.stdout.write(encode(document(found.overall)).decode() + "\n")
+        print_document(document(found.overall))
         return
     text = summary(
         found.overall,

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
+from holdfast.model.format_numbers import JSON, too_new
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Part
@@ -128,6 +129,9 @@ def _report(path: Path) -> Any:
         raise UsageError(f"cannot read {path}: {refused.strerror}") from refused
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as broken:
         raise UsageError(wrong, hint=hint) from broken
+    if isinstance(number := at(document, "format"), int) and number > JSON:
+        again = "use the version of Holdfast that wrote it, or name the run by its id"
+        raise UsageError(too_new(str(path), number, JSON), hint=again)
     if not text(document, "run_id") or not isinstance(at(document, "parts"), dict):
         raise UsageError(wrong, hint=hint)
     return document

@@ -1,10 +1,11 @@
-"""The run as JSON for programs. The shape is fixed: keys are added, never renamed."""
+"""The run as JSON for programs. The shape is fixed: keys are added, never renamed, while its number stays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from holdfast.model.format_numbers import JSON
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
@@ -38,6 +39,7 @@ def document(run: Run) -> dict[str, Any]:
     """The whole report as plain values; causes, cells and cases are iterators, made while they are written."""
     score = run.score
     return {
+        "format": JSON,
         "score": score.value,
         "passed": score.passed,
         "exit_code": score.exit_code,

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.model.format_numbers import JSON
 from holdfast.model.overall import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import robustness
@@ -100,6 +101,7 @@ def _table(found: Overall) -> Iterator[str]:
 def document(found: Overall) -> dict[str, Any]:
     """For programs: the overall score on top, then each part."""
     return {
+        "format": JSON,
         "score": found.score,
         "passed": found.passed,
         "exit_code": found.exit_code,

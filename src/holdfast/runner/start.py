@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import digest
+from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
@@ -19,7 +20,7 @@ from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of
 from holdfast.store.part_file import keep_part, with_part
-from holdfast.store.rundir import FORMAT, Manifest, RunDir
+from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
 RUNS = Path(".holdfast") / "runs"
@@ -57,7 +58,7 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
     at = commit_of(Path(spec.path).resolve().parent)
     files = agent_files(spec)
     return Manifest(
-        format=FORMAT,
+        format=RUN_DIRECTORY,
         id=run.id,
         version=__version__,
         started=datetime.now(UTC).isoformat(timespec="seconds"),

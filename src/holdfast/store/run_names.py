@@ -59,6 +59,8 @@ def find_run(runs: Path, name: str) -> Path:
     for path in tried:
         if is_run(path):
             return path
+    if os.path.isfile(name):
+        raise UsageError(f"{name} is a file, not a run", hint=f"name a run by its id or its folder, as {runs}/0007")
     raise UsageError(f"there is no run {name!r}", hint=_hint(runs, stored, tried if part else ()))
 
 

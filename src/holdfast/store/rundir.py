@@ -16,13 +16,13 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.codec import LazyDecoder, decoder, encode
+from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal
 
-FORMAT = 1
 MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -270,13 +270,12 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        manifest = _decoded(_read_manifest, path.read_bytes(), str(path), _MEND_FILE)
-        if manifest.format != FORMAT:
-            raise UserError(
-                f"run {self.id} has format {manifest.format}; this version reads {FORMAT}",
-                hint="use the version of Holdfast that wrote it",
-            )
-        return manifest
+        data = path.read_bytes()
+        number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
+        if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
+            said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
+            raise UserError(said, hint="use the version of Holdfast that wrote it")
+        return _decoded(_read_manifest, data, str(path), _MEND_FILE)
 
     def ended(self) -> RunEnd | None:
         path = self.path / "ended.json"

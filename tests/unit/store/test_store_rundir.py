@@ -5,14 +5,15 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
+from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
-from holdfast.store.rundir import FORMAT, Manifest, RunDir, read_lines, write_json
+from holdfast.store.rundir import Manifest, RunDir, read_lines, write_json
 
 
 def manifest(**changes: object) -> Manifest:
     known = {
-        "format": FORMAT, "id": "0001", "version": "0", "started": "", "spec_path": "holdfast.yaml", "root": "/",
+        "format": RUN_DIRECTORY, "id": "0001", "version": "0", "started": "", "spec_path": "holdfast.yaml", "root": "/",
         "spec_digest": "a", "agent_digest": "b", "seed": 0, "options": RunOptions(),
     }  # fmt: skip
     return Manifest(**{**known, **changes})  # type: ignore[arg-type]
@@ -79,8 +80,12 @@ def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
 
 def test_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
-    write_json(run.path / "run.json", manifest(format=99))
-    with pytest.raises(UserError, match="format 99"):
+    for of_later in (manifest(format=99), {"format": 99, "name": "what we do not know yet"}):
+        write_json(run.path / "run.json", of_later)
+        with pytest.raises(UserError, match="run 0001 has format 99; this version of Holdfast reads 1"):
+            run.manifest()
+    write_json(run.path / "run.json", {})
+    with pytest.raises(UserError, match="not a record of a run"):
         run.manifest()
 
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.errors import UserError
+from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.model.observation import Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions
 from holdfast.store.lines import JsonLines
 from holdfast.store.record import RunRecord, observations
-from holdfast.store.rundir import FORMAT, Manifest, RunDir, RunEnd, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.seal_check import check
 from holdfast.store.seals import LOST, NOT_SEALED, PUT_BACK, seal_of
 
@@ -132,7 +133,7 @@ def run(tmp_path):
     record.close()
     assert said == ()
     write_json(made.path / "ended.json", RunEnd(True, 1.0, sealed=sealed))
-    manifest = Manifest(FORMAT, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
+    manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
     return made
 

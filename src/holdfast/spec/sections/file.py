@@ -36,7 +36,7 @@ from holdfast.spec.sections.world import (
 )
 from holdfast.spec.service_entry import ServiceEntry, read_service
 
-_VERSIONS = ("1", "1.0", "2.0")
+VERSIONS = ("1", "1.0", "2.0")
 
 
 def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
@@ -50,8 +50,8 @@ def _top_rules(reader: Reader, node: Node, path: str) -> Any:
 def _version(reader: Reader, node: Node, path: str) -> Any:
     if node.kind not in ("int", "float", "text"):
         return reader.error(node, path, f"expected a version such as 1 or 2.0, found {found(node)}", code="wrong-type")
-    if node.text not in _VERSIONS:
-        message = f"unknown version {node.text!r}; expected {' or '.join(_VERSIONS)}"
+    if node.text not in VERSIONS:
+        message = f"unknown version {node.text!r}; expected {' or '.join(VERSIONS)}"
         return reader.error(node, path, message, code="unknown-value")
     return node.text
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.codec import encodable
+from holdfast.model.format_numbers import RECORDING, Numbered, too_new
 from holdfast.planes.describe import shorten
 from holdfast.planes.llm.codecs.codec import Headers
 from holdfast.planes.llm.sources.recording import Mask, bytes_of, key_of
@@ -40,6 +41,8 @@ class RecordedReply(Struct, frozen=True):
     """Texts; base64 if `binary`."""
     binary: bool = False
     ms: float = 0.0
+    format: int = 1
+    """A line that was kept before it was numbered is of the first."""
 
 
 class Occurrences:
@@ -104,6 +107,9 @@ class Cassette:
 
     def _index(self, line: bytes, number: int, place: int) -> None:
         try:
+            if (format := _numbers.decode(line).format) != RECORDING:
+                said = too_new(f"{self._path}:{number}", format, RECORDING)
+                raise UserError(said, hint="replay it with the version that recorded it, or record it anew")
             taken = _decoder.decode(line)
             bytes_of(taken.chunks, taken.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
@@ -130,6 +136,7 @@ class Cassette:
 
 
 _decoder = msgspec.json.Decoder(RecordedReply)
+_numbers = msgspec.json.Decoder(Numbered)
 
 
 def prompt_of(query: Query) -> str:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.model.codec import carried, encode
+from holdfast.model.format_numbers import RECORDING
 from holdfast.planes.llm.sources.cassette import Occurrences, RecordedReply, prompt_of
 from holdfast.planes.llm.sources.recording import Mask, kept, key_of, written
 from holdfast.planes.llm.sources.source import (
@@ -66,6 +67,7 @@ class Recorder:
             chunks=texts.chunks,
             binary=texts.binary,
             ms=round((perf_counter() - started) * 1000, 1),
+            format=RECORDING,
         )
         os.write(self._file, encode(carried(taken)) + b"\n")
 
