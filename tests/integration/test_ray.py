@@ -173,6 +173,31 @@ def test_a_killed_driver_is_taken_up_here(place: MakePlace) -> None:
     assert facts(report) == facts(whole)
 
 
+def test_a_run_begun_here_is_taken_up_on_the_cluster(place: MakePlace) -> None:
+    made = place("time.sleep(0.2)")
+    _, whole = place(name="whole").run()
+    process = made.start()
+    deadline = time.monotonic() + 120
+    while len(made.lines("observations-0.jsonl")) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    _, report = made.run("--resume", "0001", "--on", "ray", "-j", "2")
+    assert facts(report) == facts(whole)
+    trials = [seen["trial"] for seen in made.lines("observations-0.jsonl")]
+    assert len(trials) == len(set(trials))
+
+
+def test_a_cluster_of_the_run_s_own_lives_as_long_as_the_run(tmp_path: Path) -> None:
+    made = Place(tmp_path / "project", isolation="fresh")
+    made.env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    code, here = made.run("--seed", "7")
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp", ignore_cleanup_errors=True) as short:
+        made.env["RAY_TMPDIR"] = short
+        there, report = made.run("--seed", "7", "--on", "ray", "-j", "2")
+    assert (there, facts(report)) == (code, facts(here))
+
+
 def test_no_cluster_and_what_is_of_one_machine_are_told(place: MakePlace, tmp_path: Path) -> None:
     made = place()
     code, report = made.run("--on", "ray", "--record", str(tmp_path / "calls.jsonl"))

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from holdfast.version import __version__
 T = TypeVar("T")
 ANSWER_S = 180.0
 """How long Ray may take to start, to let us in and to let us go: minutes, on a machine that has other things to do."""
+_LEFT = "the cluster was not left"
 EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
 """Folders beside a spec that no worker needs."""
 
@@ -38,8 +40,9 @@ EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "report
 class ClusterRun:
     """The workers of one run, and the connection to them."""
 
-    def __init__(self, cluster: Cluster, executor: RayExecutor) -> None:
+    def __init__(self, cluster: Cluster, executor: RayExecutor, thread: RayThread) -> None:
         self._cluster = cluster
+        self._thread = thread
         self.executor = executor
 
     @classmethod
@@ -50,7 +53,8 @@ class ClusterRun:
         runtime = {"working_dir": str(root), "excludes": _excluded(job)}
         cores = os.cpu_count() or 1
         where = f"the cluster at {job.options.on} was not joined" if job.options.on != LOCAL else "Ray did not start"
-        cluster = await _in_thread(lambda: connect(job.options.on or LOCAL, cores, runtime), where)
+        thread = RayThread()
+        cluster = await thread.run(lambda: connect(job.options.on or LOCAL, cores, runtime), where)
         try:
             if not cluster.started:
                 refuse_outside(job.spec, root)
@@ -64,32 +68,49 @@ class ClusterRun:
                 await executor.close()
                 raise
         except BaseException:
-            await _in_thread(cluster.close, "the cluster was not left")
+            await thread.run(cluster.close, _LEFT)
             raise
-        return cls(cluster, executor)
+        return cls(cluster, executor, thread)
 
     async def close(self) -> None:
         try:
             await self.executor.close()
         finally:
-            await _in_thread(self._cluster.close, "the cluster was not left")
+            await self._thread.run(self._cluster.close, _LEFT)
 
 
-async def _in_thread(call: Callable[[], T], what: str) -> T:
-    """Its result, from a thread that holds nobody up: Ray may wait for ever, and cannot be stopped."""
-    loop, done = asyncio.get_running_loop(), Future[T]()
+class RayThread:
+    """Runs what may wait for ever, and cannot be stopped, in a thread that holds nobody up.
 
-    def run() -> None:
+    It is one thread from the first call to the last: the processes of a cluster of our own end with the thread that
+    started them.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._work, name="ray", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._calls.get()()
+
+    async def run(self, call: Callable[[], T], what: str) -> T:
+        """What the call returns; UserError, which says `what` has not happened, if that takes too long."""
+        done = Future[T]()
+
+        def settle() -> None:
+            if not done.set_running_or_notify_cancel():  # from here on nobody can cancel it
+                return
+            try:
+                done.set_result(call())
+            except BaseException as failed:
+                done.set_exception(failed)
+
+        self._calls.put(settle)
         try:
-            done.set_result(call())
-        except BaseException as failed:
-            done.set_exception(failed)
-
-    Thread(target=run, name="ray", daemon=True).start()
-    try:
-        return await asyncio.wait_for(asyncio.wrap_future(done, loop=loop), ANSWER_S)
-    except TimeoutError:
-        raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None
+            return await asyncio.wait_for(asyncio.wrap_future(done), ANSWER_S)
+        except TimeoutError:
+            raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None
 
 
 def _excluded(job: Job) -> list[str]:

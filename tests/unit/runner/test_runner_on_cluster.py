@@ -1,0 +1,74 @@
+"""What travels to a cluster, what stays, and calls to Ray that never return."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.plan import RunOptions
+from holdfast.runner import on_cluster
+from holdfast.runner.job import Job
+from holdfast.runner.on_cluster import RayThread, _excluded, refuse_outside
+from holdfast.spec import load
+
+SPEC = """
+agent: {type: command, command: cat}
+golden_prompts: [one]
+setup: {files: [{path: a.txt, source: SOURCE}]}
+secrets: [{name: API_TOKEN, source: "file:keys/token"}]
+contract:
+  name: c
+  invariants: [{id: answers, type: completes}]
+  chaos_matrix: [{name: calm}]
+"""
+
+
+def job(folder: Path, source: str = "a.txt", **options: bool) -> Job:
+    for name in ("a.txt", "keys/token"):
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_text("secret-value")
+    (folder / "holdfast.yaml").write_text(SPEC.replace("SOURCE", source))
+    spec, _ = load(folder / "holdfast.yaml", environ={})
+    return Job(spec, RunOptions(on="ray", **options), {})  # type: ignore[arg-type]
+
+
+def test_a_file_out_of_the_folder_is_refused_and_one_in_it_is_not(tmp_path: Path) -> None:
+    (tmp_path / "shared.txt").write_text("x")
+    refuse_outside(job(tmp_path / "in").spec, tmp_path / "in")
+    outside = job(tmp_path / "out", "../shared.txt").spec
+    with pytest.raises(UserError, match=r"\.\./shared\.txt lies outside of the spec's folder"):
+        refuse_outside(outside, tmp_path / "out")
+
+
+def test_secrets_in_files_travel_only_where_that_is_asked(tmp_path: Path) -> None:
+    stays = _excluded(job(tmp_path))
+    assert {"/keys/token", ".env", ".env.*", "/.git"} <= set(stays)
+    sent = _excluded(job(tmp_path, send_secrets=True))
+    assert "/.git" in sent
+    assert not {"/keys/token", ".env"} & set(sent)
+
+
+def test_all_calls_are_of_one_thread_that_lives_on() -> None:
+    """A cluster of our own dies with the thread that started it."""
+
+    async def go() -> set[int]:
+        thread = RayThread()
+        return {await thread.run(threading.get_ident, "it was not told") for _ in range(3)}
+
+    (ident,) = asyncio.run(go())
+    assert ident in {one.ident for one in threading.enumerate()}
+    assert ident != threading.get_ident()
+
+
+def test_what_never_returns_is_told_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_cluster, "ANSWER_S", 0.05)
+    forever = threading.Event()
+    with pytest.raises(UserError, match=r"the cluster was not joined within 0\.05 s"):
+        asyncio.run(RayThread().run(forever.wait, "the cluster was not joined"))
+    forever.set()
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(RayThread().run(lambda: 1 // 0, "x"))
