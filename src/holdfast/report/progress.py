@@ -107,7 +107,7 @@ class Progress:
             self._fresh.append(event.cell)
 
     def _at_work(self, event: WorkersAtWork) -> None:
-        lost = f", {event.lost} lost, {event.repeated} run again" if event.lost else ""
+        lost = f", {event.lost} lost, {event.repeated} run again" if event.lost or event.repeated else ""
         self.workers = f"{wording.plural(event.workers, 'worker')}, {event.in_flight} in flight{lost}"
 
     @property
