@@ -162,17 +162,17 @@ class Files:
         turns = seen.turns
         at = min(verdict.turn, len(turns) - 1) if verdict.turn > 0 and turns else 0
         turn = turns[at] if turns else None
-        alone = turn is not None and len(turns) == 1  # most are: nothing has to be summed up
+        alone = turn if len(turns) == 1 else None  # most are: nothing has to be summed up
         return TrialRow(
             id=trial.id,
             prompt=interpolate(trial.task.prompt, trial.params),
             answer=turn.text if turn else None,
-            ending="error" if seen.error else turn.ending if alone else seen.ending,
-            latency_ms=turn.latency_ms if alone else sum(t.latency_ms for t in turns),
+            ending="error" if seen.error else alone.ending if alone else seen.ending,
+            latency_ms=alone.latency_ms if alone else sum(t.latency_ms for t in turns),
             outcome=verdict.outcome,
             reason=verdict.reason,
             score=verdict.score,
-            detail=seen.error or (turn.detail if alone else next((t.detail for t in turns if t.detail), "")),
+            detail=seen.error or (alone.detail if alone else next((t.detail for t in turns if t.detail), "")),
             replica=trial.replica,
             faults=seen.ledger,
             turns=turns,
