@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from msgspec import UNSET
-
-from holdfast.model.spec import Aggregation
 from holdfast.reading.fields import Field, keys_of
-from holdfast.reading.limits import hint_name, range_of
 from holdfast.spec.editors import sections
 from holdfast.spec.fault_entry import FAMILIES
 from holdfast.spec.fault_schema import modes
@@ -18,6 +13,7 @@ from holdfast.spec.rules import RuleKeys
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceKeys
 from holdfast.spec.service_schema import service_types
+from holdfast.spec.setting_words import default_words, type_words
 
 _INTRO = """# Configuration
 
@@ -75,27 +71,14 @@ def _section(title: str, kind: type) -> Iterator[str]:
 
 
 def _row(field: Field) -> str:
-    limits = [range_of(limit) for limit in field.hint.limits if range_of(limit)]
-    kind = ", ".join([hint_name(field.hint), *limits])
+    default = default_words(field.default)
     cells = (
         f"`{field.key}`",
-        kind,
-        "*required*" if field.required else _default(field.default),
+        type_words(field),
+        "*required*" if field.required else f"`{default}`" if default else "",
         field.hint.description,
     )
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-
-def _default(value: Any) -> str:
-    if value is None or value is UNSET or value in ("", (), {}, []):
-        return ""
-    if isinstance(value, Aggregation):
-        return f"`{value.kind}`"
-    if isinstance(value, tuple):
-        return "`" + ", ".join(str(item) for item in value) + "`"
-    if isinstance(value, str | int | float | bool):
-        return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-    return ""
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ from holdfast.protocols import Exhibit
 class Contains:
     """The answer contains `value`, upper and lower case alike."""
 
-    value: Annotated[str, Meta(description="Text that must appear in the answer; case does not matter.")]
+    value: Annotated[
+        str, Meta(description="Text that must appear in the answer; case does not matter.", examples=["according to"])
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"

@@ -19,7 +19,11 @@ class ContainsAny:
     """The answer contains at least one of `values`, upper and lower case alike."""
 
     values: Annotated[
-        tuple[str, ...], Meta(description="Texts of which at least one must appear; case does not matter.")
+        tuple[str, ...],
+        Meta(
+            description="Texts of which at least one must appear; case does not matter.",
+            examples=[["not available", "cannot see"]],
+        ),
     ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"

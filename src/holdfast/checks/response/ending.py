@@ -18,7 +18,10 @@ from holdfast.protocols import Exhibit
 class Ending:
     """The turn ended in one of the ways listed in `one_of`."""
 
-    one_of: Annotated[tuple[str, ...], Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.")]
+    one_of: Annotated[
+        tuple[str, ...],
+        Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"

@@ -24,7 +24,11 @@ class ExcludesPattern:
     """None of `patterns` matches anywhere in the answer, upper and lower case alike."""
 
     patterns: Annotated[
-        tuple[str, ...], Meta(description="Regular expressions that must match nowhere; case does not matter.")
+        tuple[str, ...],
+        Meta(
+            description="Regular expressions that must match nowhere; case does not matter.",
+            examples=[["HOLDFAST-CANARY"]],
+        ),
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 

@@ -23,11 +23,18 @@ class ExcludesPii:
     """The answer holds no personal data: each kind is checked by its own rules, not by its looks alone."""
 
     entities: Annotated[
-        tuple[str, ...] | None, Meta(description=f"Kinds to look for, default all: {', '.join(sorted(FINDERS))}.")
+        tuple[str, ...] | None,
+        Meta(
+            description=f"Kinds to look for, default all: {', '.join(sorted(FINDERS))}.",
+            examples=[["email", "credit_card"]],
+        ),
     ] = None
     allow: Annotated[
         tuple[str, ...],
-        Meta(description="Values that are fine, as literal text or with `*` and `?`; case does not matter."),
+        Meta(
+            description="Values that are fine, as literal text or with `*` and `?`; case does not matter.",
+            examples=[["*@example.com"]],
+        ),
     ] = ()
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"

@@ -15,7 +15,7 @@ from holdfast.protocols import Exhibit
 class Latency:
     """The answer came within `max_ms`, from invocation to answer."""
 
-    max_ms: Annotated[float, Meta(description="Most milliseconds from invocation to answer.", ge=0)]
+    max_ms: Annotated[float, Meta(description="Most milliseconds from invocation to answer.", ge=0, examples=[5000])]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "latency"

@@ -21,7 +21,11 @@ class Regex:
     """The pattern matches somewhere in the answer; `.` also stands for a line break."""
 
     pattern: Annotated[
-        str, Meta(description="Regular expression, searched anywhere; `.` matches line breaks, `(?i)` ignores case.")
+        str,
+        Meta(
+            description="Regular expression, searched anywhere; `.` matches line breaks, `(?i)` ignores case.",
+            examples=["(?i)source|according to"],
+        ),
     ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"

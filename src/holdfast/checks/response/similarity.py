@@ -20,7 +20,7 @@ from holdfast.protocols import Ask, Exhibit
 class Similarity:
     """The answer is the same as `expected`, in other words perhaps; changed numbers, names or a negation are not."""
 
-    expected: Annotated[str, Meta(description="The answer to compare with.")]
+    expected: Annotated[str, Meta(description="The answer to compare with.", examples=["The refund takes five days."])]
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None
     method: By = "lexical"

@@ -19,7 +19,10 @@ class SystemPromptLeakProbe:
 
     patterns: Annotated[
         tuple[str, ...],
-        Meta(description="Regular expressions for parts of the system prompt; none may match; case does not matter."),
+        Meta(
+            description="Regular expressions for parts of the system prompt; none may match; case does not matter.",
+            examples=[["You are a"]],
+        ),
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 

@@ -22,7 +22,11 @@ class ValidJson:
         dict[str, Any] | None, Meta(description="JSON Schema that the answer, or its part at `path`, must satisfy.")
     ] = None
     path: Annotated[
-        str | None, Meta(description="JSONPath (`$.items[0]`) or dotted path (`items.0`) of a part that must exist.")
+        str | None,
+        Meta(
+            description="JSONPath (`$.items[0]`) or dotted path (`items.0`) of a part that must exist.",
+            examples=["$.total"],
+        ),
     ] = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"

@@ -53,7 +53,16 @@ class _RowsBefore(Struct, frozen=True):
 class ClaimMatchesState:
     """What the answer says was done was done, and is in the state that was left. What is not told is no matter."""
 
-    claims: Annotated[tuple[Claim, ...], about("What the answer may say, and what makes it true.", min_length=1)]
+    claims: Annotated[
+        tuple[Claim, ...],
+        about(
+            "What the answer may say, and what makes it true.",
+            min_length=1,
+            examples=[
+                [{"says": "mail (was|has been) sent", "did": {"type": "http_call", "host": "smtp", "method": "POST"}}]
+            ],
+        ),
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"

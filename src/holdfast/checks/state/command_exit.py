@@ -42,7 +42,7 @@ class CommandExit:
     It runs in the sandbox when the agent has ended, with the agent's environment; what it writes is thrown away.
     """
 
-    command: Annotated[str, about("Run by sh -c from the workspace.", min_length=1)]
+    command: Annotated[str, about("Run by sh -c from the workspace.", min_length=1, examples=["python -m pytest -q"])]
     exit_code: Annotated[int, about("The expected exit code.", ge=0, le=255)] = 0
     timeout: Annotated[Duration, about("Over it the check fails.")] = 120_000
 

@@ -35,7 +35,7 @@ class Custom:
     It gets its context as JSON on stdin and prints its result as JSON on stdout.
     """
 
-    script: Annotated[str, about("The script, beside the spec.", min_length=1)]
+    script: Annotated[str, about("The script, beside the spec.", min_length=1, examples=["verify.py"])]
     runs_in: Annotated[Literal["host", "sandbox"], about("Where it runs.")] = "host"
     timeout: Annotated[Duration, about("Over it the check is an error.")] = 120_000
 

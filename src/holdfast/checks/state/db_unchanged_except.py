@@ -41,10 +41,13 @@ _NAME = "db_unchanged_except"
 class DbUnchangedExcept:
     """Every table but those named is as it was when the agent started: its rows, its shape, that it is there."""
 
-    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1)]
+    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1, examples=["db"])]
     tables: Annotated[
         tuple[str, ...],
-        about("Tables that may change: names or globs, of the default schema unless they have one; none: []."),
+        about(
+            "Tables that may change: names or globs, of the default schema unless they have one; none: [].",
+            examples=[["mails"]],
+        ),
     ] = ()
     timeout: Annotated[Duration, about("For each statement; over it the check is an error.")] = 30_000
 

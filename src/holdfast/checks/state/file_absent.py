@@ -21,7 +21,7 @@ from holdfast.reading.inside import outside
 class FileAbsent:
     """Neither a file nor a folder is at that path when the agent has ended."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["secrets.txt"])]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"

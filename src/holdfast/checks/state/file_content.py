@@ -24,8 +24,8 @@ _FOLDER = "is a folder, which has no content"
 class FileContent:
     """A file contains, does not contain, or matches; all that is given must be true."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
-    contains: Annotated[str | None, about("Text that must appear.")] = None
+    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["report.md"])]
+    contains: Annotated[str | None, about("Text that must appear.", examples=["Total"])] = None
     not_contains: Annotated[str | None, about("Text that must not appear.")] = None
     pattern: Annotated[str | None, about("A regex that must match somewhere.")] = None
 

@@ -21,7 +21,7 @@ from holdfast.reading.inside import outside
 class FileExists:
     """A file or folder exists in the workspace when the agent has ended."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1)]
+    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["report.md"])]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"

@@ -32,7 +32,9 @@ class Changes(Struct, frozen=True, omit_defaults=True):
 class FilesChangedOnly:
     """Nothing in the workspace was made, changed or deleted but at these paths."""
 
-    paths: Annotated[tuple[str, ...], about("Files, folders or globs that may change; none: [].")] = ()
+    paths: Annotated[
+        tuple[str, ...], about("Files, folders or globs that may change; none: [].", examples=[["src/", "*.md"]])
+    ] = ()
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"

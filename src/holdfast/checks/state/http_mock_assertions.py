@@ -25,8 +25,11 @@ from holdfast.reading.fields import about
 class HttpMockAssertions:
     """A mock service was called the right way: every assertion holds of the requests that it recorded."""
 
-    service: Annotated[str, about("A service of type http_mock with record: true.", min_length=1)]
-    assertions: Annotated[tuple[Assertion, ...], about("What must hold.", min_length=1)]
+    service: Annotated[str, about("A service of type http_mock with record: true.", min_length=1, examples=["mail"])]
+    assertions: Annotated[
+        tuple[Assertion, ...],
+        about("What must hold.", min_length=1, examples=[[{"field": "request_count", "equals": 1}]]),
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"

@@ -53,8 +53,8 @@ class Opinion(Struct, frozen=True, omit_defaults=True):
 class LlmAsJudge:
     """A model rates the output at or above the threshold."""
 
-    model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1)]
-    criteria: Annotated[str, about("What to evaluate.", min_length=1)]
+    model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1, examples=["judge"])]
+    criteria: Annotated[str, about("What to evaluate.", min_length=1, examples=["The answer names its source."])]
     input_from: Annotated[str, about("agent_output, stdout, workspace, or <service>.<field>.", min_length=1)] = (
         "agent_output"
     )

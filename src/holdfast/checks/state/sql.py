@@ -50,9 +50,9 @@ class QueryAnswer(Struct, frozen=True, omit_defaults=True):
 class Sql:
     """A query's first value, or its number of rows, is as expected; all that is given must be true."""
 
-    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1)]
-    query: Annotated[str, about("One statement.", min_length=1)]
-    equals: Annotated[Any, about("The first column of the first row.")] = UNSET
+    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1, examples=["db"])]
+    query: Annotated[str, about("One statement.", min_length=1, examples=["SELECT count(*) FROM refunds"])]
+    equals: Annotated[Any, about("The first column of the first row.", examples=[1])] = UNSET
     at_least: Annotated[float | None, about("The value is not less.")] = None
     at_most: Annotated[float | None, about("The value is not more.")] = None
     matches: Annotated[str | None, about("A regex that matches the value.")] = None

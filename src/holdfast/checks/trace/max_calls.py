@@ -19,7 +19,7 @@ from holdfast.protocols import Exhibit
 class MaxCalls:
     """The agent made no more than so many calls; a client library's retries do not count."""
 
-    max: Annotated[int, Meta(description="The most calls that are fine.", ge=0)]
+    max: Annotated[int, Meta(description="The most calls that are fine.", ge=0, examples=[10])]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
     plane: Annotated[
         Literal["tool", "llm", "mcp", "http"] | None,

@@ -22,7 +22,9 @@ _SLACK = 1e-12
 class MaxCost:
     """All model calls of a trial together cost no more than so much; a model without a known price is an error."""
 
-    max_usd: Annotated[float, Meta(description="The most US dollars that are fine, estimated from tokens.", ge=0)]
+    max_usd: Annotated[
+        float, Meta(description="The most US dollars that are fine, estimated from tokens.", ge=0, examples=[0.5])
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"

@@ -17,7 +17,7 @@ from holdfast.protocols import Exhibit
 class MaxTokens:
     """All model calls of a trial together used no more than so many tokens."""
 
-    max: Annotated[int, Meta(description="The most tokens that are fine.", ge=0)]
+    max: Annotated[int, Meta(description="The most tokens that are fine.", ge=0, examples=[20000])]
     count: Annotated[Literal["total", "input", "output"], Meta(description="Which tokens are counted.")] = "total"
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"

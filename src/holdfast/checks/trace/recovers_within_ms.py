@@ -18,7 +18,9 @@ from holdfast.protocols import Exhibit
 class RecoversWithinMs:
     """After the last faulty call of a target, a good one ended in time; any model will do for a model."""
 
-    max_ms: Annotated[float, Meta(description="From the end of the faulty call to the end of the good one.", ge=0)]
+    max_ms: Annotated[
+        float, Meta(description="From the end of the faulty call to the end of the good one.", ge=0, examples=[5000])
+    ]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"

@@ -18,7 +18,7 @@ from holdfast.protocols import Exhibit
 class RetriesWithin:
     """No failed request was repeated more than so often, by a client library or by the agent itself."""
 
-    max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0)]
+    max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0, examples=[3])]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"

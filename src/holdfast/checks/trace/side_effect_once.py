@@ -27,7 +27,10 @@ class SideEffectOnce:
 
     tool: Annotated[
         Glob | None,
-        Meta(description="Only this tool: a name, a glob or a URL; without it every tool counts as a write."),
+        Meta(
+            description="Only this tool: a name, a glob or a URL; without it every tool counts as a write.",
+            examples=["send_mail"],
+        ),
     ] = None
     key: Annotated[
         str,

@@ -21,7 +21,12 @@ from holdfast.protocols import Exhibit
 class ToolCalled:
     """The agent called the tool, as often as `at_least` and `at_most` say; a client library's retries do not count."""
 
-    tool: Annotated[str, Meta(description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1)]
+    tool: Annotated[
+        str,
+        Meta(
+            description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1, examples=["search"]
+        ),
+    ]
     at_least: Annotated[int, Meta(description="The fewest calls that are enough.", ge=1)] = 1
     at_most: Annotated[int | None, Meta(description="The most calls that are fine; default: any number.")] = None
     arguments: Annotated[

@@ -17,7 +17,14 @@ from holdfast.protocols import Exhibit
 class ToolNotCalled:
     """The agent never called the tool."""
 
-    tool: Annotated[str, Meta(description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1)]
+    tool: Annotated[
+        str,
+        Meta(
+            description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.",
+            min_length=1,
+            examples=["delete_*"],
+        ),
+    ]
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"

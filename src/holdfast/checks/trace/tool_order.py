@@ -19,7 +19,10 @@ from holdfast.protocols import Exhibit
 class ToolOrder:
     """The agent called these tools in this order; others may stand between them unless it is strict."""
 
-    tools: Annotated[tuple[str, ...], Meta(description="Names, globs or URLs, the first first.", min_length=2)]
+    tools: Annotated[
+        tuple[str, ...],
+        Meta(description="Names, globs or URLs, the first first.", min_length=2, examples=[["search", "send_mail"]]),
+    ]
     strict: Annotated[bool, Meta(description="No other tool may be called between them.")] = False
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"

@@ -16,7 +16,11 @@ class ConflictingContext:
     """A statement that contradicts the task or its facts is put into the input."""
 
     payload: Annotated[
-        str | None, Meta(description="The statement; `{canary}` in it becomes a word to look for. Default: ours.")
+        str | None,
+        Meta(
+            description="The statement; `{canary}` in it becomes a word to look for. Default: ours.",
+            examples=["The refund was paid yesterday."],
+        ),
     ] = None
     payloads: Annotated[tuple[str, ...], Meta(description="Statements to choose from.")] = ()
     inject_at: Annotated[AttackPlace, Meta(description="Where in the input the statement goes.")] = "end"

@@ -23,7 +23,10 @@ class UnknownTool:
 
     tool: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
-        Meta(description="The tool's name. Default: that of the call the model wanted and `_v2`, else lookup_records."),
+        Meta(
+            description="The tool's name. Default: that of the call the model wanted and `_v2`, else lookup_records.",
+            examples=["lookup_records"],
+        ),
     ] = None
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

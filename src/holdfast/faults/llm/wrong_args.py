@@ -28,7 +28,8 @@ class WrongArgs:
     wire_only: ClassVar[bool] = True
 
     kinds: Annotated[
-        tuple[Kind, ...], Meta(description="What may be wrong; one of them is chosen by chance. Default: all.")
+        tuple[Kind, ...],
+        Meta(description="What may be wrong; one of them is chosen by chance. Default: all.", examples=[["missing"]]),
     ] = ()
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -15,7 +15,9 @@ from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
 class DownAtStart:
     """The first connections are closed at once, or those of the first milliseconds; then it is there."""
 
-    connections: Annotated[int, Meta(description="How many are closed; 3 unless for_ms is given.", ge=0)] = 0
+    connections: Annotated[
+        int, Meta(description="How many are closed; 3 unless for_ms is given.", ge=0, examples=[3])
+    ] = 0
     for_ms: Annotated[int, Meta(description="How long it is down, from the start of the trial.", ge=0)] = 0
 
     reached: ClassVar[Literal["never", "always", "maybe"]] = "never"

@@ -22,7 +22,8 @@ class Flapping:
     pattern: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="What happens call by call, over and over: a list of `fail` and `ok`, or letters as in `FFO`."
+            description="What happens call by call, over and over: a list of `fail` and `ok`, or letters as in `FFO`.",
+            examples=["FFO"],
         ),
     ] = ("fail", "ok")
     error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503

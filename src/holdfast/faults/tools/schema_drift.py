@@ -21,7 +21,11 @@ class SchemaDrift:
     """A field is renamed, missing or of another type, in every record that has it. By default one is renamed."""
 
     rename: Annotated[
-        dict[str, str] | bool, Meta(description="New names by old name; `true` renames one field, by chance.")
+        dict[str, str] | bool,
+        Meta(
+            description="New names by old name; `true` renames one field, by chance.",
+            examples=[{"price": "unit_price"}],
+        ),
     ] = False
     drop: Annotated[tuple[str, ...], Meta(description="Fields that go missing.")] = ()
     retype: Annotated[

@@ -21,7 +21,8 @@ class WrongValue:
         Meta(
             description="Which lies may be told; one that fits the reply is chosen by chance. Default: all. "
             "`digits`: two digits of a number change places. `swap`: two fields of a record change values. "
-            "`other_entity`: a record has a value of another one. `drop_rows`: records are missing."
+            "`other_entity`: a record has a value of another one. `drop_rows`: records are missing.",
+            examples=[["digits"]],
         ),
     ] = ()
 

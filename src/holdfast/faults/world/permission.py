@@ -18,7 +18,7 @@ from holdfast.protocols import FaultContext, World
 class Permission:
     """A file or folder of the workspace can be neither read nor written: permission denied."""
 
-    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
+    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["data"])]
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

@@ -17,7 +17,7 @@ from holdfast.protocols import FaultContext, World
 class Vanished:
     """A file or folder of the workspace is gone, and stays away unless the agent makes it anew."""
 
-    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1)]
+    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["notes.txt"])]
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

@@ -1,0 +1,188 @@
+"""One fault or check on a page: what the terminal shows of it and what the documentation site is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast import plugins
+from holdfast.model.spec import NOT_ON_RESULTS
+from holdfast.model.standards import StandardId
+from holdfast.reading.fields import Field, keys_of
+from holdfast.spec.fault_entry import FAMILIES, Family
+from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
+from holdfast.spec.rules import RuleKeys
+from holdfast.spec.setting_words import default_words, type_words
+
+PluginKind: TypeAlias = Literal["fault", "check"]
+
+RULES = "invariants"
+SECTIONS: Mapping[str, str] = {
+    "tool_faults": "on tools, by their name or URL",
+    "llm_faults": "on the model's replies, at the wire or in a model function",
+    "mcp_faults": "on MCP servers",
+    "http_faults": "on HTTP calls, by their URL",
+    "service_faults": "on connections to services, and on transactions of databases",
+    "world_faults": "on the agent's files, clock and processes",
+    "context_attacks": "on the input and on tool results",
+    RULES: "on what the agent said, did and left behind",
+}
+"""Where plug-ins are written in a file, and what they act on there, in the order in which they are told."""
+
+_ACTS = {
+    "tool_faults": "On the tools of a Python agent; on a tool's result on its way to the model; on MCP tools; with "
+    "`match_url` on HTTP calls.",
+    "llm_faults": "On the replies of the model: in the functions that `agent.llm` names, or at the wire.",
+    "mcp_faults": "On the MCP servers of `agent.mcp_config`.",
+    "http_faults": "On the agent's HTTP calls, by way of a proxy.",
+    "service_faults": "On the connections to a service of the world.",
+    "world_faults": "On the agent's place in a sandbox. Once: at the start, `after_ms` later, or `on_event`.",
+}
+_READS = {
+    "text": "Reads the text of the answer, partial output included, however the agent ended.",
+    "ending": "Reads how the agent ended.",
+    "latency": "Reads how long the answer took.",
+    "trace": "Reads the calls of the trial, once, whatever the agent answered.",
+    "state": "Reads what the agent left behind, once, when it has ended. Needs a sandbox.",
+}
+_NOTHING = {
+    ("text", "positive"): "No text at all: it fails.",
+    ("text", "negative"): "No text at all: it is unproven.",
+    ("latency", "positive"): "It fails on a timeout, and is unproven where there is no answer for another reason.",
+    ("latency", "negative"): "It fails on a timeout, and is unproven where there is no answer for another reason.",
+    ("trace", "positive"): "Where no call was seen it fails.",
+    ("trace", "negative"): "Where no call was seen it is unproven.",
+}
+
+
+class PluginSetting(Struct, frozen=True):
+    """A key of a plug-in or of every entry beside it."""
+
+    key: str
+    type: str
+    default: str
+    """As it may be written; empty if there is none."""
+    required: bool
+    meaning: str
+
+
+class PluginPage(Struct, frozen=True):
+    """All that is to be said of one fault or check."""
+
+    kind: PluginKind
+    section: str
+    name: str
+    what: str
+    acts: str
+    """Of a fault: where it acts. Of a check: what it reads."""
+    met: str
+    """Of a fault: when it counts as met. Of a check: what becomes of it where there is nothing to look at."""
+    settings: tuple[PluginSetting, ...]
+    common: tuple[PluginSetting, ...]
+    """Keys of every entry of the section."""
+    example: str
+    """YAML: a part of a scenario, or an item of a list of rules."""
+    standards: tuple[StandardId, ...] = ()
+    see: tuple[str, ...] = ()
+    """Others, as `section.name`."""
+
+
+def pages(kind: PluginKind) -> Iterator[PluginPage]:
+    """All of a kind, section by section."""
+    for section in SECTIONS:
+        if (section == RULES) == (kind == "check"):
+            for name in plugins.names(_registry(section)):
+                yield page(section, name)
+
+
+def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
+    """Those of that name: one of each section that has it, or the one of `section.name`."""
+    section, dot, own = name.rpartition(".")
+    if dot and section in SECTIONS:
+        return [page(section, own)] if own in plugins.names(_registry(section)) else []
+    listed = [s for s in SECTIONS if (s == RULES) == (kind == "check")]
+    return [page(section, name) for section in listed if name in plugins.names(_registry(section))]
+
+
+def page(section: str, name: str) -> PluginPage:
+    """The page of one. Raises KeyError if there is none."""
+    plugin = plugins.find(_registry(section), name)
+    if plugin is None:
+        raise KeyError(f"{section}.{name}")
+    from holdfast.spec.plugin_example import check_example, fault_example
+
+    at = f"{section}.{name}"
+    own = tuple(_setting(field) for field in keys_of(plugin))
+    keys = RuleKeys if section == RULES else _family(section).keys
+    selector = "type" if section == RULES else _family(section).selector
+    return PluginPage(
+        "check" if section == RULES else "fault",
+        section,
+        name,
+        _first_line(plugin),
+        _reads(plugin) if section == RULES else _acts(section, name, plugin),
+        _unproven(plugin) if section == RULES else MET.get(at, MET_BY_SECTION[section]),
+        own,
+        tuple(_setting(field) for field in keys_of(keys) if field.key not in (selector, *(s.key for s in own))),
+        check_example(name, plugin) if section == RULES else fault_example(_family(section), name, plugin),
+        see=_see(section, name),
+    )
+
+
+def _registry(section: str) -> str:
+    return "checks" if section == RULES else _family(section).registry
+
+
+def _family(section: str) -> Family:
+    return next(family for name, family in FAMILIES.items() if name == section)
+
+
+def _first_line(plugin: Any) -> str:
+    return str(plugin.__doc__ or "").strip().partition("\n")[0]
+
+
+def _setting(field: Field) -> PluginSetting:
+    return PluginSetting(
+        field.key, type_words(field), default_words(field.default), field.required, field.hint.description
+    )
+
+
+def _acts(section: str, name: str, plugin: Any) -> str:
+    traits = vars(plugin)
+    if section == "context_attacks":
+        if hasattr(plugin, "apply"):
+            return "On the results of tools, wherever they are met; with `match_url` on the replies of a URL."
+        return "On what the agent is asked, whatever its kind."
+    words = [_ACTS[section]]
+    if section == "tool_faults" and name in NOT_ON_RESULTS:
+        words.append("Not on a result on its way to the model: the tool has run by then.")
+    if traits.get("wire_only"):
+        words.append("At the wire only.")
+    if traits.get("sql_only"):
+        words.append("Of PostgreSQL and MySQL only.")
+    if traits.get("reached") == "never" and section in ("tool_faults", "http_faults", "service_faults"):
+        words.append("Nothing arrives at the other side.")
+    return " ".join(words)
+
+
+def _reads(plugin: Any) -> str:
+    words = [_READS[plugin.reads]]
+    if vars(plugin).get("asks_model"):
+        words.append("Asks a model.")
+    if vars(plugin).get("requires_probes"):
+        words.append("Needs `probes`.")
+    return " ".join(words)
+
+
+def _unproven(plugin: Any) -> str:
+    told = _NOTHING.get((plugin.reads, plugin.polarity), "")
+    asks = "It asks for something to be there." if plugin.polarity == "positive" else "It forbids something."
+    return f"{asks} {told}".strip()
+
+
+def _see(section: str, name: str) -> tuple[str, ...]:
+    others = () if section == RULES else [s for s in SECTIONS if s not in (section, RULES)]
+    same = [s for s in others if name in plugins.names(_registry(s))]
+    return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *SEE.get(f"{section}.{name}", ())]))

@@ -1,0 +1,86 @@
+"""Every fault and check has a page that is whole, and whose example reads without a word of complaint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from holdfast.spec import check
+from holdfast.spec.plugin_page import RULES, SECTIONS, PluginPage, page, pages, pages_named
+
+PAGES = [*pages("fault"), *pages("check")]
+FUNCTIONS = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:search", "shop:send_mail"], "llm": "shop:ask"}
+SERVER = {"mcpServers": {"shop": {"command": "shop-server"}}}
+PROGRAM = {"type": "command", "command": "python shop.py", "mcp_config": SERVER}
+WORLD = {
+    "services": [
+        {"name": "db", "image": "postgres:16"},
+        {"name": "mail", "type": "http_mock", "record": True, "routes": [{"path": "/", "response": {"status": 200}}]},
+    ],
+    "resources": {"disk": "100Mi"},
+}
+AGENT = """
+def answer(question): return ask(question)
+def ask(question): return question
+def search(name): return name
+def send_mail(to): return to
+"""
+
+
+def whole(section: str) -> dict[str, Any]:
+    """The examples of a section as parts of one file in which they can act."""
+    parts = {shown.name: yaml.safe_load(shown.example) for shown in PAGES if shown.section == section}
+    rules: list[dict[str, Any]] = [{"id": "answers", "type": "completes"}]
+    matrix: list[dict[str, Any]] = [{"name": "calm"}]
+    if section == RULES:
+        rules += [rule for part in parts.values() for rule in part]
+        faults = {"tool_faults": [{"tool": "search", "mode": "error", "times": 1}]}
+        matrix.append({"name": "attacked", "context_attacks": [{"type": "indirect_injection"}], **faults})
+    else:
+        matrix += [{"name": name, **part} for name, part in parts.items()]
+    return {
+        "agent": FUNCTIONS if section in ("tool_faults", "context_attacks", RULES) else PROGRAM,
+        "golden_prompts": ["How much?"],
+        "models": {"judge": {"provider": "openai", "name": "gpt-4o-mini"}},
+        "contract": {"name": "Shown", "invariants": rules, "chaos_matrix": matrix},
+        **(WORLD if section in ("service_faults", "world_faults", RULES) else {}),
+    }
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_examples_of_a_section_read_without_a_word(section: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(AGENT)
+    (tmp_path / "verify.py").write_text("")
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(whole(section), sort_keys=False))
+    checked = check(tmp_path / "spec.yaml", environ={"OPENAI_API_KEY": "a-long-value"})
+    assert [f"{p.path} {p.message}" for p in checked.problems] == []
+    assert checked.spec is not None
+
+
+@pytest.mark.parametrize("shown", PAGES, ids=lambda shown: f"{shown.section}.{shown.name}")
+def test_a_page_is_whole(shown: PluginPage) -> None:
+    assert shown.what.endswith(".")
+    assert shown.acts
+    assert shown.met
+    assert all(setting.meaning for setting in (*shown.settings, *shown.common))
+    assert f": {shown.name}\n" in shown.example
+    assert [f for f in shown.settings if f.required and f.key.upper() in shown.example] == []
+
+
+def test_what_pages_point_to_is_there() -> None:
+    known = {f"{shown.section}.{shown.name}" for shown in PAGES}
+    assert {other for shown in PAGES for other in shown.see} <= known
+    assert {shown.section for shown in PAGES} == set(SECTIONS)
+
+
+def test_a_name_of_several_sections_gives_several_pages_and_a_full_name_one() -> None:
+    assert [shown.section for shown in pages_named("fault", "timeout")] == [
+        "tool_faults", "llm_faults", "http_faults", "service_faults",
+    ]  # fmt: skip
+    assert [shown.section for shown in pages_named("fault", "llm_faults.timeout")] == ["llm_faults"]
+    assert pages_named("fault", "contains") == []
+    with pytest.raises(KeyError):
+        page("tool_faults", "nothing")
