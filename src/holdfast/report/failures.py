@@ -47,7 +47,7 @@ def _is_told(row: CellRow, told: frozenset[str]) -> bool:
 def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     yield _title(row, one_line(places.of(row.cell.invariant)), width, paint)
     for trial in _told(row, verbose):
-        for label, text in (*_facts(run, row, trial), *_calls(trial, verbose)):
+        for label, text in (*_facts(run, row, trial), *_more_facts(run, row, trial, verbose)):
             # A command must stay whole, so that it can be copied.
             lines = [text] if label == "again" else fold(text, width - LABEL, 40 if verbose else 3)
             for n, line in enumerate(lines):
@@ -85,10 +85,15 @@ def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str
         yield "again", one_line(trial.again)
 
 
-def _calls(trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
-    """One line a call."""
+def _more_facts(run: Run, row: CellRow, trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
+    """What public lists call it, and one line a call."""
     if trial is None or not verbose:
         return
+    from holdfast.report import standards
+
+    met = standards.of_faults(wording.met(trial.faults))
+    if known := standards.names((*standards.of_rule(run, row.cell.invariant), *met)):
+        yield "known as", known
     for n, event in enumerate(trial.trace[: calls.SHOWN]):
         yield "" if n else "calls", one_line(calls.call(event))
     if calls.rest(trial):

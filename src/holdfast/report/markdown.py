@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
 from holdfast.model.score import Case, MutationScore
-from holdfast.report import calls, cases, mutations, wording
+from holdfast.report import calls, cases, mutations, standards, wording
 from holdfast.report.failures import exchange, in_turn, untold
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
@@ -146,6 +146,8 @@ def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict, one))} ({rules.place(verdict.invariant)})"
     yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
+    if known := standards.names((*standards.of_case(case), *standards.of_faults(one.seen.met))):
+        yield f"known as  {known}"
     yield f"again     {one.again}"
 
 
@@ -204,7 +206,10 @@ def _facts(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
         yield from (f"{label:<9} {text}" for label, text in exchange(trial, 1000))
     yield f"because   {one_line(in_turn(trial, wording.why(row)))}"
     if trial is not None:
-        yield from (f"met       {one_line(wording.fault(met))}" for met in wording.met(trial.faults)[:10])
+        met = wording.met(trial.faults)
+        yield from (f"met       {one_line(wording.fault(one))}" for one in met[:10])
+        if known := standards.names((*standards.of_rule(run, row.cell.invariant), *standards.of_faults(met))):
+            yield f"known as  {known}"
     if row.cell.outcome in ("unproven", "error"):
         yield f"next      {wording.next_step(run, row)}"
     if trial is not None and trial.again:

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.model.codec import encode
 from holdfast.model.run import CellRow, Run
+from holdfast.model.standards import standards_of
 from holdfast.report import wording
 from holdfast.report.page_data import CellTable, Interned, TrialTable, column_row, rule_rows
 from holdfast.report.page_limits import PageLimits, counted
@@ -68,6 +69,11 @@ class PageTables:
             "trials": trials.columns,
             "more": trials.more,
             "faults": trials.faults.values,
+            "standards": {
+                mode: [[one.id, one.title, one.list] for one in found]
+                for mode in dict.fromkeys(i.mode for scenario in run.scenarios for i in scenario.injections)
+                if (found := standards_of("fault", mode))
+            },
             "calls": trials.calls.values,
             "strings": strings.values,
         }
