@@ -62,8 +62,9 @@ check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 bench: setup ## Speed beside a bare loop, as ratios
 	$(BIN)/python benchmarks/run.py
 
-docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
+docs: $(VENV)/.dev ## Write docs/configuration.md and docs/holdfast.schema.json anew from the types
 	$(BIN)/python -m holdfast.spec.reference > docs/configuration.md
+	$(BIN)/holdfast schema -o docs/holdfast.schema.json
 
 lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt

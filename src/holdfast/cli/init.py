@@ -13,6 +13,10 @@ _HTTP = {"holdfast.yaml": "http.yaml"}
 _COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
 """What is written, and the starter file it is written from."""
 _NO_NAME = ""
+_SPEC = "holdfast.yaml"
+_SCHEMA = ".holdfast/schema.json"
+_FOR_EDITORS = f"# yaml-language-server: $schema={_SCHEMA}\n".encode()
+"""The first line of a spec: how editors find its schema."""
 
 _NEXT_PYTHON = """\
 Next:
@@ -106,11 +110,23 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            place(folder / name, [text])
+            place(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
+        _write_schema(folder)
     except OSError as refused:
         raise UsageError(f"cannot write {refused.filename or folder}: {refused.strerror}") from refused
     for name in files:
         print(f"wrote {folder / name}")
+
+
+def _write_schema(folder: Path) -> None:
+    """What the spec's first line points to: it lies here, so that editors need no network."""
+    from holdfast.cli.schema import write_schema
+
+    (folder / _SCHEMA).parent.mkdir(exist_ok=True)
+    ignore = (folder / _SCHEMA).with_name(".gitignore")
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    write_schema(folder / _SCHEMA)
 
 
 def _change_to(folder: Path) -> str:

@@ -14,6 +14,7 @@ from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, Family
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
 from holdfast.spec.rules import RuleKeys
+from holdfast.spec.schema import first_line
 from holdfast.spec.setting_words import default_words, type_words
 
 PluginKind: TypeAlias = Literal["fault", "check"]
@@ -126,7 +127,7 @@ def page(section: str, name: str) -> PluginPage:
         "check" if section == RULES else "fault",
         section,
         name,
-        _first_line(plugin),
+        first_line(plugin),
         _reads(plugin) if section == RULES else _acts(section, name, plugin),
         _NOTHING[plugin.reads, plugin.polarity] if section == RULES else MET.get(at, MET_BY_SECTION[section]),
         own,
@@ -144,10 +145,6 @@ def registry_of(section: str) -> str:
 
 def _family(section: str) -> Family:
     return next(family for name, family in FAMILIES.items() if name == section)
-
-
-def _first_line(plugin: Any) -> str:
-    return str(plugin.__doc__ or "").strip().partition("\n")[0]
 
 
 def _setting(field: Field) -> PluginSetting:
