@@ -16,6 +16,8 @@ from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, Spec
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from holdfast.model.score import Case
 
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
@@ -46,6 +48,7 @@ COMMANDS = {
     "faults": "The faults you can inject",
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
+    "completion": "TAB completion for bash, zsh, fish",
 }
 
 _EXITS = """\b
@@ -75,6 +78,15 @@ class Root(click.Group):
             more = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(COMMANDS)}."
             raise click.UsageError(f"there is no command {args[0]!r}.{more}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names with their words; click itself would import every command for that."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = [(name, said) for name, said in COMMANDS.items() if name.startswith(incomplete)]
+        return [CompletionItem(name, help=said.replace(",", ";")) for name, said in found]  # fish cuts at a comma
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
