@@ -27,6 +27,7 @@ COMMANDS = {
     "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
     "replay": "Replay recorded sessions; import and export them",
+    "import": "Tasks of Harbor, terminal-bench; Inspect logs",
     "promote": "Make a failed trial a session to replay",
     "ci": "Every part of the file: may this agent ship?",
     "score": "The overall score alone",
@@ -56,6 +57,10 @@ Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
 4 usage or configuration, 5 nothing proven."""
 
 
+def _module(name: str) -> str:
+    return "import_" if name == "import" else name.replace("-", "_")
+
+
 class Root(click.Group):
     """Lists its commands without importing them."""
 
@@ -65,7 +70,7 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"holdfast.cli.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(f"holdfast.cli.{_module(cmd_name)}").command
         return command
 
     def resolve_command(
