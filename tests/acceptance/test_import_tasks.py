@@ -131,6 +131,13 @@ def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project)
         (lambda t: (t / "task.toml").write_text("[[steps]]\nname = 'a'"), "several steps"),
         (lambda t: (t / "task.toml").write_text("[environment]\nos = 'windows'"), "a task for windows"),
         (lambda t: (t / "task.toml").write_text("agent = 3"), "agent is no table"),
+        (lambda t: (t / "task.toml").write_text("[agent]\ntimeout_sec = 'x'"), "timeout_sec is no number of seconds"),
+        (
+            lambda t: (t / "task.toml").write_text("[environment]\ndocker_image = '${HOME}'"),
+            "read from your environment",
+        ),
+        (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nCOPY **a /app/\n"), "there is no **a"),
+        (lambda t: shutil.copytree(t, t.parent / "other"), "two tasks are called greet"),
         (lambda t: (t / "instruction.md").unlink(), "cannot read tasks/greet/instruction.md"),
         (lambda t: (t / "instruction.md").write_bytes(b"\xff"), "no text in UTF-8"),
         (lambda t: (t / "tests/test.sh").unlink(), "there is no tests/test.sh"),
@@ -143,7 +150,8 @@ def test_a_folder_that_is_no_task_is_refused_and_nothing_is_written(
     made: Project, change: Callable[[Path], object], said: str
 ) -> None:
     change(made.folder / "tasks/greet")
-    result = made.cli("import", "tasks/answer", "tasks/greet", "--solution", "-o", "specs")
+    sources = [f"tasks/{name}" for name in ("greet", "other") if (made.folder / "tasks" / name).exists()]
+    result = made.cli("import", "tasks/answer", *sources, "--solution", "-o", "specs")
     assert (result.code, result.out) == (4, "")
     assert said in result.err
     assert not (made.folder / "specs").exists()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.replay.stored_run import SessionsFound
 
 
 @click.command(name="import")
@@ -34,8 +38,12 @@ def command(sources: tuple[Path, ...], folder: Path | None, agent: str | None, s
     files = [source for source in sources if not source.is_dir()]
     if files and (agent is not None or solution):
         raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks")
+    sessions = _sessions(files)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
-    _import_files(files, folder, force=force)
+    if sessions is not None:
+        from holdfast.cli.replay_sessions import FOLDER, keep
+
+        keep(sessions, folder or FOLDER, force=force)
     return 0
 
 
@@ -43,13 +51,12 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
     """All are read before the first is written."""
     if not sources:
         return
-    from holdfast.imports.task_folders import converted, tasks_below, write_task
+    from holdfast.imports.task_folders import converted, tasks_below, write_tasks
     from holdfast.report.safe import one_line
 
     found = [task for source in sources for task in tasks_below(source)]
     made = [converted(task, agent=agent, solution=solution) for task in found]
-    for one in made:
-        target = write_task(one, folder, force=force)
+    for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
         print(f"wrote {target}")
         for line in one.left_out:
             print(f"{one.name}: not carried over: {one_line(line)}", file=sys.stderr)
@@ -57,10 +64,9 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
         print("Next: put your agent into agent.command, or import with --agent COMMAND")
 
 
-def _import_files(sources: list[Path], folder: Path | None, *, force: bool) -> None:
+def _sessions(sources: list[Path]) -> SessionsFound | None:
     if not sources:
-        return
-    from holdfast.cli.replay_sessions import FOLDER, keep
+        return None
     from holdfast.replay.formats import imported_together
 
-    keep(imported_together(sources), folder or FOLDER, force=force)
+    return imported_together(sources)

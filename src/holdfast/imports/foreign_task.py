@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,12 +79,25 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def text_of(path: Path) -> str:
+    """A file that is read by us; UserError if it cannot be."""
     try:
+        if path.stat().st_size > LARGEST_TESTS:
+            raise UserError(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
         return path.read_text(encoding="utf-8")
     except OSError as refused:
         raise UserError(f"cannot read {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
         raise UserError(f"{path} is no text in UTF-8") from broken
+
+
+def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
+    """A time in seconds, or the format's own default."""
+    value = table.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
+        raise UserError(f"{file}: {key} is no number of seconds")
+    return float(value)
 
 
 def without_canary(text: str) -> str:

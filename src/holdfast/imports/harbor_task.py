@@ -13,6 +13,7 @@ from holdfast.imports.foreign_task import (
     ForeignTask,
     TaskTests,
     not_carried,
+    seconds_of,
     text_of,
     tree,
     without_canary,
@@ -58,8 +59,8 @@ def harbor_task(folder: Path) -> ForeignTask:
         context=folder / "environment",
         hidden=frozenset({"Dockerfile", "docker-compose.yaml", "docker-compose.yml"}),
         image=environment.get("docker_image"),
-        workdir=environment.get("workdir"),
-        agent_timeout_s=float(agent.get("timeout_sec") or _AGENT_S),
+        workdir=str(environment["workdir"]) if environment.get("workdir") else None,
+        agent_timeout_s=seconds_of(agent, "timeout_sec", _AGENT_S, folder / MARK),
         resources=_resources(environment),
         env=env,
         network=_network(environment, agent, left_out),
@@ -111,7 +112,8 @@ def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> Ta
     files = tree(folder / "tests", LARGEST_TESTS, "the tests")
     if "test.sh" not in files:
         raise UserError(f"{folder}: there is no tests/test.sh", hint="a Harbor task says by it what came of it")
-    return TaskTests(files, "test.sh", "reward", float(verifier.get("timeout_sec") or _VERIFIER_S), env)
+    timeout_s = seconds_of(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
+    return TaskTests(files, "test.sh", "reward", timeout_s, env)
 
 
 def _solution(folder: Path) -> dict[str, bytes]:

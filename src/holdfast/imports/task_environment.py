@@ -133,7 +133,7 @@ class _StepReader:
 
     def _copy_one(self, step: DockerStep, source: str, inside: str, *, many: bool) -> None:
         context = self._task.context
-        found = sorted(context.glob(source.lstrip("/") or ".")) if source.strip("./") else [context]
+        found = _matching(context, source)
         if not found:
             raise UserError(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
         for path in found:
@@ -173,6 +173,16 @@ class _StepReader:
         elif command:
             moved = self._here if self._inside(self._here) not in ("", None) else ""
             self._place.commands.append(f"cd {shlex.quote(moved)} && {command}" if moved else command)
+
+
+def _matching(context: Path, source: str) -> list[Path]:
+    """What a source of COPY names: files, folders or a glob."""
+    if not source.strip("./"):
+        return [context]
+    try:
+        return sorted(context.glob(source.lstrip("/")))
+    except (ValueError, NotImplementedError):
+        return []
 
 
 def _variables(step: DockerStep) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.errors import UserError
 from holdfast.imports.foreign_task import ForeignTask
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.verify_task import moved
@@ -45,7 +46,9 @@ def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, 
         inside = {**paths, "/solution": "/agent"}
         made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
     left_out = (*task.left_out, *place.left_out, *_of_paths(task, place))
-    text = _header(task, place, left_out) + _yaml(_spec(task, place, paths, agent, solution))
+    spec = _spec(task, place, paths, agent, solution)
+    _refuse_references(task, spec)
+    text = _header(task, place, left_out) + _yaml(spec)
     run = frozenset(f"{_FILES}/{name}" for name, path in place.files.items() if os.access(path, os.X_OK))
     return TaskFiles(task.name, {SPEC: text.encode(), **made}, left_out, run)
 
@@ -85,6 +88,19 @@ def _spec(
         },
     }
     return {key: value for key, value in spec.items() if value}
+
+
+def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
+    """Somebody else's file must not read the user's environment."""
+    setup = spec.get("setup", {})
+    read = {
+        **{key: spec.get(key) for key in ("base", "network", "resources")},
+        **{k: setup.get(k) for k in ("packages", "env")},
+    }
+    section = next((name for name, value in read.items() if "${" in str(value)), None)
+    if section is not None:
+        hint = "write the value itself into the task"
+        raise UserError(f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint)
 
 
 def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:

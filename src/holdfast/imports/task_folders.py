@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.errors import UserError
@@ -52,27 +52,36 @@ def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     return task_files(task, environment_of(task), agent=agent, solution=solution)
 
 
-def write_task(made: TaskFiles, below: Path, *, force: bool) -> Path:
-    """The folder of the task, below another; what does not read as a spec is not written."""
-    target = below / made.name
-    if target.exists() and not force:
-        raise UserError(f"{target} is already there; nothing was written", hint="overwrite it with --force")
+def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
+    """A folder for each task, below another: all of them or none. What does not read as a spec is not written."""
+    targets = [below / one.name for one in made]
+    twice = next((one for one in targets if targets.count(one) > 1), None)
+    if twice is not None:
+        raise UserError(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
+    there = next((one for one in targets if one.exists() or one.is_symlink()), None)
+    if there is not None and not force:
+        raise UserError(f"{there} is already there; nothing was written", hint="overwrite it with --force")
     try:
         below.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=below, prefix=f".{made.name}.") as beside:
-            whole = Path(beside) / made.name
-            for name, data in made.files.items():
-                path = whole / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-                path.chmod(0o755 if name in made.executable else 0o644)
-            _check(whole / SPEC)
-            if target.exists():
-                shutil.rmtree(target)
-            whole.replace(target)
+        with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as beside:
+            for one in made:
+                _write(one, Path(beside) / one.name)
+            for target in targets:
+                if target.exists():
+                    shutil.rmtree(target)
+                (Path(beside) / target.name).replace(target)
     except OSError as refused:
-        raise UserError(f"cannot write {refused.filename or target}: {refused.strerror}") from refused
-    return target
+        raise UserError(f"cannot write {refused.filename or below}: {refused.strerror}") from refused
+    return targets
+
+
+def _write(made: TaskFiles, folder: Path) -> None:
+    for name, data in made.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if name in made.executable else 0o644)
+    _check(folder / SPEC)
 
 
 def _check(path: Path) -> None:

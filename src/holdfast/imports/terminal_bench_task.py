@@ -11,6 +11,7 @@ from holdfast.imports.foreign_task import (
     ForeignTask,
     TaskTests,
     not_carried,
+    seconds_of,
     text_of,
     tree,
     without_canary,
@@ -46,13 +47,13 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
         name=folder.resolve().name,
         origin=ORIGIN,
         prompt=without_canary(prompt),
-        tests=_tests(folder, float(said.get("max_test_timeout_sec") or _TESTS_S)),
+        tests=_tests(folder, seconds_of(said, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
         dockerfile=dockerfile if dockerfile.is_file() else None,
         context=folder,
         hidden=frozenset(
             {"Dockerfile", "docker-compose.yaml", MARK, "run-tests.sh", "tests", "solution.sh", "solution.yaml"}
         ),
-        agent_timeout_s=float(said.get("max_agent_timeout_sec") or _AGENT_S),
+        agent_timeout_s=seconds_of(said, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
         solution={"solve.sh": solution.read_bytes()} if solution.is_file() else {},
         left_out=tuple(left_out),
     )
