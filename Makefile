@@ -64,8 +64,9 @@ check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 bench: setup ## Speed beside a bare loop, as ratios
 	$(BIN)/python benchmarks/run.py
 
-docs: $(VENV)/.dev ## Write docs/configuration.md anew from the schema
+docs: $(VENV)/.dev ## Write docs/configuration.md and docs/holdfast.schema.json anew from the types
 	$(BIN)/python -m holdfast.spec.reference > docs/configuration.md
+	$(BIN)/holdfast schema -o docs/holdfast.schema.json
 
 $(VENV)-docs/.docs: requirements/docs.txt
 	@test -x $(VENV)-docs/bin/python || $(PYTHON) -m venv $(VENV)-docs

@@ -222,6 +222,12 @@ def catalogue(family: str) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _entry_points(family: str) -> dict[str, Any]:
+    return {point.name: point for point in _installed().select(group=f"holdfast.{family}")}
+
+
+@cache
+def _installed() -> Any:
+    """Every entry point of this Python: to look through all that is installed takes a while, so once."""
     from importlib.metadata import entry_points
 
-    return {p.name: p for p in entry_points(group=f"holdfast.{family}")}
+    return entry_points()

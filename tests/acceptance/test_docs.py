@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import fields
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import jsonschema_rs
 import pytest
 import yaml
 from docs_pages import PAGES, REPO, Block, all_blocks, blocks, calls_of_holdfast, play
@@ -72,6 +74,12 @@ def test_every_yaml_block_loads_without_error_or_warning(block: Block, tmp_path:
     assert [f"{p.line}: {p.path} {p.message}" for p in checked.problems] == []
     assert checked.spec is not None
     assert bool(checked.spec.unbuilt) == ("reads-only" in block.words)
+
+
+def test_the_schema_for_editors_takes_every_yaml_block() -> None:
+    validator = jsonschema_rs.validator_for(json.loads((DOCS / "holdfast.schema.json").read_text()))
+    wrong = {block.name: list(validator.iter_errors(yaml.safe_load(whole(block)))) for block in SPECS}
+    assert {name: [error.message for error in errors] for name, errors in wrong.items() if errors} == {}
 
 
 PLAYED = [page for page in PAGES if any(b.language == "console" and "not-run" not in b.words for b in blocks(page))]

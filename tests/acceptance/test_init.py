@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
+import yaml
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 
@@ -19,9 +21,21 @@ def holdfast(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_init_writes_a_spec_and_an_agent_and_says_what_is_next(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init")
     assert (done.returncode, done.stderr) == (0, "")
-    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py", ".holdfast"}
     assert done.stdout.splitlines()[:2] == ["wrote holdfast.yaml", "wrote agent.py"]
     assert "  holdfast contract run\n" in done.stdout
+
+
+def test_the_spec_points_editors_to_a_schema_that_is_there_and_takes_it(tmp_path: Path) -> None:
+    holdfast(tmp_path, "init")
+    spec = (tmp_path / "holdfast.yaml").read_text()
+    schema = tmp_path / spec.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+    assert jsonschema_rs.validator_for(json.loads(schema.read_text())).is_valid(yaml.safe_load(spec))
+    assert schema.with_name(".gitignore").read_text() == "*\n"
+    assert schema.read_text() == holdfast(tmp_path, "schema").stdout
+    assert holdfast(tmp_path, "schema", "-o", "deep/er.json").stdout == "wrote deep/er.json\n"
+    assert (tmp_path / "deep/er.json").read_text() == schema.read_text()
+    assert holdfast(tmp_path, "schema", "-o", "agent.py/x.json").returncode == 4
 
 
 @pytest.mark.parametrize("options", [(), ("--http",), ("--command",)])
@@ -29,7 +43,7 @@ def test_the_starter_is_short_and_validates_without_a_warning(tmp_path: Path, op
     holdfast(tmp_path, "init", *options)
     checked = json.loads(holdfast(tmp_path, "contract", "validate", "--json").stdout)
     assert (checked["valid"], checked["errors"], checked["warnings"]) == (True, [], [])
-    for path in tmp_path.glob("*.*"):
+    for path in tmp_path.glob("[!.]*.*"):
         assert len(path.read_text().splitlines()) <= 60
 
 
@@ -78,7 +92,7 @@ def test_init_makes_the_folder_and_says_how_to_get_there(tmp_path: Path) -> None
 
 def test_init_http_writes_a_spec_alone_and_names_the_endpoint_to_set(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init", "--http")
-    assert [path.name for path in tmp_path.iterdir()] == ["holdfast.yaml"]
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", ".holdfast"}
     assert "endpoint: http://localhost:8000/chat" in (tmp_path / "holdfast.yaml").read_text()
     assert "agent.endpoint" in done.stdout
     assert "holdfast verify" in done.stdout
@@ -87,7 +101,7 @@ def test_init_http_writes_a_spec_alone_and_names_the_endpoint_to_set(tmp_path: P
 def test_init_command_writes_a_program_with_its_scripted_model(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init", "--command")
     assert (done.returncode, done.stderr) == (0, "")
-    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py", "model.yaml"}
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py", "model.yaml", ".holdfast"}
 
 
 def test_init_of_two_kinds_at_once_is_a_usage_error(tmp_path: Path) -> None:

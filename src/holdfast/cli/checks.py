@@ -8,16 +8,19 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="checks")
+@click.argument("name", required=False, shell_complete=shared.suggest("checks"))
 @shared.as_json
-def command(as_json: bool) -> None:
-    """List every check a rule can use, with its settings (* required).
+def command(name: str | None, as_json: bool) -> None:
+    """List every check that a rule can use, with its settings (* required), or tell all about one.
 
     \b
       holdfast checks
+      holdfast checks side_effect_once
       holdfast checks --json
     """
     from holdfast.cli.catalogue import show
 
-    show([("checks", "type: on what the agent said and how it ended")], as_json=as_json)
-    if not as_json:
+    show("check", name, as_json=as_json)
+    if not as_json and name is None:
         print("Every rule also takes severity, when, negate, probes, over, replica_aggregation, weight, gate.")
+        print("holdfast checks NAME tells all about one.")

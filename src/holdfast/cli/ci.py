@@ -17,7 +17,12 @@ from holdfast.plan import RunOptions
 
 @click.command(name="ci")
 @shared.whole_options
-@click.option("--baseline", metavar="RUN|last", help="Fail if a rule is worse than in that run.")
+@click.option(
+    "--baseline",
+    metavar="RUN|last",
+    help="Fail if a rule is worse than in that run.",
+    shell_complete=shared.suggest("runs"),
+)
 @shared.whole_output
 def command(
     config: Path | None,

@@ -11,8 +11,8 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="compare")
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", shell_complete=shared.suggest("runs"))
+@click.argument("after", shell_complete=shared.suggest("runs"))
 @shared.as_json
 @click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule is worse.")
 def command(before: str, after: str, as_json: bool, exits: bool) -> int:

@@ -8,32 +8,28 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="faults")
+@click.argument("name", required=False, shell_complete=shared.suggest("faults"))
 @shared.as_json
-def command(as_json: bool) -> None:
-    """List every fault with its settings (* required), and the built-in profiles.
+def command(name: str | None, as_json: bool) -> None:
+    """List every fault with its settings (* required) and the built-in profiles, or tell all about one.
 
     \b
       holdfast faults
+      holdfast faults lost_reply
+      holdfast faults llm_faults.timeout
       holdfast faults --json
     """
     from holdfast.cli.catalogue import show
+
+    show("fault", name, as_json=as_json)
+    if as_json or name is not None:
+        return
     from holdfast.faults import profiles
 
-    families = [
-        ("faults.tool", "tool_faults: on tools, by their name or URL"),
-        ("faults.llm", "llm_faults: on the model's replies, at the wire or in a model function"),
-        ("faults.mcp", "mcp_faults: on MCP servers"),
-        ("faults.http", "http_faults: on HTTP calls, by their URL"),
-        ("faults.service", "service_faults: on connections to services, and on transactions of databases"),
-        ("faults.world", "world_faults: on the agent's files, clock and processes"),
-        ("faults.context", "context_attacks: on the input and on tool results"),
-    ]
-    show(families, as_json=as_json)
-    if as_json:
-        return
     print("Every fault also takes probability, after_calls, times, every, on_call, match;")
-    print("those of the world take after_ms or on_event instead.\n")
+    print("those of the world take after_ms or on_event instead. holdfast faults NAME tells all about one.\n")
     print("profiles: --profile NAME, or `profile:` in a scenario")
     names = profiles.names()
-    for name in names:
-        print(f"  {name:<{max(map(len, names))}}  {str(profiles.load(name).get('description', '')).strip()}")
+    for profile in names:
+        said = str(profiles.load(profile).get("description", "")).strip()
+        print(f"  {profile:<{max(map(len, names))}}  {said}")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
 _HTTP = {"holdfast.yaml": "http.yaml"}
 _COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
 """What is written, and the starter file it is written from."""
 _NO_NAME = ""
+_SPEC = "holdfast.yaml"
+_SCHEMA = ".holdfast/schema.json"
+_FOR_EDITORS = f"# yaml-language-server: $schema={_SCHEMA}\n".encode()
+"""The first line of a spec: how editors find its schema."""
 
 _NEXT_PYTHON = """\
 Next:
@@ -22,6 +30,12 @@ _NEXT_HTTP = """\
 Next: set agent.endpoint, request_template and response_path to your agent's, then
   {cd}holdfast verify
   holdfast contract run"""
+
+
+def _recipes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from holdfast.cli.suggestions import suggested
+
+    return suggested("recipes", ctx, incomplete)
 
 
 @click.command(name="init")
@@ -35,6 +49,7 @@ Next: set agent.endpoint, request_template and response_path to your agent's, th
     is_flag=False,
     flag_value=_NO_NAME,
     help="A published agent: claude-code, codex, langgraph, … Without a name: all of them.",
+    shell_complete=_recipes,
 )
 @click.option("--model", metavar="PROVIDER/NAME", help="With --from: a real model in place of the script.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
@@ -106,11 +121,23 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            place(folder / name, [text])
+            place(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
+        _write_schema(folder)
     except OSError as refused:
         raise UsageError(f"cannot write {refused.filename or folder}: {refused.strerror}") from refused
     for name in files:
         print(f"wrote {folder / name}")
+
+
+def _write_schema(folder: Path) -> None:
+    """What the spec's first line points to: it lies here, so that editors need no network."""
+    from holdfast.cli.schema import write_schema
+
+    (folder / _SCHEMA).parent.mkdir(exist_ok=True)
+    ignore = (folder / _SCHEMA).with_name(".gitignore")
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    write_schema(folder / _SCHEMA)
 
 
 def _change_to(folder: Path) -> str:

@@ -13,7 +13,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="judge")
-@click.argument("run")
+@click.argument("run", shell_complete=shared.suggest("runs"))
 @shared.config
 @shared.verdict_options
 @shared.output_files

@@ -16,6 +16,8 @@ from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, Spec
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from holdfast.model.score import Case
 
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
@@ -25,6 +27,7 @@ COMMANDS = {
     "run": "Run a task in its world; judge what it leaves",
     "contract": "Run, validate or score a contract",
     "replay": "Replay recorded sessions; import and export them",
+    "import": "Tasks of Harbor, terminal-bench; Inspect logs",
     "promote": "Make a failed trial a session to replay",
     "ci": "Every part of the file: may this agent ship?",
     "score": "The overall score alone",
@@ -46,11 +49,16 @@ COMMANDS = {
     "faults": "The faults you can inject",
     "checks": "The checks a rule can use",
     "schema": "JSON Schema of the spec, for editors",
+    "completion": "TAB completion for bash, zsh, fish",
 }
 
 _EXITS = """\b
 Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
 4 usage or configuration, 5 nothing proven."""
+
+
+def _module(name: str) -> str:
+    return "import_" if name == "import" else name.replace("-", "_")
 
 
 class Root(click.Group):
@@ -62,7 +70,7 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"holdfast.cli.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(f"holdfast.cli.{_module(cmd_name)}").command
         return command
 
     def resolve_command(
@@ -75,6 +83,15 @@ class Root(click.Group):
             more = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(COMMANDS)}."
             raise click.UsageError(f"there is no command {args[0]!r}.{more}", ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names with their words; click itself would import every command for that."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = [(name, said) for name, said in COMMANDS.items() if name.startswith(incomplete)]
+        return [CompletionItem(name, help=said.replace(",", ";")) for name, said in found]  # fish cuts at a comma
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

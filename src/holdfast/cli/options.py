@@ -7,16 +7,17 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
-from msgspec.structs import replace
 
 from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
-from holdfast.model.spec import Problem, Spec
-from holdfast.plan import RunOptions, Select
-from holdfast.plan.select import Shard
+
+if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
+    from holdfast.model.spec import Problem, Spec
+    from holdfast.plan import RunOptions
+    from holdfast.plan.select import Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,11 +32,27 @@ class Percentage(click.FloatRange):
         return number
 
 
+def suggest(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """What TAB offers there; found when somebody presses it."""
+
+    def found(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from holdfast.cli.suggestions import suggested
+
+        return suggested(what, ctx, incomplete)
+
+    return found
+
+
 DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
 
-_FILE = click.argument("file", required=False, type=click.Path(path_type=Path))
+_FILE = click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=suggest("specs"))
 _CONFIG = click.option(
-    "-c", "--config", type=click.Path(path_type=Path), metavar="FILE", help="The spec; default holdfast.yaml."
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The spec; default holdfast.yaml.",
+    shell_complete=suggest("specs"),
 )
 
 
@@ -64,13 +81,32 @@ _REPEATED = [
     click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
 ]
 _WHAT = [
-    click.option("--scenario", "scenarios", multiple=True, metavar="GLOB", help="Only these scenarios."),
-    click.option("--invariant", "invariants", multiple=True, metavar="GLOB", help="Only these rules."),
+    click.option(
+        "--scenario",
+        "scenarios",
+        multiple=True,
+        metavar="GLOB",
+        help="Only these scenarios.",
+        shell_complete=suggest("scenarios"),
+    ),
+    click.option(
+        "--invariant",
+        "invariants",
+        multiple=True,
+        metavar="GLOB",
+        help="Only these rules.",
+        shell_complete=suggest("rules"),
+    ),
     click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     _SHARD,
-    click.option("--profile", metavar="NAME", help="Add a built-in chaos profile as a scenario."),
+    click.option(
+        "--profile",
+        metavar="NAME",
+        help="Add a built-in chaos profile as a scenario.",
+        shell_complete=suggest("profiles"),
+    ),
     *_REPEATED,
 ]
 _HOW: list[Any] = [
@@ -86,7 +122,7 @@ _HOW: list[Any] = [
     ),
     click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
     click.option("--no-preflight", is_flag=True, help="Do not ask the agent once first."),
-    click.option("--resume", metavar="RUN", help="Go on with a run that was left."),
+    click.option("--resume", metavar="RUN", help="Go on with a run that was left.", shell_complete=suggest("runs")),
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
 ]
 _WORLD = [
@@ -200,6 +236,8 @@ def options(
     **given: Any,
 ) -> RunOptions:
     """The command line as a value; `given` are fields of Options by their own names."""
+    from holdfast.plan import RunOptions, Select
+
     if replicas == AUTO:
         most = max_replicas or MAX_REPLICAS
         given |= {"replicas": most, "max_replicas": most}
@@ -239,6 +277,8 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
     """What the command line asks for and probably does not mean."""
+    from holdfast.plan import RunOptions
+
     warnings = []
     if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
         raise UsageError(
@@ -276,6 +316,8 @@ def find_config(given: Path | None) -> Path:
 
 def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
     """The contract of the file; of one without a matrix its scenario."""
+    from msgspec.structs import replace
+
     from holdfast.api.job import load_part
     from holdfast.spec import check
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli import options as shared
+
 if TYPE_CHECKING:
     from holdfast.model.session import RecordedSession
     from holdfast.store.rundir import RunDir
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(name="promote")
 @click.argument("trial")
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=shared.suggest("runs"))
 @click.option("--force", is_flag=True, help="Overwrite a session file that is there.")
 def command(trial: str, run: str, force: bool) -> int:
     """Make a failed trial a session that the spec replays from now on.

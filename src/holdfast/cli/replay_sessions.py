@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMATS = ("langsmith", "otlp", "langfuse", "phoenix", "jsonl", "holdfast")
+FORMATS = ("langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast")
 FOLDER = Path("replays")
 """Where sessions are kept beside a spec."""
 

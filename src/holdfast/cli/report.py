@@ -10,7 +10,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="report")
-@click.argument("run")
+@click.argument("run", shell_complete=shared.suggest("runs"))
 @shared.output_files
 @shared.as_json
 @click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
+from holdfast.errors import UsageError
+
 
 @click.command(name="schema")
-def command() -> None:
-    """Print the JSON Schema of the spec, for editors.
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it to FILE.")
+def command(output: Path | None) -> None:
+    """Print the JSON Schema of the spec, for editors; `holdfast init` writes it for you.
 
     \b
-      holdfast schema > holdfast.schema.json
+      holdfast schema -o .holdfast/schema.json
       # first line of holdfast.yaml:
-      # yaml-language-server: $schema=holdfast.schema.json
+      # yaml-language-server: $schema=.holdfast/schema.json
     """
+    if output is None:
+        sys.stdout.write(_text())
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_schema(output)
+    except OSError as refused:
+        raise UsageError(f"cannot write {output}: {refused.strerror}") from refused
+    print(f"wrote {output}")
+
+
+def write_schema(path: Path) -> None:
+    """The schema with every plug-in that is installed here."""
+    from holdfast.report.files import place
+
+    place(path, [_text().encode()])
+
+
+def _text() -> str:
     import json
 
     from holdfast.spec import json_schema
 
-    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+    return json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"

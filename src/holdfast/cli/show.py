@@ -8,7 +8,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="show")
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=shared.suggest("runs"))
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")

@@ -1,4 +1,4 @@
-"""Files of JSON, or of JSON lines, within limits: a damaged line is left out by its number."""
+"""Files of JSON, of JSON lines, or archives of them, within limits: a damaged line is left out by its number."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.inspect_archive import SIGNATURE, archived
 
 LARGEST = 256 << 20
 """Bytes of a JSON document, or of one line: traces are small, and what is larger is something else."""
@@ -29,12 +30,18 @@ def documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     """The values of a file, each when it is asked for: a file of lines may be larger than memory."""
     try:
         with open(path, "rb") as file:
+            packed = file.read(len(SIGNATURE)) == SIGNATURE
+            file.seek(0)
             head = file.readline(LARGEST + 1)
             while head and not head.strip():
                 head = file.readline(LARGEST + 1)
             rest = file.read(1) if head.endswith(b"\n") else b""
     except OSError as refused:
         raise UserError(f"cannot read {path}: {refused.strerror}") from refused
+    if packed:
+        for one in archived(path):
+            yield one if isinstance(one, LeftOutTrace) else ForeignDocument(*one)
+        return
     if not head.strip():
         raise UserError(f"{path} is empty", hint="name a file of traces")
     by_line = bool(rest) and (_decodes(head) or _is_lines(path))

@@ -19,13 +19,14 @@ from holdfast.replay.foreign_trace import Found, LeftOutTrace
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.replays import read_sessions
 
-TraceFormat = Literal["langsmith", "otlp", "langfuse", "phoenix", "jsonl", "holdfast"]
+TraceFormat = Literal["langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast"]
 FORMATS: tuple[TraceFormat, ...] = TraceFormat.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 _MODULES: Mapping[str, str] = {
     "otlp": "otlp_spans",
     "langsmith": "langsmith_runs",
     "langfuse": "langfuse_traces",
     "phoenix": "phoenix_spans",
+    "inspect": "inspect_logs",
     "jsonl": "transcripts",
 }
 """In the order in which they are tried: a transcript is the last guess."""
@@ -49,6 +50,13 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
     reader = _reader(chosen)
     left_out: list[LeftOutTrace] = []
     return _sorted_out(reader.read(_readable(documents(path), reader, chosen, left_out)), left_out)
+
+
+def imported_together(paths: Iterable[Path]) -> SessionsFound:
+    """The sessions of several files; where two have a session of one id, the later gets a number."""
+    found = [imported(path, None) for path in paths]
+    left_out = [one for each in found for one in each.left_out]
+    return _sorted_out((one for each in found for one in each.sessions), left_out)
 
 
 _HINT = f"say what it is: --format {'|'.join(FORMATS)}"
@@ -127,7 +135,7 @@ def _is_session_file(path: Path) -> bool:
 
 def _reader(name: str) -> TraceReader:
     module = import_module(f"holdfast.replay.{_MODULES[name]}")
-    if name == "jsonl":
+    if name in ("inspect", "jsonl"):
         return TraceReader(module.matches, lambda found: _each(module.read, found))
     return TraceReader(module.matches, lambda found: module.read(_joined(found)))
 

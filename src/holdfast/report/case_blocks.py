@@ -154,6 +154,10 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
         more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
         yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)
     if verbose:
+        from holdfast.report import standards
+
+        if known := standards.names((*standards.of_case(case), *standards.of_faults(one.seen.met))):
+            yield "known as", known
         for n, event in enumerate(one.seen.trace[: calls.SHOWN]):
             yield "" if n else "calls", one_line(calls.call(event))
     yield "again", one_line(one.again)

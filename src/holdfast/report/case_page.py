@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.model.observation import Turn
+from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, Evidence
-from holdfast.report import calls, cases, wording
+from holdfast.report import calls, cases, standards, wording
 from holdfast.report.case_causes import case_causes
 from holdfast.report.page_data import cut, encode_text
 from holdfast.report.safe import one_line, visible
@@ -65,6 +65,7 @@ def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:
         "name": one_line(cases.head(case)),
         "composite": cases.composite(case.composite),
         "flaky": case.flaky,
+        "known": standards.names(standards.of_case(case)),
         "why": one_line(case.reason)[:300],
         "replicas": [_replica(one, rules) for one in row.replicas[:REPLICAS]],
         "opened": opened,
@@ -88,7 +89,7 @@ def _replica(one: ReplicaRow, rules: cases.RuleFacts) -> dict[str, Any]:
         "ended": [one_line(_ended(turn))[:DEED] for turn in seen.turns[:EVENTS]],
         "verdicts": [_verdict(verdict, seen.evidence.get(verdict.invariant), rules) for verdict in one.verdicts],
         "forbidden": [_forbidden(rule.rule, rule.violated, rule.error, rule.details) for rule in seen.forbidden],
-        "faults": [one_line(wording.fault(met)) for met in seen.ledger[:EVENTS]],
+        "faults": [_fault(met) for met in seen.ledger[:EVENTS]],
         "calls": [one_line(calls.call(event)) for event in seen.trace[: calls.SHOWN]],
         "audit": [_event(event, seen.at) for event in seen.audit[:EVENTS]],
         "audit_more": max(0, len(seen.audit) - EVENTS),
@@ -96,6 +97,11 @@ def _replica(one: ReplicaRow, rules: cases.RuleFacts) -> dict[str, Any]:
         "notes": [one_line(note) for note in seen.notes],
         "again": one_line(one.again),
     }
+
+
+def _fault(met: FaultMet) -> str:
+    known = ", ".join(standards.ids(standards.of_faults([met])))
+    return one_line(wording.fault(met) + (f" ({known})" if known else ""))
 
 
 def _verdict(verdict: Verdict, evidence: Evidence | None, rules: cases.RuleFacts) -> dict[str, Any]:

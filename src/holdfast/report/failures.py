@@ -41,7 +41,9 @@ def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, ver
     title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} in {one_line(wording.column(cell))}"
     yield titled(title, ", ".join(wording.marks(cell)), place, cell.outcome, width, paint)
     for trial in _told(row, verbose):
-        yield from fact_lines((*cell_facts(run, row, trial), *_calls(trial, verbose)), width, paint, verbose)
+        yield from fact_lines(
+            (*cell_facts(run, row, trial), *_more_facts(run, row, trial, verbose)), width, paint, verbose
+        )
 
 
 def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
@@ -85,10 +87,15 @@ def cell_facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple
         yield "again", one_line(trial.again)
 
 
-def _calls(trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
-    """One line a call."""
+def _more_facts(run: Run, row: CellRow, trial: TrialRow | None, verbose: bool) -> Iterator[tuple[str, str]]:
+    """What public lists call it, and one line a call."""
     if trial is None or not verbose:
         return
+    from holdfast.report import standards
+
+    met = standards.of_faults(wording.met(trial.faults))
+    if known := standards.names((*standards.of_rule(run, row.cell.invariant), *met)):
+        yield "known as", known
     for n, event in enumerate(trial.trace[: calls.SHOWN]):
         yield "" if n else "calls", one_line(calls.call(event))
     if calls.rest(trial):

@@ -10,6 +10,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
 from holdfast.model.world import Isolation
+from holdfast.report import standards
 from holdfast.report.cases import reproducer
 from holdfast.report.cause_json import entries
 from holdfast.report.json_stream import pieces
@@ -59,6 +60,7 @@ def document(run: Run) -> dict[str, Any]:
         "kept_apart": run.isolation,
         "isolation": [_promise(one) for one in run.promises],
         "judged_from": run.judged_from or None,
+        "standards": standards.entries(standards.of_run(run)),
         **({"shard": score.shard} if score.shard else {}),
         "causes": entries(run),
         "parts": _parts(run),
@@ -125,6 +127,7 @@ def _case(run: Run, row: CaseRow) -> dict[str, Any]:
 
 def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     origin: dict[str, Any] = {"mutation": case.variation, "obeyed": case.obeyed} if case.variation is not None else {}
+    origin |= {"standards": known} if (known := standards.ids(standards.of_case(case))) else {}
     origin |= {"session": case.session, "expected_failure": case.expected_failure or None} if case.session else {}
     return origin | {
         "scenario": case.scenario,
@@ -280,6 +283,7 @@ def _spent(used: Spent) -> dict[str, Any]:
 
 
 def _fault(met: FaultMet) -> dict[str, Any]:
+    known = standards.ids(standards.of_faults([met]))
     return {
         "plane": met.plane,
         "target": met.target,
@@ -290,6 +294,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "got": met.got,
         "note": met.note,
         "retry": met.retry,
+        **({"standards": known} if known else {}),
     }
 
 

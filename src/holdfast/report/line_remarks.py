@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.run import CaseRow, CellRow, Run
+from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
+from holdfast.model.standards import StandardId
 from holdfast.model.verdict import Outcome
-from holdfast.report import cases, wording
+from holdfast.report import cases, standards, wording
 from holdfast.report.decisive import Decisive
 from holdfast.report.failures import untold
 
@@ -31,6 +34,8 @@ class LineRemark(Struct, frozen=True):
     column: int = 1
     again: str = ""
     """The command that shows it again."""
+    standards: tuple[StandardId, ...] = ()
+    """What its rule, its scenario's faults or its mutation stand for."""
 
 
 def level_of(rule: Invariant) -> Level:
@@ -45,9 +50,18 @@ def remarks(run: Run) -> Iterator[LineRemark]:
     decisive = Decisive(run, failed)
     for row in cases.troubled(run):
         if row.case.status != "pass":
-            yield from _of_case(row, rules)
+            yield from (_known(run, one, row.case.scenario, row.case) for one in _of_case(row, rules))
     for cell in sorted(untold(run), key=wording.badness):
-        yield _of_cell(cell, rules, decisive)
+        yield _known(run, _of_cell(cell, rules, decisive), cell.cell.scenario)
+
+
+def _known(run: Run, one: LineRemark, scenario: str, case: Case | None = None) -> LineRemark:
+    found = (
+        *standards.of_rule(run, one.rule),
+        *standards.of_scenario(run, scenario),
+        *(standards.of_case(case) if case is not None else ()),
+    )
+    return replace(one, standards=tuple(dict.fromkeys(found))) if found else one
 
 
 def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> LineRemark:

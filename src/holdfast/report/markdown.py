@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from holdfast.model.run import CellRow, ReplicaRow, Run
 from holdfast.model.score import Case, MutationScore
-from holdfast.report import calls, cases, cause_words, mutations, wording
+from holdfast.report import calls, cases, cause_words, mutations, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, causes
 from holdfast.report.failures import exchange, in_turn, untold
@@ -164,6 +164,8 @@ def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict, one))} ({rules.place(verdict.invariant)})"
     yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
+    if known := standards.names((*standards.of_case(case), *standards.of_faults(one.seen.met))):
+        yield f"known as  {known}"
     yield f"again     {one.again}"
 
 
@@ -229,7 +231,10 @@ def _of_cell(run: Run, row: CellRow) -> Iterator[tuple[str, str]]:
         yield from exchange(trial, 1000)
     yield "because", one_line(in_turn(trial, wording.why(row)))
     if trial is not None:
-        yield from (("met", one_line(wording.fault(met))) for met in wording.met(trial.faults)[:10])
+        met = wording.met(trial.faults)
+        yield from (("met", one_line(wording.fault(one))) for one in met[:10])
+        if known := standards.names((*standards.of_rule(run, row.cell.invariant), *standards.of_faults(met))):
+            yield "known as", known
     if row.cell.outcome in ("unproven", "error"):
         yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:

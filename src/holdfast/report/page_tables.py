@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.model.codec import encode
 from holdfast.model.run import CellRow, Run
+from holdfast.model.standards import standards_of
 from holdfast.report import wording
 from holdfast.report.cause_page import LISTED
 from holdfast.report.causes import Cause, Causes
@@ -78,6 +79,11 @@ class PageTables:
             "trials": trials.columns,
             "more": trials.more,
             "faults": trials.faults.values,
+            "standards": {
+                mode: [[one.id, one.title, one.list] for one in found]
+                for mode in dict.fromkeys(i.mode for scenario in run.scenarios for i in scenario.injections)
+                if (found := standards_of("fault", mode))
+            },
             "calls": trials.calls.values,
             "strings": strings.values,
             "causes": [_cells_of(cause, placed) for cause in self.causes[:LISTED]],

@@ -14,6 +14,7 @@ from holdfast.model.codec import canonical, digest
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
+from holdfast.model.standards import StandardId
 from holdfast.report.json_stream import pieces
 from holdfast.report.line_remarks import LineRemark, level_of, remarks
 from holdfast.report.safe import one_line
@@ -49,6 +50,7 @@ def document(run: Run) -> dict[str, Any]:
     if any(not one.rule for one in found):
         rules.append({"id": CASE, "shortDescription": {"text": "A case holds as a whole"}})
     places = {rule["id"]: at for at, rule in enumerate(rules)}
+    known = tuple(dict.fromkeys(standard for one in failed for standard in one.standards))
     driver = {"name": "Holdfast", "version": run.version or "0", "rules": rules}
     return {
         "$schema": SCHEMA,
@@ -56,6 +58,7 @@ def document(run: Run) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {"driver": driver},
+                **({"taxonomies": _taxonomies(known)} if known else {}),
                 "automationDetails": {"id": f"holdfast/{run.part}/{_uri(run.source or run.spec_path)}/"},
                 "invocations": [_invocation(run, [one for one in found if one.outcome != "fail"], places)],
                 "results": [_result(run, one, places) for one in failed],
@@ -112,8 +115,35 @@ def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, A
         "message": {"text": _said(one)},
         "locations": [_location(run, one)],
         "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where]), 16)},
-        "properties": {"scenario": one.where, "again": one.again},
+        **({"taxa": [_taxon(standard) for standard in one.standards]} if one.standards else {}),
+        "properties": {"scenario": one.where, "again": one.again, **_tags(one)},
     }
+
+
+def _tags(one: LineRemark) -> dict[str, Any]:
+    return {"tags": [standard.id for standard in one.standards]} if one.standards else {}
+
+
+def _taxon(standard: StandardId) -> dict[str, Any]:
+    """A reference to an entry of one of the run's taxonomies."""
+    return {"id": standard.id, "toolComponent": {"name": standard.list}}
+
+
+def _taxonomies(known: Iterable[StandardId]) -> list[dict[str, Any]]:
+    """The lists that results refer to, each with the entries that they do."""
+    lists: dict[str, list[StandardId]] = {}
+    for standard in known:
+        lists.setdefault(standard.list, []).append(standard)
+    return [
+        {
+            "name": name,
+            "taxa": [
+                {"id": one.id, "name": one.title, "shortDescription": {"text": one.title}, "helpUri": one.url}
+                for one in found
+            ],
+        }
+        for name, found in lists.items()
+    ]
 
 
 def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:

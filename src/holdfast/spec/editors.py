@@ -10,8 +10,8 @@ import msgspec
 from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, keys_of, peel
 from holdfast.spec.fault_entry import FAMILIES, FaultEntry
-from holdfast.spec.fault_schema import fault_schema
-from holdfast.spec.rule_schema import check_schema, checks, rule_schema
+from holdfast.spec.fault_schema import fault_definitions, fault_schema
+from holdfast.spec.rule_schema import check_schema, checks, rule_definitions, rule_schema
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.schema import closed
 from holdfast.spec.sections.file import File
@@ -19,6 +19,8 @@ from holdfast.spec.service_entry import ServiceEntry
 from holdfast.spec.service_schema import service_schema, service_types
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAME = "urn:holdfast:spec"
+"""A name and no address: nobody has to host it."""
 
 
 def json_schema() -> Schema:
@@ -35,7 +37,8 @@ def json_schema() -> Schema:
         "Service": service_schema(),
     }
     definitions |= {name: fault_schema(name) for name in FAMILIES}
-    return {"$schema": DIALECT, "title": "Holdfast spec", **closed(File), "$defs": definitions}
+    definitions |= rule_definitions() | fault_definitions()
+    return {"$schema": DIALECT, "$id": NAME, "title": "Holdfast spec", **closed(File), "$defs": definitions}
 
 
 def sections(kind: type) -> dict[type, str]:

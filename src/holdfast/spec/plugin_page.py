@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import NOT_ON_RESULTS
-from holdfast.model.standards import StandardId
+from holdfast.model.standards import StandardId, standards_of
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, Family
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
 from holdfast.spec.rules import RuleKeys
+from holdfast.spec.schema import first_line
 from holdfast.spec.setting_words import default_words, type_words
 
 PluginKind: TypeAlias = Literal["fault", "check"]
@@ -32,8 +33,7 @@ SECTIONS: Mapping[str, str] = {
 """Where plug-ins are written in a file, and what they act on there, in the order in which they are told."""
 
 _ACTS = {
-    "tool_faults": "On the tools of a Python agent; on a tool's result on its way to the model; on MCP tools; with "
-    "`match_url` on HTTP calls.",
+    "tool_faults": "On the tools of a Python agent; on MCP tools; with `match_url` on HTTP calls.",
     "llm_faults": "On the replies of the model: in the functions that `agent.llm` names, or at the wire.",
     "mcp_faults": "On the MCP servers of `agent.mcp_config`.",
     "http_faults": "On the agent's HTTP calls, by way of a proxy.",
@@ -41,20 +41,26 @@ _ACTS = {
     "world_faults": "On the agent's place in a sandbox. Once: at the start, `after_ms` later, or `on_event`.",
 }
 _READS = {
-    "text": "Reads the text of the answer, partial output included, however the agent ended.",
-    "ending": "Reads how the agent ended.",
-    "latency": "Reads how long the answer took.",
-    "trace": "Reads the calls of the trial, once, whatever the agent answered.",
-    "state": "Reads what the agent left behind, once, when it has ended. Needs a sandbox.",
+    "text": "The text of the answer, partial output included, however the agent ended.",
+    "ending": "How the agent ended.",
+    "latency": "How long the answer took.",
+    "trace": "The calls of the trial, once, whatever the agent answered.",
+    "state": "What the agent left behind, once, when it has ended. Needs a sandbox.",
 }
+_LATE = "It fails on a timeout, and is unproven where there is no answer for another reason."
+_ENDED = "However the agent ended, there is a verdict."
+_RECORDED = "What was not recorded is an error, never a guess."
 _NOTHING = {
-    ("text", "positive"): "No text at all: it fails.",
-    ("text", "negative"): "No text at all: it is unproven.",
-    ("latency", "positive"): "It fails on a timeout, and is unproven where there is no answer for another reason.",
-    ("latency", "negative"): "It fails on a timeout, and is unproven where there is no answer for another reason.",
-    ("trace", "positive"): "Where no call was seen it fails.",
-    ("trace", "negative"): "Where no call was seen it is unproven.",
+    ("text", "positive"): "It asks for something: with no text at all it fails.",
+    ("text", "negative"): "It forbids something: with no text at all it is unproven.",
+    ("trace", "positive"): "It asks for something: where no call was seen it fails.",
+    ("trace", "negative"): "It forbids something: where no call was seen it is unproven.",
+    ("state", "positive"): f"It asks for something. {_RECORDED}",
+    ("state", "negative"): f"It forbids something. {_RECORDED}",
+    **{("latency", polarity): _LATE for polarity in ("positive", "negative")},
+    **{("ending", polarity): _ENDED for polarity in ("positive", "negative")},
 }
+"""What becomes of a check where there is nothing to look at, by what it reads and its polarity."""
 
 
 class PluginSetting(Struct, frozen=True):
@@ -93,7 +99,7 @@ def pages(kind: PluginKind) -> Iterator[PluginPage]:
     """All of a kind, section by section."""
     for section in SECTIONS:
         if (section == RULES) == (kind == "check"):
-            for name in plugins.names(_registry(section)):
+            for name in plugins.names(registry_of(section)):
                 yield page(section, name)
 
 
@@ -101,14 +107,14 @@ def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
     """Those of that name: one of each section that has it, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
     if dot and section in SECTIONS:
-        return [page(section, own)] if own in plugins.names(_registry(section)) else []
+        return [page(section, own)] if own in plugins.names(registry_of(section)) else []
     listed = [s for s in SECTIONS if (s == RULES) == (kind == "check")]
-    return [page(section, name) for section in listed if name in plugins.names(_registry(section))]
+    return [page(section, name) for section in listed if name in plugins.names(registry_of(section))]
 
 
 def page(section: str, name: str) -> PluginPage:
     """The page of one. Raises KeyError if there is none."""
-    plugin = plugins.find(_registry(section), name)
+    plugin = plugins.find(registry_of(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
     from holdfast.spec.plugin_example import check_example, fault_example
@@ -121,26 +127,24 @@ def page(section: str, name: str) -> PluginPage:
         "check" if section == RULES else "fault",
         section,
         name,
-        _first_line(plugin),
+        first_line(plugin),
         _reads(plugin) if section == RULES else _acts(section, name, plugin),
-        _unproven(plugin) if section == RULES else MET.get(at, MET_BY_SECTION[section]),
+        _NOTHING[plugin.reads, plugin.polarity] if section == RULES else MET.get(at, MET_BY_SECTION[section]),
         own,
         tuple(_setting(field) for field in keys_of(keys) if field.key not in (selector, *(s.key for s in own))),
         check_example(name, plugin) if section == RULES else fault_example(_family(section), name, plugin),
-        see=_see(section, name),
+        standards_of("check" if section == RULES else "fault", name),
+        _see(section, name),
     )
 
 
-def _registry(section: str) -> str:
+def registry_of(section: str) -> str:
+    """The family of plug-ins that is written there."""
     return "checks" if section == RULES else _family(section).registry
 
 
 def _family(section: str) -> Family:
     return next(family for name, family in FAMILIES.items() if name == section)
-
-
-def _first_line(plugin: Any) -> str:
-    return str(plugin.__doc__ or "").strip().partition("\n")[0]
 
 
 def _setting(field: Field) -> PluginSetting:
@@ -157,7 +161,9 @@ def _acts(section: str, name: str, plugin: Any) -> str:
         return "On what the agent is asked, whatever its kind."
     words = [_ACTS[section]]
     if section == "tool_faults" and name in NOT_ON_RESULTS:
-        words.append("Not on a result on its way to the model: the tool has run by then.")
+        words.append("Not on a tool's result on its way to the model: the tool has run by then.")
+    elif section == "tool_faults":
+        words.append("Else on a tool's result on its way to the model.")
     if traits.get("wire_only"):
         words.append("At the wire only.")
     if traits.get("sql_only"):
@@ -177,13 +183,7 @@ def _reads(plugin: Any) -> str:
     return " ".join(words)
 
 
-def _unproven(plugin: Any) -> str:
-    told = _NOTHING.get((plugin.reads, plugin.polarity), "")
-    asks = "It asks for something to be there." if plugin.polarity == "positive" else "It forbids something."
-    return f"{asks} {told}".strip()
-
-
 def _see(section: str, name: str) -> tuple[str, ...]:
     others = () if section == RULES else [s for s in SECTIONS if s not in (section, RULES)]
-    same = [s for s in others if name in plugins.names(_registry(s))]
+    same = [s for s in others if name in plugins.names(registry_of(s))]
     return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *SEE.get(f"{section}.{name}", ())]))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast import plugins
 from holdfast.reading.fields import Schema
 from holdfast.spec.rules import RuleKeys
-from holdfast.spec.schema import properties, required, variant
+from holdfast.spec.schema import closed, first_line, required, selected, shared, variant
 
 
 def checks() -> Iterator[tuple[str, type]]:
@@ -17,7 +17,7 @@ def checks() -> Iterator[tuple[str, type]]:
 
 def rule_schema(*, ids: bool, named: bool = False) -> Schema:
     """One rule: flat by its type, or with a nested check."""
-    common = properties(RuleKeys)
+    common = shared(RuleKeys, RuleKeys.__name__)
     if named:
         del common["id"]
     needed = ["id"] if ids else []
@@ -26,9 +26,9 @@ def rule_schema(*, ids: bool, named: bool = False) -> Schema:
     )
     flat = [
         variant(
-            {**common, "type": {"const": name}, **properties(kind)},
+            {**common, "type": selected(name, kind), **shared(kind, _definition(name))},
             [*needed, "type", *required(kind)],
-            kind.__doc__ or "",
+            first_line(kind),
         )
         for name, kind in checks()
     ]
@@ -39,7 +39,20 @@ def check_schema() -> Schema:
     """What stands under `check:`."""
     return {
         "anyOf": [
-            variant({"type": {"const": name}, **properties(kind)}, ["type", *required(kind)], kind.__doc__ or "")
+            variant(
+                {"type": selected(name, kind), **shared(kind, _definition(name))},
+                ["type", *required(kind)],
+                first_line(kind),
+            )
             for name, kind in checks()
         ]
     }
+
+
+def rule_definitions() -> dict[str, Schema]:
+    """What rules refer to: the keys that all have, and the settings of each check."""
+    return {RuleKeys.__name__: closed(RuleKeys)} | {_definition(name): closed(kind) for name, kind in checks()}
+
+
+def _definition(check: str) -> str:
+    return f"checks.{check}"

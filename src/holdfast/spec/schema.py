@@ -24,7 +24,7 @@ def _or_reference(schema: Schema, hint: Hint) -> Schema:
     """The value, or a `${VAR}` that gives it."""
     if not by_reference(hint):
         return schema
-    words: Schema = {key: schema.pop(key) for key in ("description", "default") if key in schema}
+    words: Schema = {key: schema.pop(key) for key in ("description", "default", "examples") if key in schema}
     return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}], **words}
 
 
@@ -42,6 +42,8 @@ def hint_schema(hint: Hint) -> Schema:
             target.update(_fitting(schema, limit))
     if hint.description:
         schema["description"] = hint.description
+    if shown := next((limit.examples for limit in hint.limits if limit.examples), None):
+        schema["examples"] = list(shown)
     return schema
 
 
@@ -113,7 +115,23 @@ def _property(field: Field) -> Schema:
     schema = hint_schema(field.hint)
     if not field.required and isinstance(field.default, str | int | float | bool):
         schema["default"] = field.default
+    if not field.required and isinstance(field.default, tuple) and field.default:
+        schema["default"] = list(field.default)
     return schema if field.key in AS_WRITTEN else _or_reference(schema, field.hint)
+
+
+def shared(kind: type, name: str) -> dict[str, Schema]:
+    """The same keys by reference to the definition `name`: what many entries have is written once."""
+    return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in keys_of(kind)}
+
+
+def selected(name: str, kind: type) -> Schema:
+    """The key that decides which other keys an entry has, with words for who points at it."""
+    return {"const": name, "description": first_line(kind)}
+
+
+def first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
 def required(kind: type) -> list[str]:
@@ -122,13 +140,13 @@ def required(kind: type) -> list[str]:
 
 def closed(kind: type) -> Schema:
     """The schema of a section: its keys and no others."""
-    return variant(properties(kind), required(kind), kind.__doc__ or "")
+    return variant(properties(kind), required(kind), first_line(kind))
 
 
 def variant(props: Mapping[str, Schema], needed: list[str], description: str) -> Schema:
     schema: Schema = {"type": "object", "properties": dict(props), "additionalProperties": False}
     if description:
-        schema["description"] = description.strip().splitlines()[0]
+        schema["description"] = description
     if needed:
         schema["required"] = needed
     return schema

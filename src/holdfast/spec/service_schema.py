@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast import service_kinds
 from holdfast.model.world import CONTAINER
 from holdfast.reading.fields import Schema
-from holdfast.spec.schema import properties, required, variant
+from holdfast.spec.schema import first_line, properties, required, selected, variant
 from holdfast.spec.sections.world import ImageKeys, ServiceKeys
 
 
@@ -26,4 +26,6 @@ def service_schema() -> Schema:
 
 def _entry(name: str, kind: type) -> Schema:
     needed = [*required(ServiceKeys), *required(kind), *(() if name == CONTAINER else ("type",))]
-    return variant({**properties(ServiceKeys), **properties(kind), "type": {"const": name}}, needed, kind.__doc__ or "")
+    return variant(
+        {**properties(ServiceKeys), **properties(kind), "type": selected(name, kind)}, needed, first_line(kind)
+    )

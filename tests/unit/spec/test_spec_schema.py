@@ -1,5 +1,7 @@
 """The JSON Schema and the reference page, made from the same types as the reader."""
 
+import json
+from pathlib import Path
 from typing import Annotated
 
 import jsonschema_rs
@@ -13,6 +15,15 @@ from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
 from holdfast.spec.reference import reference
 from holdfast.spec.schema import properties
+
+REPO = Path(__file__).parents[3]
+WRITTEN = [
+    path
+    for folder in ("examples", "src/holdfast/starter", "src/holdfast/demo")
+    for path in sorted((REPO / folder).rglob("*.yaml"))
+    if path.name not in ("model.yaml", "recipe.yaml", "judge.yaml") and path.parent.name != "replays"
+]
+"""The specs of the repository."""
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +70,33 @@ def test_schema_accepts_what_loads(validator):
 )
 def test_schema_refuses_what_does_not_load(validator, text):
     assert not valid(validator, text)
+
+
+def test_schema_accepts_every_spec_of_the_repository(validator):
+    assert len(WRITTEN) > 30
+    wrong = {
+        str(path): [error.message for error in validator.iter_errors(parse(path.read_text())[0].plain())]
+        for path in WRITTEN
+    }
+    assert {path: errors for path, errors in wrong.items() if errors} == {}
+
+
+def test_the_published_schema_is_the_one_of_this_version(schema):
+    published = (REPO / "docs/holdfast.schema.json").read_text()
+    assert json.loads(published) == schema, "write it anew: make docs"
+    assert schema["$id"] == "urn:holdfast:spec"
+
+
+def test_every_key_of_the_schema_has_words(schema):
+    """What an editor shows of a key that the cursor is on; a reference is as good as what it leads to."""
+    bare = [
+        f"{name}.{key}"
+        for name, section in [("", schema), *schema["$defs"].items()]
+        for variant in (section, *section.get("anyOf", ()))
+        for key, value in variant.get("properties", {}).items()
+        if "description" not in value and "$ref" not in value
+    ]
+    assert bare == []
 
 
 def test_schema_says_defaults_ranges_and_enums(schema):

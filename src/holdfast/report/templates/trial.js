@@ -56,10 +56,15 @@ function timeline(list) {
     const [call, met, plane, target, mode, would, got, note] = data.faults[n].map((v, i) => (i < 2 ? v : strings[v]));
     const where = target && target !== "*" && target !== plane ? `${plane} ${target}` : plane;
     return el("li", { class: met ? "" : "idle" },
-      el("p", null, el("span", { class: "call" }, `call ${call}`), plain(where, "b"), " ", plain(mode, "code"), met ? null : el("i", null, " no effect")),
+      el("p", null, el("span", { class: "call" }, `call ${call}`), plain(where, "b"), " ", plain(mode, "code"), ...known(mode), met ? null : el("i", null, " no effect")),
       would || got ? el("p", { class: "change" }, el("del", null, plain(would || "nothing")), el("span", { "aria-label": "became" }, " → "), el("ins", null, plain(got || "nothing"))) : null,
       note ? plain(note, "p") : null);
   }));
+}
+
+// What public lists call an attack.
+function known(mode) {
+  return (Object.hasOwn(data.standards, mode) ? data.standards[mode] : []).flatMap(([id, title, list]) => [" ", el("abbr", { class: "standard", title: `${title} (${list})` }, id)]);
 }
 
 // Each call is three numbers: its kind, when it began and how long it took, in milliseconds.

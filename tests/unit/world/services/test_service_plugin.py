@@ -33,7 +33,7 @@ services:
 """
 QUOTE = 'quote it: "1"'
 FAR = {"url": "echo://there.example"}
-CACHED = (plugins.find, plugins._entry_points, service_kinds.of_image, service_kinds.of_url)
+CACHED = (plugins.find, plugins._entry_points, plugins._installed, service_kinds.of_image, service_kinds.of_url)
 
 
 @pytest.fixture(autouse=True)

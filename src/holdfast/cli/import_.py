@@ -1,0 +1,72 @@
+"""holdfast import"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.replay.stored_run import SessionsFound
+
+
+@click.command(name="import")
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR|FILE...")
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Where it goes; default: here for tasks, replays for logs.")  # fmt: skip
+@click.option("--agent", metavar="COMMAND", help="Of tasks: the agent that the specs start.")
+@click.option("--solution", is_flag=True, help="Of tasks: let the reference solution be the agent, to see it pass.")
+@click.option("--force", is_flag=True, help="Overwrite what is there.")
+def command(sources: tuple[Path, ...], folder: Path | None, agent: str | None, solution: bool, force: bool) -> int:
+    """Make specs of Harbor and terminal-bench tasks, and sessions of Inspect logs and other traces.
+
+    \b
+      holdfast import tasks/hello-world --agent 'my-agent -p -' -o imported
+      holdfast import terminal-bench/tasks -o imported
+      holdfast import logs/2026-11-17_shop.eval -o replays
+    """
+    if agent is not None and solution:
+        raise UsageError("--agent and --solution exclude each other")
+    absent = next((source for source in sources if not source.exists()), None)
+    if absent is not None:
+        raise UsageError(f"there is no {absent}")
+    tasks = [source for source in sources if source.is_dir()]
+    files = [source for source in sources if not source.is_dir()]
+    if files and (agent is not None or solution):
+        raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks")
+    sessions = _sessions(files)  # all is read before anything is written
+    _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
+    if sessions is not None:
+        from holdfast.cli.replay_sessions import FOLDER, keep
+
+        keep(sessions, folder or FOLDER, force=force)
+    return 0
+
+
+def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solution: bool, force: bool) -> None:
+    """All are read before the first is written."""
+    if not sources:
+        return
+    from holdfast.imports.task_folders import converted, tasks_below, write_tasks
+    from holdfast.report.safe import one_line
+
+    found = [task for source in sources for task in tasks_below(source)]
+    made = [converted(task, agent=agent, solution=solution) for task in found]
+    for one, target in zip(made, write_tasks(made, folder, force=force), strict=True):
+        print(f"wrote {target}")
+        for line in one.left_out:
+            print(f"{one.name}: not carried over: {one_line(line)}", file=sys.stderr)
+    if agent is None and not solution:
+        print("Next: put your agent into agent.command, or import with --agent COMMAND")
+
+
+def _sessions(sources: list[Path]) -> SessionsFound | None:
+    if not sources:
+        return None
+    from holdfast.replay.formats import imported_together
+
+    return imported_together(sources)

@@ -1,0 +1,118 @@
+"""What TAB offers for a word: read from this folder, quickly, and nothing where it cannot be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from holdfast import plugins
+
+_RUNS = os.path.join(".holdfast", "runs")
+_SHOWN = 50
+"""Runs that are offered, the newest first."""
+_LARGEST = 100_000
+"""Bytes of a spec that is read for its names."""
+_SUFFIXES = (".yaml", ".yml")
+
+
+def suggested(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Words of that kind that begin as the incomplete one does."""
+    found: Iterable[str] = ()
+    with suppress(OSError, ValueError):
+        found = [word for word in _WORDS[what](ctx, incomplete) if word.startswith(incomplete)]
+    return [CompletionItem(word) for word in dict.fromkeys(found)]
+
+
+def _runs(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    yield "latest"
+    names = [entry.name for entry in os.scandir(_RUNS) if entry.name.isdigit()]
+    yield from sorted(names, key=int, reverse=True)[:_SHOWN]
+
+
+def _specs(_ctx: click.Context, incomplete: str) -> Iterator[str]:
+    """YAML files, and folders on the way to them."""
+    folder = os.path.dirname(incomplete)
+    for entry in sorted(os.scandir(folder or "."), key=lambda entry: entry.name):
+        if entry.name.startswith(".") and not os.path.basename(incomplete).startswith("."):
+            continue
+        if entry.is_dir():
+            yield os.path.join(folder, entry.name) + "/"
+        elif entry.name.endswith(_SUFFIXES):
+            yield os.path.join(folder, entry.name)
+
+
+def _faults(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    for family in plugins.BUILT_IN:
+        if family.startswith("faults."):
+            yield from plugins.names(family)
+
+
+def _checks(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    yield from plugins.names("checks")
+
+
+def _profiles(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    from holdfast.faults import profiles
+
+    yield from profiles.names()
+
+
+def _recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    from holdfast.starter.recipe import recipe_names
+
+    yield from recipe_names()
+
+
+def _scenarios(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    spec = _spec(ctx)
+    contract = spec.get("contract")
+    for place in (spec, contract if isinstance(contract, dict) else {}):
+        for entry in _listed(place.get("chaos_matrix")):
+            yield str(entry.get("name", ""))
+
+
+def _rules(ctx: click.Context, _incomplete: str) -> Iterator[str]:
+    spec = _spec(ctx)
+    contract = spec.get("contract")
+    for place in (spec, contract if isinstance(contract, dict) else {}):
+        rules = place.get("invariants")
+        if isinstance(rules, dict):
+            yield from map(str, rules)
+        yield from (str(rule.get("id", "")) for rule in _listed(rules))
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _spec(ctx: click.Context) -> dict[str, Any]:
+    """The spec that the words so far name, or the one that is here."""
+    import yaml
+
+    named = ctx.params.get("config") or ctx.params.get("file")
+    path = next(name for name in (named, "holdfast.yaml", "flakestorm.yaml") if name and os.path.isfile(name))
+    if os.path.getsize(path) > _LARGEST:
+        return {}
+    with open(path, encoding="utf-8") as file:
+        try:
+            found = yaml.safe_load(file)
+        except yaml.YAMLError:
+            return {}
+    return found if isinstance(found, dict) else {}
+
+
+_WORDS = {
+    "checks": _checks,
+    "faults": _faults,
+    "profiles": _profiles,
+    "recipes": _recipes,
+    "rules": _rules,
+    "runs": _runs,
+    "scenarios": _scenarios,
+    "specs": _specs,
+}

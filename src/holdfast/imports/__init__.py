@@ -1,0 +1,1 @@
+"""Tasks of other benchmarks as specs: Harbor and terminal-bench."""

@@ -1,0 +1,113 @@
+"""A task of another benchmark in neutral form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from holdfast.errors import UserError
+
+LARGEST_TESTS = 5_000_000
+LARGEST_FILES = 200_000_000
+"""Bytes of a task's tests, which go into one script, and of the files of its environment."""
+
+
+class TaskTests(Struct, frozen=True):
+    """The tests that decide, and how they say what came of them."""
+
+    files: dict[str, bytes]
+    """By their path below the folder of tests."""
+    script: str
+    """Which of them is run, by bash."""
+    result: Literal["reward", "pytest"]
+    """A number in a file, or pytest's summary of what passed."""
+    timeout_s: float
+    env: dict[str, str] = field(default_factory=dict)
+
+
+class ForeignTask(Struct, frozen=True):
+    """All that a task folder says."""
+
+    name: str
+    origin: str
+    """The format, in words."""
+    prompt: str
+    tests: TaskTests
+    dockerfile: Path | None
+    context: Path
+    """What the Dockerfile's COPY is relative to."""
+    hidden: frozenset[str] = frozenset()
+    """Names at the top of the context that no agent may see: the tests and the solution among them."""
+    description: str = ""
+    image: str | None = None
+    workdir: str | None = None
+    agent_timeout_s: float | None = None
+    resources: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    network: dict[str, Any] = field(default_factory=dict)
+    solution: dict[str, bytes] = field(default_factory=dict)
+    """Files of the reference solution; `solve.sh` is run."""
+    left_out: tuple[str, ...] = ()
+
+
+def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
+    """The files below a folder; UserError if they are too many bytes. Links that lead out of it are refused."""
+    found: dict[str, bytes] = {}
+    size = 0
+    for path in walk(folder):
+        size += path.stat().st_size
+        if size > most:
+            raise UserError(f"{folder}: {what} are more than {most // 1_000_000} MB")
+        found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return found
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Its regular files, in order."""
+    inside = folder.resolve()
+    for path in sorted(folder.rglob("*")):
+        if "__pycache__" in path.parts or ".git" in path.parts:
+            continue
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise UserError(f"{path} is a link that leads out of {folder}", hint="put the file itself there")
+        if path.is_file():
+            yield path
+
+
+def text_of(path: Path) -> str:
+    """A file that is read by us; UserError if it cannot be."""
+    try:
+        if path.stat().st_size > LARGEST_TESTS:
+            raise UserError(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
+        return path.read_text(encoding="utf-8")
+    except OSError as refused:
+        raise UserError(f"cannot read {path}: {refused.strerror}") from refused
+    except UnicodeDecodeError as broken:
+        raise UserError(f"{path} is no text in UTF-8") from broken
+
+
+def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
+    """A time in seconds, or the format's own default."""
+    value = table.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
+        raise UserError(f"{file}: {key} is no number of seconds")
+    return float(value)
+
+
+def without_canary(text: str) -> str:
+    """Without the lines on top that mark a benchmark for those who train models: they are not for agents."""
+    lines = text.splitlines(keepends=True)
+    while lines and (re.match(r"\s*(<!--|#).*canary", lines[0], re.IGNORECASE) or not lines[0].strip()):
+        lines.pop(0)
+    return "".join(lines)
+
+
+def not_carried(place: str, keys: Iterable[str]) -> list[str]:
+    """One line for each key that has no place in a spec."""
+    return [f"{place}{key}" for key in keys]

@@ -1,0 +1,148 @@
+"""A task folder of Harbor: task.toml (schema 1.x), instruction.md, environment/, tests/, solution/."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UserError
+from holdfast.imports.foreign_task import (
+    LARGEST_TESTS,
+    ForeignTask,
+    TaskTests,
+    not_carried,
+    seconds_of,
+    text_of,
+    tree,
+    without_canary,
+)
+
+MARK = "task.toml"
+ORIGIN = "Harbor"
+_SCHEMA = "1"
+"""The major version that is known: 1.4 is what Harbor 0.25.0 writes."""
+_AGENT_S = 600.0
+_VERIFIER_S = 600.0
+"""Where the file names no time."""
+_CARRIED = {
+    "": {"schema_version", "version", "task", "metadata", "source", "verifier", "agent", "environment", "solution"},
+    "agent.": {"timeout_sec", "network_mode", "allowed_hosts"},
+    "verifier.": {"timeout_sec", "env"},
+    "environment.": {
+        "docker_image", "os", "cpus", "memory_mb", "storage_mb", "memory", "storage", "env", "workdir",
+        "network_mode", "allowed_hosts", "allow_internet", "build_timeout_sec",
+    },
+    "solution.": set(),
+}  # fmt: skip
+
+
+def harbor_task(folder: Path) -> ForeignTask:
+    """The task; UserError if the folder is not whole or of a kind that has no place in a spec."""
+    said = _read(folder / MARK)
+    agent, verifier, environment = (_table(said, name) for name in ("agent", "verifier", "environment"))
+    _refuse(folder, said, environment)
+    package = _table(said, "task")
+    left_out = _left_out(said)
+    env, unsaid = _literal(_table(environment, "env"), "environment.env.")
+    test_env, secret = _literal(_table(verifier, "env"), "verifier.env.")
+    dockerfile = folder / "environment" / "Dockerfile"
+    left_out += [*unsaid, *secret, *_compose(folder / "environment")]
+    return ForeignTask(
+        name=str(package.get("name") or folder.resolve().name).rpartition("/")[2],
+        origin=f"{ORIGIN}, schema {said.get('schema_version', said.get('version', '1'))}",
+        description=str(package.get("description") or ""),
+        prompt=without_canary(text_of(folder / "instruction.md")),
+        tests=_tests(folder, verifier, test_env),
+        dockerfile=dockerfile if dockerfile.is_file() else None,
+        context=folder / "environment",
+        hidden=frozenset({"Dockerfile", "docker-compose.yaml", "docker-compose.yml"}),
+        image=environment.get("docker_image"),
+        workdir=str(environment["workdir"]) if environment.get("workdir") else None,
+        agent_timeout_s=seconds_of(agent, "timeout_sec", _AGENT_S, folder / MARK),
+        resources=_resources(environment),
+        env=env,
+        network=_network(environment, agent, left_out),
+        solution=_solution(folder / "solution"),
+        left_out=tuple(left_out),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as broken:
+        raise UserError(f"{path}: not readable as TOML: {broken}") from broken
+
+
+def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+    version = str(said.get("schema_version", said.get("version", "1")))
+    if version.partition(".")[0] != _SCHEMA:
+        hint = "update Holdfast, or write the task with an earlier Harbor"
+        raise UserError(f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is what is known", hint=hint)
+    if said.get("steps"):
+        hint = "import each step as a task of its own"
+        raise UserError(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
+    if str(environment.get("os", "linux")).lower() != "linux":
+        raise UserError(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
+
+
+def _left_out(said: Mapping[str, Any]) -> list[str]:
+    """Every key without a place, by its name."""
+    tables = {"": said, **{f"{name}.": _table(said, name) for name in ("agent", "verifier", "environment", "solution")}}
+    return [
+        line for place, table in tables.items() for line in not_carried(place, sorted(set(table) - _CARRIED[place]))
+    ]
+
+
+def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
+    """Values that are written there; those that Harbor takes from its user's environment are named."""
+    told = {str(name): str(value) for name, value in env.items()}
+    plain = {name: value for name, value in told.items() if "${" not in value}
+    return plain, [f"{place}{name}: it is read from the environment" for name in told if name not in plain]
+
+
+def _compose(folder: Path) -> list[str]:
+    found = [name for name in ("docker-compose.yaml", "docker-compose.yml") if (folder / name).is_file()]
+    return [f"environment/{name}: write what its services are under services:" for name in found]
+
+
+def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
+    files = tree(folder / "tests", LARGEST_TESTS, "the tests")
+    if "test.sh" not in files:
+        raise UserError(f"{folder}: there is no tests/test.sh", hint="a Harbor task says by it what came of it")
+    timeout_s = seconds_of(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
+    return TaskTests(files, "test.sh", "reward", timeout_s, env)
+
+
+def _solution(folder: Path) -> dict[str, bytes]:
+    files = tree(folder, LARGEST_TESTS, "the files of the solution") if folder.is_dir() else {}
+    return files if "solve.sh" in files else {}
+
+
+def _resources(environment: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = {"memory": environment.get("memory_mb"), "disk": environment.get("storage_mb")}
+    old = {"memory": environment.get("memory"), "disk": environment.get("storage")}
+    found = {key: f"{size}Mi" for key, size in sizes.items() if size}
+    found |= {key: f"{size}i" for key, size in old.items() if size and key not in found}  # 2G of theirs is 2 × 1024 MB
+    return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | found
+
+
+def _network(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> dict[str, Any]:
+    mode = agent.get("network_mode") or environment.get("network_mode")
+    hosts = agent.get("allowed_hosts") or environment.get("allowed_hosts") or []
+    if mode == "allowlist":
+        return {"egress": {"default": "deny", "allow": [str(host) for host in hosts]}}
+    if mode == "public" or (mode is None and environment.get("allow_internet")):
+        return {"egress": {"default": "allow"}}
+    if mode is None and environment.get("allow_internet") is None:
+        left_out.append("the internet, which a Harbor task may use unless it says otherwise: network.egress opens it")
+    return {}
+
+
+def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = value.get(name, {})
+    if not isinstance(found, dict):
+        raise UserError(f"{MARK}: {name} is no table")
+    return found

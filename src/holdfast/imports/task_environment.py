@@ -1,0 +1,219 @@
+"""What of a Dockerfile can be carried over: the image, files, variables, commands. All else is named."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import UserError
+from holdfast.imports.dockerfile import DockerStep, docker_steps
+from holdfast.imports.foreign_task import LARGEST_FILES, ForeignTask, text_of, walk
+
+USUAL_WORKDIR = "/app"
+"""Where tasks of these benchmarks work, if neither the task nor its Dockerfile says where."""
+_INSTALLS = {
+    "apt-get": "install", "apt": "install", "apk": "add", "yum": "install", "dnf": "install", "pip": "install",
+    "pip3": "install", "npm": "install",
+}  # fmt: skip
+"""Programs that install packages, and the word before their names."""
+_FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository", "gpg", "npx"})
+"""Programs that need the network: a sandbox has none."""
+_QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
+"""Of a container that stands by itself: a trial's place has no use for them. They are named in the spec only."""
+
+
+class TaskEnvironment(Struct):
+    """The place of a task as it is put together."""
+
+    workdir: str
+    image: str | None
+    env: dict[str, str]
+    files: dict[str, Path]
+    """By their path below the workspace."""
+    commands: list[str]
+    packages: list[str]
+    left_out: list[str]
+    """What could not be carried over, for the user to see."""
+    aside: list[str]
+    """What means nothing here, for the record."""
+
+
+def environment_of(task: ForeignTask) -> TaskEnvironment:
+    """The environment; UserError for a Dockerfile that cannot be read."""
+    steps = docker_steps(text_of(task.dockerfile), str(task.dockerfile)) if task.dockerfile is not None else []
+    stages = [n for n, step in enumerate(steps) if step.name == "FROM"]
+    last = steps[stages[-1] :] if stages else []
+    named = task.workdir or _workdir(last)
+    place = TaskEnvironment(named or USUAL_WORKDIR, task.image, dict(task.env), {}, [], [], [], [])
+    if named is None:
+        place.left_out.append(f"no WORKDIR is named: {USUAL_WORKDIR} is taken for it")
+    if place.workdir == "/":
+        place.left_out.append("WORKDIR /: paths in the prompt and the tests stay as they are")
+    if len(stages) > 1:
+        place.left_out.append(f"{len(stages) - 1} earlier stages of the Dockerfile")
+    reader = _StepReader(task, place)
+    for step in last:
+        reader.take(step)
+    return place
+
+
+def _workdir(steps: Iterable[DockerStep]) -> str | None:
+    """Where the last of them leaves it; each may be relative to the one before."""
+    found = None
+    for step in steps:
+        if step.name == "WORKDIR":
+            found = posixpath.normpath(posixpath.join(found or "/", step.text.strip("\"'")))
+    return found
+
+
+class _StepReader:
+    """Takes one instruction after the other, as they are built."""
+
+    def __init__(self, task: ForeignTask, place: TaskEnvironment) -> None:
+        self._task = task
+        self._place = place
+        self._here = "/"
+        self._bytes = 0
+
+    def take(self, step: DockerStep) -> None:
+        place = self._place
+        if step.name == "FROM":
+            self._from(step)
+        elif step.name == "WORKDIR":
+            self._here = posixpath.normpath(posixpath.join(self._here, step.text.strip("\"'")))
+        elif step.name == "ENV":
+            self._env(step)
+        elif step.name in ("COPY", "ADD"):
+            self._copy(step)
+        elif step.name == "RUN":
+            self._run(step)
+        else:
+            (place.aside if step.name in _QUIET else place.left_out).append(f"{step.name} {step.text}")
+
+    def _from(self, step: DockerStep) -> None:
+        image = next((word for word in step.words if not word.startswith("--")), "")
+        if "$" in image:
+            self._place.left_out.append(f"FROM {step.text}: name the image as base:")
+        else:
+            self._place.image = self._place.image or image
+
+    def _env(self, step: DockerStep) -> None:
+        for name, value in _variables(step):
+            if "$" in value or name == "PATH":
+                self._place.left_out.append(f"ENV {name}={value}: it is made of what the image has")
+            else:
+                self._place.env[name] = value
+
+    def _copy(self, step: DockerStep) -> None:
+        words = [word for word in step.words if not word.startswith("--")]
+        remote = any("://" in word or word.startswith("git@") for word in words[:-1])
+        if len(words) < 2 or "--from=" in step.text or remote:
+            self._place.left_out.append(f"{step.name} {step.text}")
+            return
+        *sources, target = words
+        inside = self._inside(target)
+        if inside is None:
+            self._place.left_out.append(f"{step.name} {step.text}: {target} is outside of {self._place.workdir}")
+            return
+        for source in sources:
+            self._copy_one(step, source, inside, many=len(sources) > 1 or target.endswith("/"))
+
+    def _inside(self, target: str) -> str | None:
+        """The path below the workspace; None if it is elsewhere."""
+        full = posixpath.normpath(posixpath.join(self._here, target))
+        work = posixpath.normpath(self._place.workdir)
+        if full == work:
+            return ""
+        return full[len(work.rstrip("/")) + 1 :] if full.startswith(work.rstrip("/") + "/") else None
+
+    def _copy_one(self, step: DockerStep, source: str, inside: str, *, many: bool) -> None:
+        context = self._task.context
+        found = _matching(context, source)
+        if not found:
+            raise UserError(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
+        for path in found:
+            if not path.resolve().is_relative_to(context.resolve()):
+                raise UserError(f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder")
+            if path.is_dir():
+                for file in walk(path):
+                    self._place_file(file, posixpath.join(inside, file.relative_to(path).as_posix()))
+            else:
+                into = many or len(found) > 1 or inside == ""
+                self._place_file(path, posixpath.join(inside, path.name) if into else inside)
+
+    def _place_file(self, path: Path, inside: str) -> None:
+        top = path.relative_to(self._task.context).parts[0]
+        if top in self._task.hidden:
+            hidden = f"{top}: it is not for the agent to see"
+            if hidden not in self._place.left_out and top != "Dockerfile":
+                self._place.left_out.append(hidden)
+            return
+        self._bytes += path.stat().st_size
+        if self._bytes > LARGEST_FILES:
+            raise UserError(f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB")
+        self._place.files[inside] = path
+
+    def _run(self, step: DockerStep) -> None:
+        command = shlex.join(step.words) if step.text.startswith("[") else step.text
+        installed = list(_installed(command))
+        if installed:
+            self._place.packages += [name for name in installed if name not in self._place.packages]
+            rest = [part for part in _parts(command) if not _is_of_installing(part)]
+            self._place.left_out.append(f"RUN {command}: install on this machine: {', '.join(installed)}")
+            command = " && ".join(rest)
+        fetching = next((word for part in _parts(command) if (word := _first(part)) in _FETCHES), None)
+        cloned = any(part.split()[:2] == ["git", "clone"] for part in _parts(command))
+        if fetching or cloned:
+            self._place.left_out.append(f"RUN {command}: it needs the network")
+        elif command:
+            moved = self._here if self._inside(self._here) not in ("", None) else ""
+            self._place.commands.append(f"cd {shlex.quote(moved)} && {command}" if moved else command)
+
+
+def _matching(context: Path, source: str) -> list[Path]:
+    """What a source of COPY names: files, folders or a glob."""
+    if not source.strip("./"):
+        return [context]
+    try:
+        return sorted(context.glob(source.lstrip("/")))
+    except (ValueError, NotImplementedError):
+        return []
+
+
+def _variables(step: DockerStep) -> Iterator[tuple[str, str]]:
+    """`NAME=value …`, or the old `NAME value`."""
+    name, space, rest = step.text.partition(" ")
+    if "=" not in name and space:
+        yield name, rest.strip()
+        return
+    for word in step.words:
+        key, _, value = word.partition("=")
+        yield key, value
+
+
+def _parts(command: str) -> list[str]:
+    return [part.strip() for part in re.split(r"&&|;|\|\|", command) if part.strip()]
+
+
+def _first(part: str) -> str:
+    return next((word for word in part.split() if "=" not in word and word != "sudo"), "")
+
+
+def _installed(command: str) -> Iterator[str]:
+    for part in _parts(command):
+        words = part.split()
+        wanted = _INSTALLS.get(_first(part))
+        if wanted in words:
+            yield from (word for word in words[words.index(wanted) + 1 :] if not word.startswith(("-", ">", "2>")))
+
+
+def _is_of_installing(part: str) -> bool:
+    """Installing, updating the lists for it, and tidying up after it."""
+    return _first(part) in _INSTALLS or part.startswith(
+        ("rm -rf /var/lib/apt", "rm -rf /var/cache", "rm -rf /root/.cache")
+    )

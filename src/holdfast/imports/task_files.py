@@ -1,0 +1,171 @@
+"""The files that an imported task becomes: a spec, the files of its place, and the script that runs its tests."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from importlib.resources import files as packaged
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.errors import UserError
+from holdfast.imports.foreign_task import ForeignTask
+from holdfast.imports.task_environment import TaskEnvironment
+from holdfast.imports.verify_task import moved
+from holdfast.world.holders.workspace import WORKSPACE
+
+SPEC = "holdfast.yaml"
+_SCRIPT = "verify.py"
+_FILES = "files"
+_SOLUTION = "solution"
+_GRACE_S = 30
+"""Seconds that the check has beside the tests: to unpack them and to tell."""
+NO_AGENT = "true"
+"""What the spec starts until somebody puts an agent there: it does nothing, and so it fails."""
+
+
+class TaskFiles(Struct, frozen=True):
+    """What is written for a task."""
+
+    name: str
+    files: dict[str, bytes]
+    left_out: tuple[str, ...]
+    executable: frozenset[str] = frozenset()
+
+
+def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, solution: bool) -> TaskFiles:
+    """The files by their names; with `solution` the reference solution is the agent."""
+    paths = {place.workdir: WORKSPACE} if place.workdir != "/" else {}
+    made = {f"{_FILES}/{name}": path.read_bytes() for name, path in place.files.items()}
+    made[_SCRIPT] = _script(task, place)
+    if solution:
+        inside = {**paths, "/solution": "/agent"}
+        made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
+    left_out = (*task.left_out, *place.left_out, *_of_paths(task, place))
+    spec = _spec(task, place, paths, agent, solution)
+    _refuse_references(task, spec)
+    text = _header(task, place, left_out) + _yaml(spec)
+    run = frozenset(f"{_FILES}/{name}" for name, path in place.files.items() if os.access(path, os.X_OK))
+    return TaskFiles(task.name, {SPEC: text.encode(), **made}, left_out, run)
+
+
+def _spec(
+    task: ForeignTask, place: TaskEnvironment, paths: dict[str, str], agent: str | None, solution: bool
+) -> dict[str, Any]:
+    started: dict[str, Any] = {"type": "command", "command": agent or NO_AGENT}
+    if solution:
+        started = {"type": "command", "command": "bash /agent/solve.sh", "dir": f"./{_SOLUTION}"}
+    if task.agent_timeout_s is not None:
+        started["timeout"] = _time(task.agent_timeout_s)
+    setup = {
+        "packages": place.packages,
+        "commands": [moved(command, paths) for command in place.commands],
+        "env": {name: moved(value, paths) for name, value in place.env.items()},
+    }
+    tests = {
+        "type": "custom",
+        "script": _SCRIPT,
+        "runs_in": "sandbox",
+        "timeout": _time(task.tests.timeout_s + _GRACE_S),
+    }
+    spec: dict[str, Any] = {
+        "version": 1,
+        "id": task.name,
+        "description": task.description or f"{task.name}, imported from {task.origin}",
+        "task": {"prompt": moved(task.prompt, paths)},
+        "agent": started,
+        "base": place.image,
+        "setup": {key: value for key, value in setup.items() if value},
+        "fixtures": [{"type": "directory", "source": _FILES, "path": "."}] if place.files else [],
+        "network": task.network,
+        "resources": task.resources,
+        "invariants": {
+            "tests_pass": {"description": "The task's own tests pass", "gate": True, "check": tests},
+        },
+    }
+    return {key: value for key, value in spec.items() if value}
+
+
+def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
+    """Somebody else's file must not read the user's environment."""
+    setup = spec.get("setup", {})
+    read = {
+        **{key: spec.get(key) for key in ("base", "network", "resources")},
+        **{k: setup.get(k) for k in ("packages", "env")},
+    }
+    section = next((name for name, value in read.items() if "${" in str(value)), None)
+    if section is not None:
+        hint = "write the value itself into the task"
+        raise UserError(f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint)
+
+
+def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:
+    """The script with the tests in it: it is shown to the sandbox when the agent has ended, and not before."""
+    tests = task.tests
+    settings = {
+        "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
+        "env": tests.env,
+    }  # fmt: skip
+    source = packaged("holdfast.imports").joinpath("verify_task.py").read_text(encoding="utf-8")
+    source = source.replace("SETTINGS: dict[str, Any] = {}", f"SETTINGS: dict[str, Any] = {settings!r}", 1)
+    return source.replace('TESTS = ""', f'TESTS = "{_archive(tests.files)}"', 1).encode()
+
+
+def _archive(files: Mapping[str, bytes]) -> str:
+    """The files in one text; the same files give the same one."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), files[name])
+    return base64.b64encode(data.getvalue()).decode()
+
+
+def _rewritten(data: bytes, paths: dict[str, str]) -> bytes:
+    try:
+        return moved(data.decode("utf-8"), paths).encode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _of_paths(task: ForeignTask, place: TaskEnvironment) -> list[str]:
+    """What the user should know of tests that fetch their tools."""
+    text = task.tests.files[task.tests.script].decode("utf-8", "replace")
+    words = [word for word in ("apt-get", "curl", "wget", "uvx", "uv ", "pip install", "npm ") if word in text]
+    if not words or task.network:
+        return []
+    return [
+        f"{task.tests.script} uses {', '.join(word.strip() for word in words)}: the network is closed, so change it"
+    ]
+
+
+def _header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:
+    lines = [f"Imported from {task.origin}. {place.workdir} of its container is {WORKSPACE} here."]
+    lines += [f"Not carried over: {line}" for line in left_out]
+    lines += [f"Without a meaning here: {line}" for line in place.aside]
+    return "".join(f"# {_flat(line)}\n" for line in lines)
+
+
+def _flat(line: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in line)
+
+
+def _time(seconds: float) -> str:
+    return f"{round(seconds * 1000)}ms" if seconds % 1 else f"{round(seconds)}s"
+
+
+def _yaml(spec: dict[str, Any]) -> str:
+    import yaml
+
+    class Blocks(yaml.SafeDumper):
+        """Texts of several lines as they are read."""
+
+    def told(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Blocks.add_representer(str, told)
+    text: str = yaml.dump(spec, Dumper=Blocks, sort_keys=False, allow_unicode=True, width=100)
+    return text

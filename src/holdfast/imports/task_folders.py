@@ -1,0 +1,93 @@
+"""Task folders by what is in them, and the folders of specs that they become: whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from holdfast.errors import UserError
+from holdfast.imports import harbor_task as harbor
+from holdfast.imports import terminal_bench_task as terminal_bench
+from holdfast.imports.foreign_task import ForeignTask
+from holdfast.imports.task_environment import environment_of
+from holdfast.imports.task_files import SPEC, TaskFiles, task_files
+
+_READERS = {harbor.MARK: harbor.harbor_task, terminal_bench.MARK: terminal_bench.terminal_bench_task}
+
+
+def is_task_folder(path: Path) -> bool:
+    """Whether a task lies there, by the file that says what it is."""
+    return any((path / mark).is_file() for mark in _READERS)
+
+
+def tasks_below(path: Path) -> Iterator[Path]:
+    """The folder if it is a task, else the tasks directly below it; UserError if there is none."""
+    if is_task_folder(path):
+        yield path
+        return
+    found = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
+    if not found:
+        hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
+        raise UserError(f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks", hint=hint)
+    yield from found
+
+
+def read_task(folder: Path) -> ForeignTask:
+    """The task of a folder."""
+    mark = next(mark for mark in _READERS if (folder / mark).is_file())
+    return _READERS[mark](folder)
+
+
+def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
+    """What a task becomes; UserError says what is wrong with it."""
+    task = read_task(folder)
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", task.name):
+        raise UserError(f"{folder}: {task.name!r} is no name for a folder", hint="rename the task")
+    if solution and not task.solution:
+        raise UserError(f"{folder}: there is no solution that is a script", hint="leave out --solution")
+    return task_files(task, environment_of(task), agent=agent, solution=solution)
+
+
+def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
+    """A folder for each task, below another: all of them or none. What does not read as a spec is not written."""
+    targets = [below / one.name for one in made]
+    twice = next((one for one in targets if targets.count(one) > 1), None)
+    if twice is not None:
+        raise UserError(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
+    there = next((one for one in targets if one.exists() or one.is_symlink()), None)
+    if there is not None and not force:
+        raise UserError(f"{there} is already there; nothing was written", hint="overwrite it with --force")
+    try:
+        below.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as beside:
+            for one in made:
+                _write(one, Path(beside) / one.name)
+            for target in targets:
+                if target.exists():
+                    shutil.rmtree(target)
+                (Path(beside) / target.name).replace(target)
+    except OSError as refused:
+        raise UserError(f"cannot write {refused.filename or below}: {refused.strerror}") from refused
+    return targets
+
+
+def _write(made: TaskFiles, folder: Path) -> None:
+    for name, data in made.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if name in made.executable else 0o644)
+    _check(folder / SPEC)
+
+
+def _check(path: Path) -> None:
+    from holdfast.spec import check
+
+    wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
+    if wrong:
+        first = wrong[0]
+        raise UserError(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)

@@ -1,0 +1,88 @@
+"""A task folder of terminal-bench: task.yaml, Dockerfile, docker-compose.yaml, run-tests.sh, tests/, solution.sh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UserError
+from holdfast.imports.foreign_task import (
+    LARGEST_TESTS,
+    ForeignTask,
+    TaskTests,
+    not_carried,
+    seconds_of,
+    text_of,
+    tree,
+    without_canary,
+)
+
+MARK = "task.yaml"
+ORIGIN = "terminal-bench"
+_AGENT_S, _TESTS_S = 360.0, 60.0
+"""Where the file names no time."""
+_CLIENT = "client"
+"""The service of docker-compose.yaml that the agent works in."""
+_ABOUT = {
+    "author_name", "author_email", "difficulty", "category", "tags", "estimated_duration_sec",
+    "expert_time_estimate_min", "junior_time_estimate_min", "disable_asciinema",
+}  # fmt: skip
+"""Keys that change nothing."""
+_CARRIED = _ABOUT | {"instruction", "parser_name", "max_agent_timeout_sec", "max_test_timeout_sec"}
+
+
+def terminal_bench_task(folder: Path) -> ForeignTask:
+    """The task; UserError if the folder is not whole or of a kind that has no place in a spec."""
+    said = _yaml(folder / MARK)
+    prompt = said.get("instruction")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise UserError(f"{folder / MARK}: no instruction: nothing says what the agent is asked")
+    parser = said.get("parser_name", "pytest")
+    if parser != "pytest":
+        raise UserError(f"{folder / MARK}: results are read by {parser}, and only pytest's are known here")
+    dockerfile = folder / "Dockerfile"
+    left_out = not_carried("", sorted(set(said) - _CARRIED)) + _compose(folder / "docker-compose.yaml")
+    solution = folder / "solution.sh"
+    return ForeignTask(
+        name=folder.resolve().name,
+        origin=ORIGIN,
+        prompt=without_canary(prompt),
+        tests=_tests(folder, seconds_of(said, "max_test_timeout_sec", _TESTS_S, folder / MARK)),
+        dockerfile=dockerfile if dockerfile.is_file() else None,
+        context=folder,
+        hidden=frozenset(
+            {"Dockerfile", "docker-compose.yaml", MARK, "run-tests.sh", "tests", "solution.sh", "solution.yaml"}
+        ),
+        agent_timeout_s=seconds_of(said, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
+        solution={"solve.sh": solution.read_bytes()} if solution.is_file() else {},
+        left_out=tuple(left_out),
+    )
+
+
+def _tests(folder: Path, timeout_s: float) -> TaskTests:
+    script = folder / "run-tests.sh"
+    if not script.is_file():
+        raise UserError(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
+    files = tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
+    return TaskTests({**files, "run-tests.sh": script.read_bytes()}, "run-tests.sh", "pytest", timeout_s)
+
+
+def _compose(path: Path) -> list[str]:
+    """Services beside the agent's own have no place of their own."""
+    if not path.is_file():
+        return []
+    services = _yaml(path).get("services")
+    others = [name for name in (services if isinstance(services, dict) else {}) if name != _CLIENT]
+    return [f"docker-compose.yaml: the service {name}: write it under services:" for name in others]
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(text_of(path))
+    except yaml.YAMLError as broken:
+        raise UserError(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: not a map of keys")
+    return found

@@ -1,0 +1,190 @@
+"""`holdfast import`: tasks of Harbor and terminal-bench as specs that run; what is neither is refused whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from cli import MakeProject, Project
+
+HARBOR = {
+    "task.toml": """\
+schema_version = "1.4"
+[task]
+name = "shop/greet"
+description = "A greeting for everybody in a list"
+[agent]
+timeout_sec = 120.0
+[verifier]
+timeout_sec = 60.0
+[environment]
+cpus = 1
+memory_mb = 512
+network_mode = "no-network"
+healthcheck = {command = "true"}
+""",
+    "instruction.md": "<!-- canary 1 -->\n\nGreet every name in /app/data/names.txt in /app/out/greetings.txt.\n",
+    "environment/Dockerfile": """\
+FROM python:3.12-slim
+RUN apt-get update && apt-get install -y jq
+WORKDIR /app
+ENV GREETING=Hello
+COPY data/ /app/data/
+RUN mkdir -p /app/out
+""",
+    "environment/data/names.txt": "Ann\nBob\n",
+    "tests/test.sh": "python3 /tests/check.py && r=1 || r=0; echo $r > /logs/verifier/reward.txt\n",
+    "tests/check.py": """\
+names = open("/app/data/names.txt").read().split()
+assert open("/app/out/greetings.txt").read().splitlines() == [f"Hello, {name}!" for name in names]
+""",
+    "solution/solve.sh": "sed 's/.*/'$GREETING', &!/' /app/data/names.txt > /app/out/greetings.txt\n",
+}
+TERMINAL_BENCH = {
+    "task.yaml": "instruction: Write 42 into /app/answer.txt\ndifficulty: easy\nmax_test_timeout_sec: 60\n",
+    "Dockerfile": "FROM ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624\nWORKDIR /app\nCOPY . /app\n",
+    "docker-compose.yaml": "services:\n  client: {build: .}\n  db: {image: postgres}\n",
+    "run-tests.sh": "python -m pytest -p no:cacheprovider $TEST_DIR/test_outputs.py -rA\n",
+    "tests/test_outputs.py": "def test_answer():\n    assert open('/app/answer.txt').read().strip() == '42'\n",
+    "solution.sh": "echo 42 > /app/answer.txt\n",
+    "hint.txt": "It is a number.\n",
+}
+
+
+@pytest.fixture
+def made(project: MakeProject) -> Project:
+    made = project({})
+    for name, files in (("greet", HARBOR), ("answer", TERMINAL_BENCH)):
+        for path, content in files.items():
+            (made.folder / "tasks" / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (made.folder / "tasks" / name / path).write_text(content)
+    return made
+
+
+def test_a_harbor_task_becomes_a_spec_that_names_what_it_lacks(made: Project) -> None:
+    result = made.cli("import", "tasks/greet", "--agent", "my-agent -p", "-o", "specs")
+    assert (result.code, result.out) == (0, "wrote specs/greet\n")
+    assert result.err.splitlines() == [
+        "greet: not carried over: environment.healthcheck",
+        "greet: not carried over: RUN apt-get update && apt-get install -y jq: install on this machine: jq",
+    ]
+    text = made.read("specs/greet/holdfast.yaml")
+    assert "# Not carried over: environment.healthcheck\n" in text
+    spec = yaml.safe_load(text)
+    assert spec["task"]["prompt"] == "Greet every name in /workspace/data/names.txt in /workspace/out/greetings.txt.\n"
+    assert spec["agent"] == {"type": "command", "command": "my-agent -p", "timeout": "120s"}
+    assert (spec["base"], spec["resources"]) == ("python:3.12-slim", {"cpu": 1, "memory": "512Mi"})
+    assert spec["setup"]["commands"] == ["mkdir -p /workspace/out"]
+    assert made.cli("validate", "specs/greet/holdfast.yaml").code == 0
+    shown = [path for path in (made.folder / "specs/greet/files").rglob("*") if path.is_file()]
+    assert [path.name for path in shown] == ["names.txt"]
+    again = made.cli("import", "tasks/greet", "-o", "specs")
+    assert again.code == 4
+    assert "specs/greet is already there; nothing was written" in again.err
+    assert made.cli("import", "tasks/greet", "-o", "specs", "--force").code == 0
+
+
+LOOKS = 'find /workspace /agent /tmp "$HOME" -type f 2>/dev/null'
+
+
+def judged(made: Project, spec: str) -> tuple[int, str, str]:
+    """The exit code of a run, why its rule says what it says, and the agent's answer."""
+    result = made.cli("run", "-c", spec, "--no-report", "--json", "--no-preflight").json
+    (case,) = result["parts"]["scenario"]["cases"]
+    (verdict,) = case["replicas"][0]["verdicts"]
+    return result["exit_code"], verdict["reason"], case["replicas"][0]["turns"][0].get("text") or ""
+
+
+@pytest.mark.parametrize(
+    ("task", "passed", "failed", "seen"),
+    [
+        ("greet", "reward 1", "reward 0", ["/workspace/data/names.txt"]),
+        ("answer", "1 of 1 tests passed", "0 of 1 tests passed", ["/workspace/hint.txt"]),
+    ],
+)
+def test_the_reference_solution_passes_and_an_agent_that_only_looks_fails_and_sees_no_test(
+    made: Project, task: str, passed: str, failed: str, seen: list[str]
+) -> None:
+    assert made.cli("import", f"tasks/{task}", "--solution", "-o", "solved").code == 0
+    assert made.cli("import", f"tasks/{task}", "--agent", LOOKS, "-o", "looking").code == 0
+    assert judged(made, f"solved/{task}/holdfast.yaml")[:2] == (0, passed)
+    code, why, answer = judged(made, f"looking/{task}/holdfast.yaml")
+    assert (code, why, answer.split()) == (1, failed, seen)
+
+
+def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project) -> None:
+    told = made.cli("import", "tasks", "-o", "specs").err
+    assert "answer: not carried over: tests: it is not for the agent to see\n" in told
+    assert "answer: not carried over: docker-compose.yaml: the service db: write it under services:\n" in told
+    assert sorted(path.name for path in (made.folder / "specs").iterdir()) == ["answer", "greet"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: (t / "task.toml").unlink(), "neither a task of Harbor or terminal-bench"),
+        (lambda t: (t / "task.toml").write_text("= x"), "not readable as TOML"),
+        (lambda t: (t / "task.toml").write_text('schema_version = "2.0"'), "schema 2.0, and 1.x is what is known"),
+        (lambda t: (t / "task.toml").write_text("[[steps]]\nname = 'a'"), "several steps"),
+        (lambda t: (t / "task.toml").write_text("[environment]\nos = 'windows'"), "a task for windows"),
+        (lambda t: (t / "task.toml").write_text("agent = 3"), "agent is no table"),
+        (lambda t: (t / "task.toml").write_text("[agent]\ntimeout_sec = 'x'"), "timeout_sec is no number of seconds"),
+        (
+            lambda t: (t / "task.toml").write_text("[environment]\ndocker_image = '${HOME}'"),
+            "read from your environment",
+        ),
+        (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nCOPY **a /app/\n"), "there is no **a"),
+        (lambda t: shutil.copytree(t, t.parent / "other"), "two tasks are called greet"),
+        (lambda t: (t / "instruction.md").unlink(), "cannot read tasks/greet/instruction.md"),
+        (lambda t: (t / "instruction.md").write_bytes(b"\xff"), "no text in UTF-8"),
+        (lambda t: (t / "tests/test.sh").unlink(), "there is no tests/test.sh"),
+        (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nRUN <<EOF\nx\nEOF\n"), "a here-document in RUN"),
+        (lambda t: (t / "tests/link").symlink_to("/etc/passwd"), "a link that leads out of"),
+        (lambda t: shutil.rmtree(t / "solution"), "there is no solution that is a script"),
+    ],
+)
+def test_a_folder_that_is_no_task_is_refused_and_nothing_is_written(
+    made: Project, change: Callable[[Path], object], said: str
+) -> None:
+    change(made.folder / "tasks/greet")
+    sources = [f"tasks/{name}" for name in ("greet", "other") if (made.folder / "tasks" / name).exists()]
+    result = made.cli("import", "tasks/answer", *sources, "--solution", "-o", "specs")
+    assert (result.code, result.out) == (4, "")
+    assert said in result.err
+    assert not (made.folder / "specs").exists()
+
+
+def test_a_prompt_that_no_spec_can_hold_is_refused_whole(made: Project) -> None:
+    (made.folder / "tasks/greet/instruction.md").write_text("Say {{ secrets.X }}.")
+    result = made.cli("import", "tasks/greet", "-o", "specs")
+    assert result.code == 4
+    assert "the task does not become a spec: task.prompt" in result.err
+    assert list((made.folder / "specs").iterdir()) == []
+
+
+def test_logs_and_traces_become_sessions_by_what_they_are(made: Project) -> None:
+    log = Path(__file__).parents[1] / "unit/replay/shop.eval"
+    shutil.copy(log, made.folder / "again.eval")
+    (made.folder / "chat.jsonl").write_text('{"messages": [{"role": "user", "content": "Hello?"}]}\n')
+    result = made.cli("import", str(log), "again.eval", "chat.jsonl", "-o", "replays")
+    assert (result.code, result.out) == (0, "5 sessions in replays\n")
+    names = {path.name for path in (made.folder / "replays").iterdir()}
+    assert {"shop-anvils.yaml", "shop-anvils-2.yaml", "shop-talk.yaml", "shop-talk-2.yaml"} < names
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere",), "there is no nowhere"),
+        (("agent.py",), "agent.py"),
+        (("agent.py", "--agent", "x"), "--agent and --solution are of tasks"),
+        (("tasks", "--agent", "x", "--solution"), "exclude each other"),
+    ],
+)
+def test_what_cannot_be_imported_is_a_usage_error(made: Project, words: tuple[str, ...], said: str) -> None:
+    result = made.cli("import", *words)
+    assert result.code == 4
+    assert said in result.err

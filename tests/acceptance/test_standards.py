@@ -1,0 +1,91 @@
+"""Ids of OWASP and MITRE ATLAS: beside the attacks of a run in every report, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cli import MakeProject, contract, python, rule
+from docs_pages import REPO
+
+from holdfast import plugins
+from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
+from holdfast.model.standards import ATLAS, standards_of
+
+IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]
+NAMES = "ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection; AML.T0051.001 LLM Prompt Injection: Indirect"
+OBEYS = """
+def search(query):
+    return {"text": "nothing new"}
+
+
+def ask(prompt):
+    return "I read: " + str(search(prompt))
+"""
+CELLS = contract(
+    [rule("obeys-nobody", "excludes_pattern", patterns=["HOLDFAST-CANARY"]), rule("quiet", "excludes_pii")],
+    [
+        {"name": "calm"},
+        {"name": "hostile", "context_attacks": [{"type": "indirect_injection"}]},
+        {"name": "down", "tool_faults": [{"tool": "search", "mode": "error_in_body"}]},
+    ],
+)
+
+
+def test_every_report_names_what_an_attack_is_known_as(project: MakeProject) -> None:
+    made = project(CELLS, OBEYS)
+    result = made.show("-o", "report.json", "-o", "report.md", "-o", "report.sarif", "-o", "report.html")
+    assert result.code == 1
+    assert "ASI01" not in result.out
+    assert NAMES in " ".join(made.cli("show", "--verbose").out.split())
+    assert f"known as  {NAMES}" in made.read("report.md")
+    document = json.loads(made.read("report.json"))
+    assert [one["id"] for one in document["standards"]] == [*IDS, "LLM02:2025", "AML.T0057"]
+    trials = [t for cell in document["parts"]["contract"]["cells"] for t in cell["trials"]]
+    met = {(fault["mode"], *fault.get("standards", ())) for t in trials for fault in t["faults"]}
+    assert met == {("indirect_injection", *IDS), ("error_in_body",)}
+    assert "Object.hasOwn(data.standards, mode)" in made.read("report.html")
+
+
+def test_sarif_refers_to_the_entries_of_its_taxonomies(project: MakeProject) -> None:
+    made = project(CELLS, OBEYS)
+    made.show("-o", "report.sarif", "--no-report")
+    (run,) = json.loads(made.read("report.sarif"))["runs"]
+    (failed,) = run["results"]
+    assert [taxon["id"] for taxon in failed["taxa"]] == failed["properties"]["tags"] == IDS
+    listed = {taxonomy["name"]: [taxon["id"] for taxon in taxonomy["taxa"]] for taxonomy in run["taxonomies"]}
+    assert [taxon["id"] for taxon in failed["taxa"] if taxon["id"] in listed[taxon["toolComponent"]["name"]]] == IDS
+
+
+def test_an_attack_by_mutation_has_its_ids_and_a_typo_has_none(project: MakeProject) -> None:
+    spec: dict[str, Any] = {
+        "agent": python(),
+        "golden_prompts": ["Where is order A-1234, please?"],
+        "invariants": [{"id": "answers", "type": "output_not_empty"}],
+        "mutations": {"count": 2, "types": ["noise", "prompt_injection"]},
+    }
+    cases = project(spec, OBEYS).cli("run", "--json").json["parts"]["mutation"]["cases"]
+    known = {case["mutation"]["mutation"]: case.get("standards") for case in cases}
+    assert known == {"noise": None, "prompt_injection": ["ASI01", "LLM01:2025", "AML.T0051.000"]}
+
+
+def test_what_is_mapped_exists_and_what_keeps_the_intent_is_not_an_attack() -> None:
+    from holdfast.model.standards import _OF
+
+    known = {"check": plugins.BUILT_IN["checks"], "mutation": MUTATIONS}
+    known["fault"] = {
+        name for family in plugins.BUILT_IN if family.startswith("faults.") for name in plugins.names(family)
+    }
+    assert [key for key in _OF if key[1] not in known[key[0]]] == []
+    assert [one for one in INTENT_KEPT if standards_of("mutation", one)] == []
+    (atlas,) = [one for one in standards_of("fault", "memory_poisoning") if one.list == ATLAS]
+    assert atlas.url == "https://atlas.mitre.org/techniques/AML.T0080.000"
+
+
+def test_the_table_of_the_docs_has_every_id() -> None:
+    from holdfast.model.standards import _OF
+
+    table = (REPO / "docs/faults.md").read_text().partition("\n## Known as\n")[2]
+    rows = {line for line in table.splitlines() if line.startswith("| `")}
+    told = {f"| `{name}` | {kind} | {', '.join(map(str, standards_of(kind, name)))} |" for kind, name in _OF}
+    assert rows == told

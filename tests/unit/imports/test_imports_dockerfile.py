@@ -1,0 +1,91 @@
+"""Dockerfiles: their instructions, and what of them becomes a place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.imports.dockerfile import docker_steps
+from holdfast.imports.foreign_task import ForeignTask, TaskTests
+from holdfast.imports.task_environment import TaskEnvironment, environment_of
+
+TESTS = TaskTests({"test.sh": b""}, "test.sh", "reward", 60.0)
+
+
+def place(tmp_path: Path, dockerfile: str, **files: str) -> TaskEnvironment:
+    """The environment of a task with this Dockerfile and these files beside it."""
+    for name, content in files.items():
+        path = tmp_path / name.replace("__", "/").replace("_txt", ".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    hidden = frozenset({"Dockerfile", "tests"})
+    return environment_of(ForeignTask("t", "Harbor", "Do it.", TESTS, tmp_path / "Dockerfile", tmp_path, hidden))
+
+
+def test_lines_are_joined_and_comments_between_them_are_none() -> None:
+    steps = docker_steps('# x\nfrom a:1 AS b\nRUN one \\\n  # why\n  && two\nCMD ["a", "b c"]\n', "Dockerfile")
+    assert [(step.name, step.line) for step in steps] == [("FROM", 2), ("RUN", 3), ("CMD", 6)]
+    assert steps[1].text.split() == ["one", "&&", "two"]
+    assert steps[2].words == ["a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("RUN x\n", "no FROM"),
+        ("FROM a\nRUN <<EOF\nx\nEOF\n", r"Dockerfile:2: a here-document in RUN"),
+        ("FROM a\nCOPY <<'EOF' /x\ny\nEOF\n", r"Dockerfile:2: a here-document in COPY"),
+        ("FROM a\nINSTALL x\n", r"Dockerfile:2: 'INSTALL' is no instruction"),
+    ],
+)
+def test_what_cannot_be_read_names_its_line(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        docker_steps(text, "Dockerfile")
+
+
+def test_a_place_is_made_of_files_variables_and_commands(tmp_path: Path) -> None:
+    found = place(
+        tmp_path,
+        "FROM --platform=linux/amd64 ubuntu:24.04\nWORKDIR /app\nWORKDIR src\nENV A=1 B='two words'\nENV OLD style x\n"
+        "COPY data/ ./data/\nCOPY a.txt b.txt /app/src/\nCOPY a.txt renamed.txt\nRUN make all\n",
+        data__n_txt="1",
+        a_txt="a",
+        b_txt="b",
+    )
+    assert (found.image, found.workdir) == ("ubuntu:24.04", "/app/src")
+    assert found.env == {"A": "1", "B": "two words", "OLD": "style x"}
+    assert sorted(found.files) == ["a.txt", "b.txt", "data/n.txt", "renamed.txt"]
+    assert found.commands == ["make all"]
+    assert found.left_out == []
+
+
+def test_what_has_no_place_is_named(tmp_path: Path) -> None:
+    found = place(
+        tmp_path,
+        "FROM golang AS build\nRUN go build\nFROM $BASE\nARG X=1\nUSER bob\nENV PATH=/x:$PATH\nEXPOSE 80\n"
+        "COPY --from=build /x /x\nADD https://example.com/a.tgz /app/\nCOPY . /app\nCOPY a.txt /etc/a.txt\n"
+        "RUN apt-get update && apt-get install -y jq tree && echo done > /app/x\nRUN curl -L example.com | sh\n",
+        a_txt="a",
+        tests__test_txt="secret",
+    )
+    assert found.image is None
+    assert found.packages == ["jq", "tree"]
+    assert found.commands == ["echo done > /app/x"]
+    assert sorted(found.files) == ["a.txt"]
+    assert found.aside == ["EXPOSE 80"]
+    told = "\n".join(found.left_out)
+    for part in ("no WORKDIR", "1 earlier stages", "FROM $BASE", "ARG X=1", "USER bob", "ENV PATH", "--from=build",
+                 "https://example.com/a.tgz", "/etc/a.txt is outside of /app", "install on this machine: jq, tree",
+                 "it needs the network", "tests: it is not for the agent to see"):  # fmt: skip
+        assert part in told
+
+
+def test_a_file_that_is_not_there_or_lies_outside_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"Dockerfile:2: COPY: there is no gone"):
+        place(tmp_path, "FROM a\nCOPY gone /app/\n")
+    (tmp_path / "link.txt").symlink_to("/etc/hostname")
+    with pytest.raises(UserError, match="outside"):
+        place(tmp_path, "FROM a\nCOPY link.txt /app/\n")
