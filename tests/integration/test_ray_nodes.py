@@ -77,6 +77,7 @@ def nodes(*, overlay: bool = False) -> Iterator[Nodes]:
         finally:
             say("end")
             run.wait(60)
+            run.stdin.close()
 
 
 @pytest.fixture(scope="module")
