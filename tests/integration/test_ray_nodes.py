@@ -77,6 +77,7 @@ def nodes(*, overlay: bool = False) -> Iterator[Nodes]:
         finally:
             say("end")
             run.wait(60)
+            run.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ def test_a_file_outside_of_the_folder_is_refused_before_anything_runs(two: Nodes
     assert "../outside.txt lies outside of the spec's folder" in report["errors"][0]["message"]
 
 
-def test_replies_that_a_full_store_cannot_hold_are_asked_for_one_by_one(two: Nodes, tmp_path: Path) -> None:
+def test_large_answers_come_through_a_small_store_that_cannot_spill(two: Nodes, tmp_path: Path) -> None:
     made = placed(tmp_path / "p", two, isolation="inline")
     large = AGENT.replace("MISCHIEF", "pass").replace('"a source says "', '"a source says " + "x" * 25_000_000 + ')
     (made.folder / "agent.py").write_text(large)
