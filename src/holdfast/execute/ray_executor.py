@@ -16,7 +16,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.context import Met, Saw
 from holdfast.execute.local import Observed, OnStart, Store
 from holdfast.execute.ray_order import WorkerReport, WorkOrder, packed_trials, read_observation
-from holdfast.execute.ray_pool import ClusterWorker, Needs, WorkerPool, answer, said_by
+from holdfast.execute.ray_pool import Batch, ClusterWorker, Needs, WorkerPool, answer, said_by
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.reading.words import plural
@@ -46,14 +46,6 @@ class Workers(NamedTuple):
     """Workers."""
     repeated: int
     """Trials that a worker had when it was lost, run again."""
-
-
-class Batch(NamedTuple):
-    """Trials that a worker was given."""
-
-    worker: ClusterWorker
-    trials: tuple[Trial, ...]
-    begun: float
 
 
 class RayExecutor:

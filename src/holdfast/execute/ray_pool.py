@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from holdfast.execute.ray_order import WorkerReport, WorkOrder
 from holdfast.reading.words import plural
 
 if TYPE_CHECKING:
-    from holdfast.execute.ray_executor import Batch
+    from holdfast.model.trial import Trial
 
 OPEN_S = 120.0
 """How long a worker may take to open its site."""
@@ -53,6 +53,14 @@ class Needs(Struct, frozen=True):
         more = [f"{self.memory >> 20} MB"] if self.memory is not None else []
         more += [f"{self.gpus:g} gpu"] if self.gpus else []
         return ", ".join([f"{self.cpus:g} cpu", *more, *self.labels])
+
+
+class Batch(NamedTuple):
+    """Trials that a worker was given."""
+
+    worker: ClusterWorker
+    trials: tuple[Trial, ...]
+    begun: float
 
 
 class ClusterWorker:
