@@ -142,7 +142,7 @@ class TrialTable:
     def _rare(self, trial: TrialRow, most: int) -> dict[str, Any]:
         judged = _judged(trial)
         rare = {
-            "marks": [_utf16(judged, *span) for span in trial.marks if span[1] <= most],
+            "marks": [utf16_span(judged, *span) for span in trial.marks if span[1] <= most],
             "turn": trial.turn,
             "aside": trial.aside,
             "turns": [_turn(t, self._strings, most) for t in trial.turns] if len(trial.turns) > 1 else [],
@@ -170,7 +170,7 @@ def _judged(trial: TrialRow) -> str:
     return trial.answer or ""
 
 
-def _utf16(text: str, start: int, end: int) -> tuple[int, int]:
+def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
     """A span in the units a browser counts in."""
     if text.isascii():
         return start, end

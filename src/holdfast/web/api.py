@@ -1,0 +1,117 @@
+"""What the page asks for, by address: each question is answered with plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from holdfast.errors import UserError
+from holdfast.runner.whole import stored_overall
+from holdfast.web.cell_document import cell_document
+from holdfast.web.listing import listing, trend
+from holdfast.web.matrix_document import matrix_document
+from holdfast.web.opened_runs import NotThere, OpenedRun
+from holdfast.web.project import Project
+from holdfast.web.query import Query
+from holdfast.web.run_document import overall_document, run_document
+from holdfast.web.run_id import is_trial_id, split_id
+from holdfast.web.run_row import run_row
+from holdfast.web.trial_document import trial_document
+from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
+
+FIELDS = 20
+NO_PAGE = "the address is not one of the viewer's"
+
+
+class Api:
+    """The questions that can be asked of a project. Its methods read files: they are called in a thread."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._asked: dict[str, Callable[[Query], Any]] = {
+            "runs": lambda query: listing(project, query),
+            "trend": lambda query: trend(project, query),
+        }
+        self._of_run: dict[str, Callable[[str, Query], WebReply]] = {"matrix": self._matrix, "cell": self._cell}
+
+    def get(self, target: str) -> WebReply:
+        """Answers a question; whatever is wrong with it or with a run is an answer, too."""
+        path, _, text = target.partition("?")
+        try:
+            words = [unquote(word, errors="strict") for word in path.split("/") if word]
+            query = Query(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
+        except ValueError:
+            return refused(400, "the address cannot be read", "open it from the list of runs")
+        try:
+            return self._answer(words, query)
+        except NotThere as missing:
+            return refused(404, str(missing), missing.hint)
+        except UserError as wrong:
+            return refused(409, str(wrong), wrong.hint)
+        except OSError as broken:
+            return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
+
+    def _answer(self, words: list[str], query: Query) -> WebReply:
+        if len(words) == 1 and words[0] in self._asked:
+            return as_json(self._asked[words[0]](query))
+        if len(words) > 1 and words[0] == "runs":
+            id, rest = split_id(words[1:])
+            if id and not rest:
+                return self._run(id)
+            if id and len(rest) == 1 and rest[0] in self._of_run:
+                return self._of_run[rest[0]](id, query)
+            if id and len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1]):
+                return self._trial(id, rest[1])
+        raise NotThere(NO_PAGE, hint="open it from the list of runs")
+
+    def _run(self, id: str) -> WebReply:
+        run = self._project.opened.folder(id)
+        row = self._row(id)
+        if run.manifest().parts:
+            found = stored_overall(run)
+            shown = overall_document(found) if found is not None else {"verdict": "", "complete": False}
+            return as_json({"run": row, **shown, "parts": row["parts"]})
+        return self._kept(id, "run", lambda opened: {"run": row, **run_document(opened.outcome.run)}, keep=False)
+
+    def _row(self, id: str) -> dict[str, Any]:
+        known = self._project.list.known()
+        found = known.by_id.get(id)
+        if found is None:
+            from holdfast.runner.history import past_run
+
+            found = past_run(self._project.opened.folder(id))
+        row = run_row(found, self._project.runs)
+        row["parts"] = [run_row(part, self._project.runs) for part in known.parts(id)]
+        return row
+
+    def _matrix(self, id: str, query: Query) -> WebReply:
+        return self._kept(id, "matrix", lambda opened: matrix_document(opened.outcome.run))
+
+    def _cell(self, id: str, query: Query) -> WebReply:
+        rule, column = query.text("rule"), query.text("column")
+        return as_json(self._project.opened.use(id, lambda run: cell_document(run.outcome.run, rule, column)))
+
+    def _trial(self, id: str, trial: str) -> WebReply:
+        def shown(opened: OpenedRun) -> dict[str, Any]:
+            files = opened.outcome.cells.files
+            try:
+                found = files.trial(trial)
+            except KeyError:
+                raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
+            return trial_document(opened.outcome.run, found, files.again(trial))
+
+        return as_json(self._project.opened.use(id, shown))
+
+    def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any], *, keep: bool = True) -> WebReply:
+        """Makes something of a run, once while its files stay as they are."""
+
+        def made(opened: OpenedRun) -> WebReply:
+            body = opened.made.get(name) if keep else None
+            if body is None:
+                body = json_bytes(make(opened))
+                if keep:
+                    opened.made[name] = body
+            return WebReply(200, body)
+
+        return self._project.opened.use(id, made)

@@ -1,0 +1,23 @@
+"""A project as the viewer knows it: its list of runs, and the runs that are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from holdfast.web.opened_runs import OpenedRuns
+from holdfast.web.run_list import RunList
+
+
+class Project:
+    """The runs of one folder, for as long as somebody looks at them."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called, from another thread, whenever the list of runs did."""
+        self.runs = runs.absolute()
+        self.list = RunList(self.runs, changed=changed)
+        self.opened = OpenedRuns(self.runs, environ)
+
+    def close(self) -> None:
+        self.list.close()
+        self.opened.close()

@@ -1,0 +1,96 @@
+"""The viewer's server: every request through the gate, then a file of the page or an answer about the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from holdfast.http1.server import Exchange, Listener, serve
+from holdfast.web.api import Api
+from holdfast.web.gate import NOTHING, Gate, new_token
+from holdfast.web.project import Project
+from holdfast.web.static_files import static_file
+from holdfast.web.web_reply import SMALL, WebReply, refused
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    ("Content-Security-Policy", POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
+WORKERS = 6
+"""Questions that are answered at once: each reads files."""
+SLOW_S = 30.0
+"""So long a client may take to read a reply."""
+
+
+class Viewer:
+    """Serves one project on a loopback address until it is closed."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
+        self._project = Project(runs, environ)
+        self._api = Api(self._project)
+        self._workers = ThreadPoolExecutor(WORKERS, "viewer")
+        self._gate = Gate(new_token(), 0)
+        self._listener: Listener | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._gate.port}/{self._gate.token}/"
+
+    async def open(self, port: int = 0) -> None:
+        """Listens; OSError if the port is taken."""
+        self._listener = await serve(self._serve, port=port)
+        self._gate = Gate(self._gate.token, self._listener.port)
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            await self._listener.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._project.close()
+
+    async def _serve(self, exchange: Exchange) -> None:
+        try:
+            entered = self._gate.enter(exchange.head)
+            reply = entered if isinstance(entered, WebReply) else await self._answer(exchange, entered)
+            await self._send(exchange, reply)
+        except ConnectionResetError:
+            exchange.cut()
+
+    async def _answer(self, exchange: Exchange, below: str) -> WebReply:
+        path, _, _ = below.partition("?")
+        loop = asyncio.get_running_loop()
+        if exchange.head.method == "PUT":
+            return refused(405, "nothing can be changed there", "GET it")
+        try:
+            if path.startswith("api/"):
+                return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
+            return await loop.run_in_executor(self._workers, static_file, path) or NOTHING
+        except Exception as bug:  # the page says so; one bad run must not take the viewer down
+            return refused(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
+
+    async def _send(self, exchange: Exchange, reply: WebReply) -> None:
+        headers = [*HEADERS, ("Content-Type", reply.type)]
+        if reply.etag:
+            headers += [("ETag", reply.etag), ("Cache-Control", "no-cache")]
+        else:
+            headers.append(("Cache-Control", "no-store"))
+        body, status = reply.body, reply.status
+        if reply.etag and exchange.head.get("if-none-match") == reply.etag:
+            body, status = b"", 304
+        elif len(body) > SMALL and "gzip" in (exchange.head.get("accept-encoding") or ""):
+            body = await asyncio.get_running_loop().run_in_executor(self._workers, reply.packed)
+            headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        try:
+            async with asyncio.timeout(SLOW_S):
+                await exchange.respond(status, headers, body)
+        except TimeoutError:
+            exchange.cut()
