@@ -19,7 +19,7 @@ from holdfast.report.cases import head
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
-from holdfast.store.history import History, Step, Tell, opened
+from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
@@ -40,7 +40,7 @@ class StoredOverall(Struct, frozen=True):
 
 
 @contextmanager
-def history(runs: Path, tell: Tell, step: Step | None = None) -> Iterator[History]:
+def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """The history of the runs in that folder, brought up to date; `tell` hears of a file that was damaged."""
     try:
         with opened(runs, past_run, tell, step) as found:

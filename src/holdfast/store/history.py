@@ -36,7 +36,7 @@ class _Stale(NamedTuple):
     stamp: str
 
 
-Step = Callable[["History", int], None]
+Indexing = Callable[["History", int], None]
 """Hears, while a history is brought up to date, how many runs are still to be read; what is read is in it by then."""
 
 
@@ -48,7 +48,7 @@ class History:
         self._folder = runs
         self._read = read
 
-    def update(self, step: Step | None = None) -> bool:
+    def update(self, step: Indexing | None = None) -> bool:
         """Reads what changed on disk, the newest first; whether anything had.
 
         Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting.
@@ -85,13 +85,13 @@ class History:
 
 
 @contextmanager
-def opened(runs: Path, read: Read, tell: Tell, step: Step | None = None) -> Iterator[History]:
+def opened(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """The history of the runs in that folder, brought up to date; `tell` hears what went wrong with its file."""
     with closing(_current(runs, read, tell, step)) as history:
         yield history
 
 
-def _current(runs: Path, read: Read, tell: Tell, step: Step | None) -> History:
+def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
     path = runs.parent / FILE
     if not runs.is_dir():
         return _in_memory(runs, read, step)
@@ -114,13 +114,13 @@ def _current(runs: Path, read: Read, tell: Tell, step: Step | None) -> History:
     return _in_memory(runs, read, step)
 
 
-def _in_memory(runs: Path, read: Read, step: Step | None) -> History:
+def _in_memory(runs: Path, read: Read, step: Indexing | None) -> History:
     db = sqlite3.connect(":memory:", isolation_level=None)
     history_table.create(db)
     return _updated(db, runs, read, step)
 
 
-def _updated(db: sqlite3.Connection, runs: Path, read: Read, step: Step | None) -> History:
+def _updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | None) -> History:
     history = History(db, runs, read)
     try:
         history.update(step)

@@ -8,12 +8,12 @@ from urllib.parse import parse_qsl, unquote
 
 from holdfast.errors import UserError
 from holdfast.runner.whole import stored_overall
+from holdfast.web.address_query import AddressQuery
 from holdfast.web.cell_document import cell_document
 from holdfast.web.listing import listing, trend
 from holdfast.web.matrix_document import matrix_document
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
-from holdfast.web.query import Query
 from holdfast.web.run_document import overall_document, run_document
 from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.run_row import run_row
@@ -29,18 +29,18 @@ class Api:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._asked: dict[str, Callable[[Query], Any]] = {
+        self._asked: dict[str, Callable[[AddressQuery], Any]] = {
             "runs": lambda query: listing(project, query),
             "trend": lambda query: trend(project, query),
         }
-        self._of_run: dict[str, Callable[[str, Query], WebReply]] = {"matrix": self._matrix, "cell": self._cell}
+        self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {"matrix": self._matrix, "cell": self._cell}
 
     def get(self, target: str) -> WebReply:
         """Answers a question; whatever is wrong with it or with a run is an answer, too."""
         path, _, text = target.partition("?")
         try:
             words = [unquote(word, errors="strict") for word in path.split("/") if word]
-            query = Query(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
+            query = AddressQuery(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
         except ValueError:
             return refused(400, "the address cannot be read", "open it from the list of runs")
         try:
@@ -52,7 +52,7 @@ class Api:
         except OSError as broken:
             return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
 
-    def _answer(self, words: list[str], query: Query) -> WebReply:
+    def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
         if len(words) == 1 and words[0] in self._asked:
             return as_json(self._asked[words[0]](query))
         if len(words) > 1 and words[0] == "runs":
@@ -85,10 +85,10 @@ class Api:
         row["parts"] = [run_row(part, self._project.runs) for part in known.parts(id)]
         return row
 
-    def _matrix(self, id: str, query: Query) -> WebReply:
+    def _matrix(self, id: str, query: AddressQuery) -> WebReply:
         return self._kept(id, "matrix", lambda opened: matrix_document(opened.outcome.run))
 
-    def _cell(self, id: str, query: Query) -> WebReply:
+    def _cell(self, id: str, query: AddressQuery) -> WebReply:
         rule, column = query.text("rule"), query.text("column")
         return as_json(self._project.opened.use(id, lambda run: cell_document(run.outcome.run, rule, column)))
 

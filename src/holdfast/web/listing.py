@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.store.past_run import PastRun
+from holdfast.web.address_query import AddressQuery
 from holdfast.web.project import Project
-from holdfast.web.query import Query
 from holdfast.web.run_row import run_row, verdict_of
 
 LIMIT, MOST = 100, 1_000
@@ -15,7 +15,7 @@ POINTS = 500
 """Of the chart: the newest."""
 
 
-def listing(project: Project, query: Query) -> dict[str, Any]:
+def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     """A page of the runs that were asked for, the newest first."""
     known = project.list.known()
     whole = known.whole
@@ -36,7 +36,7 @@ def listing(project: Project, query: Query) -> dict[str, Any]:
     }
 
 
-def trend(project: Project, query: Query) -> dict[str, Any]:
+def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
     """The scores of one file, or of all, the oldest first."""
     spec = query.text("spec")
     runs = (run for run in project.list.known().whole if run.score is not None and spec in ("", run.spec))
@@ -58,7 +58,7 @@ def _point(run: PastRun) -> dict[str, Any]:
     }
 
 
-def _wanted(run: PastRun, query: Query) -> bool:
+def _wanted(run: PastRun, query: AddressQuery) -> bool:
     spec, verdict, text = query.text("spec"), query.text("verdict"), query.text("q").casefold()
     if spec and run.spec != spec:
         return False

@@ -10,7 +10,7 @@ LONG = 2_000
 """Characters of one value."""
 
 
-class Query:
+class AddressQuery:
     """The last value of each name."""
 
     def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
