@@ -1,0 +1,109 @@
+"""Failures by their cause: nothing lost, nothing told twice, whatever the order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from report_sample import INVARIANTS, cell, sample, trial
+
+from holdfast.model.run import CellRow, Run
+from holdfast.model.spec import Injection, Scenario
+from holdfast.report import wording
+from holdfast.report.causes import MOST_REASONS, Cause, FaultName, causes
+
+RULES = [rule.id for rule in INVARIANTS]
+SCENARIOS = (
+    Scenario("no-chaos"),
+    *(Scenario(f"search-{mode}", (Injection("tool", "search", mode),)) for mode in ("error", "timeout", "empty")),
+    *(Scenario(f"llm-{n}", (Injection("llm", "*", "rate_limit"),)) for n in range(3)),
+)
+REASONS = ("nothing matches a", "nothing matches b", "took 12 ms", "took 99 ms", "found 'x' here", "found 'y' here")
+
+
+def row(rule: str, scenario: str, outcome: str, reason: str, **more: object) -> CellRow:
+    told = trial(f"{rule}-{scenario}", outcome, reason=reason)
+    return cell(rule, scenario, outcome, told, reason=reason, fails=1, met=scenario != "no-chaos", **more)
+
+
+def run_of(rows: list[CellRow]) -> Run:
+    return replace(sample(), scenarios=SCENARIOS, cells=rows)
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> list[CellRow]:
+    outcomes = st.sampled_from(("pass", "n/a", "fail", "fail", "error", "unproven"))
+    return [
+        row(rule, scenario.name, draw(outcomes), draw(st.sampled_from(REASONS)))
+        for rule in RULES
+        for scenario in SCENARIOS
+    ]
+
+
+def key(cause: Cause) -> tuple[object, ...]:
+    told = wording.telling(cause.first)
+    heads = tuple(member.head for member in cause.members)
+    return cause.rule, cause.outcome, cause.reason, heads, tuple(cause.reasons), cause.trials, told and told.id
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrices(), st.integers())
+def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], seed: int) -> None:
+    found = causes(run_of(rows))
+    troubled = [(r.cell.invariant, r.cell.outcome, r.cell.scenario) for r in rows if r.cell.outcome in wording.TROUBLE]
+    members = [(cause.rule, cause.outcome, member.head) for cause in found for member in cause.members]
+    assert Counter(members) == Counter(troubled)
+    mixed = Random(seed).sample(rows, len(rows))
+    assert [key(one) for one in causes(run_of(mixed))] == [key(one) for one in found]
+    worst = [wording.badness(cause.first) for cause in found]
+    assert worst == sorted(worst)
+
+
+def test_one_reason_under_many_faults_is_one_cause_that_tells_them() -> None:
+    rows = [row(RULES[0], s.name, "fail", f"found '{s.name}' which must not appear") for s in SCENARIOS]
+    [cause] = causes(run_of([*rows, row(RULES[1], "no-chaos", "pass", "")]))
+    assert (cause.cells, cause.trials, cause.description) == (7, 7, "Names a source")
+    assert (cause.severity, cause.place, cause.first.cell.scenario) == ("critical", "finance.yaml:12", "no-chaos")
+    assert dict(cause.faults) == {
+        (): 1,
+        (FaultName("tool", "search", "error"),): 1,
+        (FaultName("tool", "search", "timeout"),): 1,
+        (FaultName("tool", "search", "empty"),): 1,
+        (FaultName("llm", "*", "rate_limit"),): 3,
+    }
+    assert cause.faults[1][0][0].shown == "error on tool search"
+    assert cause.faults[-1][0][0].shown == "rate_limit on llm"
+
+
+def test_rules_outcomes_and_kinds_of_reasons_are_told_apart_the_widest_first() -> None:
+    rows = [
+        row(RULES[2], "no-chaos", "fail", "took 12 ms"),
+        *(row(RULES[0], s.name, "fail", "nothing matches a") for s in SCENARIOS[2:4]),
+        *(row(RULES[0], s.name, "fail", "nothing matches b", flaky=True) for s in SCENARIOS[4:]),
+        row(RULES[0], "no-chaos", "unproven", "nothing matches a"),
+    ]
+    told = [(c.rule, c.outcome, c.cells, dict(c.marks)) for c in causes(run_of(rows))]
+    assert told == [
+        (RULES[0], "fail", 3, {"flaky": 3}),
+        (RULES[0], "fail", 2, {}),
+        (RULES[2], "fail", 1, {}),
+        (RULES[0], "unproven", 1, {}),
+    ]
+
+
+def test_a_rule_that_fails_for_too_many_reasons_has_one_cause_that_says_so() -> None:
+    word = "abcdefghij"
+    scenarios = tuple(Scenario(f"s{n:03}") for n in range(MOST_REASONS + 5))
+    rows = [
+        row(RULES[0], s.name, "fail", f"lacks {word[n // 10 % 10]}{word[n % 10]}{word[n // 100]}")
+        for n, s in enumerate(scenarios)
+    ]
+    run = replace(sample(), scenarios=scenarios, cells=rows)
+    [cause] = causes(run)
+    assert cause.mixed
+    assert cause.cells == len(set(cause.reasons)) == MOST_REASONS + 5
+    assert key(cause) == key(causes(replace(run, cells=rows[::-1]))[0])
+    assert len(causes(replace(run, cells=rows[:MOST_REASONS]))) == MOST_REASONS
