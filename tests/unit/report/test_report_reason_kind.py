@@ -64,8 +64,6 @@ def test_any_text_has_a_kind_and_a_kind_is_short(text: str) -> None:
     assert len(kind(text)) <= 2 * LONGEST
 
 
-@given(st.integers(0, 10**9), st.integers(0, 10**9), st.text("abc $'é", max_size=20), st.text("xyz .", max_size=20))
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.text("abc 1$é\n", max_size=20), st.text("x.…", max_size=20))
 def test_numbers_and_quoted_words_never_tell(one: int, other: int, said: str, told: str) -> None:
-    first, second = f"took {one} ms and said 'a{said}b' twice", f"took {other} ms and said 'a{told}b' twice"
-    if "' " not in said + "b" and "'$" not in said:  # a quote that ends inside cannot be told from one that ends there
-        assert kind(first) == kind(second)
+    assert kind(f"took {one} ms and said '{said}' twice") == kind(f"took {other} ms and said '{told}' twice")
