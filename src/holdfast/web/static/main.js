@@ -1,0 +1,103 @@
+// Starts the page, and shows the one that the address asks for.
+import { Gone, Refused, whenBack } from "./api.js";
+import { readAddress, searchAddress } from "./address.js";
+import { compare } from "./compare.js";
+import { el, plain } from "./dom.js";
+import { deafen } from "./events.js";
+import { startKeys } from "./keys.js";
+import { list } from "./list.js";
+import { closePanel } from "./panel.js";
+import { run } from "./run.js";
+import { search } from "./search.js";
+import { trial } from "./trial.js";
+
+const PAGES = { list, run, trial, compare, search, missing };
+const main = document.getElementById("main"), find = document.getElementById("find"), words = find.elements[0];
+let shown = null, leaving = new AbortController(), began = 0;
+
+const sameAs = (a, b) => a && a.page === b.page && a.run === b.run && a.trial === b.trial && a.a === b.a && a.b === b.b;
+
+function missing() {
+  return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "The list of all runs is at Holdfast, above." }))] };
+}
+
+function trouble(problem) {
+  const hint = problem instanceof Gone ? "It comes back by itself." : problem.hint ?? "";
+  return el("div", { class: "trouble-page", role: "alert" }, plain(problem.message, "h1"), hint ? plain(hint, "p") : null);
+}
+
+// A page is {title, crumbs, body} and may have follow (only what is asked changed), refresh, move, key, up, leave, ready.
+async function show() {
+  const address = readAddress();
+  if (shown && sameAs(shown.address, address)) {
+    shown.page.follow?.(address);
+    return;
+  }
+  leave();
+  const signal = leaving.signal, started = began;
+  main.setAttribute("aria-busy", "true");
+  let page;
+  try {
+    page = await PAGES[address.page](address, signal);
+  } catch (problem) {
+    if (signal.aborted) return;
+    if (!(problem instanceof Refused || problem instanceof Gone)) console.error(problem);
+    page = { title: "Trouble", crumbs: [], body: [trouble(problem)], failed: true };
+  }
+  if (signal.aborted) return page.leave?.();
+  place(page, address);
+  document.documentElement.dataset.ready = String(Math.round(performance.now() - started));
+}
+
+function leave() {
+  leaving.abort();
+  leaving = new AbortController();
+  closePanel();
+  deafen();
+  shown?.page.leave?.();
+  began = shown ? performance.now() : 0;
+  shown = null;
+  delete document.documentElement.dataset.ready;
+}
+
+function place(page, address) {
+  shown = { page, address };
+  document.title = `${page.title} · Holdfast`;
+  document.documentElement.dataset.page = address.page;
+  document.getElementById("crumbs").replaceChildren(...page.crumbs.map(([text, href]) => el("a", { href, "aria-current": href === location.hash.split("?")[0] && "page" }, plain(text))));
+  if (address.page === "search") words.value = address.asked.get("q") ?? "";
+  main.replaceChildren(...page.body);
+  main.removeAttribute("aria-busy");
+  page.ready?.();
+  scrollTo(0, history.state?.y ?? 0);
+  if (document.activeElement === document.body && began) main.focus({ preventScroll: true });
+}
+
+// Where a page was scrolled to is kept with its entry in the history.
+let keeping = 0;
+addEventListener("scroll", () => {
+  clearTimeout(keeping);
+  keeping = setTimeout(() => history.replaceState({ ...history.state, y: Math.round(scrollY) }, ""), 400);
+}, { passive: true });
+history.scrollRestoration = "manual";
+
+addEventListener("hashchange", () => {
+  clearTimeout(keeping);
+  show();
+});
+whenBack(() => {
+  if (shown?.page.failed) {
+    shown = null;
+    show();
+  } else shown?.page.refresh?.();
+});
+find.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (words.value.trim()) location.hash = searchAddress(words.value.trim(), shown?.address.asked.get("run"));
+});
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+startKeys(() => shown?.page ?? {});
+show();
