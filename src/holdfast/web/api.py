@@ -6,17 +6,23 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from holdfast.errors import UserError
+from holdfast.errors import UsageError, UserError
+from holdfast.runner.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
+from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
+from holdfast.web.causes_document import causes_document
 from holdfast.web.cell_document import cell_document
+from holdfast.web.compare_document import compare_document
 from holdfast.web.listing import listing, trend
 from holdfast.web.matrix_document import matrix_document
+from holdfast.web.notes import read_text
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
 from holdfast.web.run_document import overall_document, run_document
-from holdfast.web.run_id import is_trial_id, split_id
+from holdfast.web.run_id import is_trial_id, run_folder, split_id
 from holdfast.web.run_row import run_row
+from holdfast.web.search import LEAST, search
 from holdfast.web.trial_document import trial_document
 from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
 
@@ -32,8 +38,15 @@ class Api:
         self._asked: dict[str, Callable[[AddressQuery], Any]] = {
             "runs": lambda query: listing(project, query),
             "trend": lambda query: trend(project, query),
+            "compare": self._compare,
+            "search": self._search,
+            "notes": lambda query: project.notes.all(),
         }
-        self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {"matrix": self._matrix, "cell": self._cell}
+        self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {
+            "matrix": self._matrix,
+            "cell": self._cell,
+            "causes": lambda id, query: self._kept(id, "causes", lambda opened: causes_document(opened.outcome.run)),
+        }
 
     def get(self, target: str) -> WebReply:
         """Answers a question; whatever is wrong with it or with a run is an answer, too."""
@@ -43,14 +56,30 @@ class Api:
             query = AddressQuery(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
         except ValueError:
             return refused(400, "the address cannot be read", "open it from the list of runs")
+        return self._guarded(lambda: self._answer(words, query))
+
+    def put(self, target: str, body: bytes) -> WebReply:
+        """Keeps a mark and a note."""
+        words = [word for word in target.partition("?")[0].split("/") if word]
+        return self._guarded(lambda: self._note(words, body))
+
+    def _guarded(self, answer: Callable[[], WebReply]) -> WebReply:
         try:
-            return self._answer(words, query)
+            return answer()
         except NotThere as missing:
             return refused(404, str(missing), missing.hint)
         except UserError as wrong:
             return refused(409, str(wrong), wrong.hint)
         except OSError as broken:
             return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
+
+    def _note(self, words: list[str], body: bytes) -> WebReply:
+        id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])
+        on_trial = len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1])
+        if not id or (rest and not on_trial):
+            raise NotThere(NO_PAGE, hint="notes are kept of a run, or of a trial of it")
+        self._project.opened.folder(id)
+        return as_json(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
 
     def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
         if len(words) == 1 and words[0] in self._asked:
@@ -78,15 +107,31 @@ class Api:
         known = self._project.list.known()
         found = known.by_id.get(id)
         if found is None:
-            from holdfast.runner.history import past_run
-
             found = past_run(self._project.opened.folder(id))
-        row = run_row(found, self._project.runs)
-        row["parts"] = [run_row(part, self._project.runs) for part in known.parts(id)]
+        notes = self._project.notes.all()
+        row = run_row(found, self._project.runs, notes)
+        row["parts"] = [run_row(part, self._project.runs, notes) for part in known.parts(id)]
         return row
 
+    def _compare(self, query: AddressQuery) -> dict[str, Any]:
+        project, a, b = self._project, query.text("a"), query.text("b")
+        rows = {"a": self._row(a), "b": self._row(b)}
+        return {**rows, **compare_document(project.opened, a, b, project.environ)}
+
+    def _search(self, query: AddressQuery) -> dict[str, Any]:
+        project, text, run = self._project, query.text("q").strip(), query.text("run")
+        if len(text) < LEAST:
+            raise UsageError("too little to look for", hint=f"type {LEAST} letters or more")
+        limit, notes = query.number("limit", 100, 500), project.notes.all()
+        if run:
+            folder = project.opened.folder(run)
+            kept = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
+            return search(folder.parts or (folder,), text, limit=limit, notes=kept)
+        ids = (past.id for past in project.list.known().runs if past.part != SEVERAL)
+        return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
+
     def _matrix(self, id: str, query: AddressQuery) -> WebReply:
-        return self._kept(id, "matrix", lambda opened: matrix_document(opened.outcome.run))
+        return self._kept(id, "matrix", lambda opened: matrix_document(opened.outcome.run, begun_only=not opened.ended))
 
     def _cell(self, id: str, query: AddressQuery) -> WebReply:
         rule, column = query.text("rule"), query.text("column")

@@ -30,7 +30,7 @@ def cell_document(run: Run, rule: str, column: str) -> dict[str, Any]:
             "severity": "critical" if cell.critical else cell.severity,
             "weight": cell.weight,
             "reason": wording.why(row),
-            "marks": wording.marks(cell),
+            "flags": ", ".join(wording.marks(cell)),
             "tally": wording.tally(cell),
             "passes": cell.passes,
             "fails": cell.fails,

@@ -50,4 +50,4 @@ class Gate(Struct, frozen=True):
 
 def _asks(rest: str) -> bool:
     """Whether it is a question for data; a link to the page itself may be followed from anywhere."""
-    return rest.partition("?")[0] not in ("", "index.html")
+    return rest.partition("?")[0] != ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.store.past_run import PastRun
 from holdfast.web.address_query import AddressQuery
+from holdfast.web.notes import KeptNote
 from holdfast.web.project import Project
 from holdfast.web.run_row import run_row, verdict_of
 
@@ -19,14 +20,16 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     """A page of the runs that were asked for, the newest first."""
     known = project.list.known()
     whole = known.whole
-    found = [run for run in whole if _wanted(run, query)]
+    notes = project.notes.all()
+    found = [run for run in whole if _wanted(run, query, notes)]
     offset, limit = query.number("offset", 0, 10**9), query.number("limit", LIMIT, MOST)
     rows = []
     for run in found[offset : offset + limit]:
-        row = run_row(run, project.runs)
-        row["parts"] = [run_row(part, project.runs) for part in known.parts(run.id)] if run.part == "ci" else []
+        row = run_row(run, project.runs, notes)
+        row["parts"] = [run_row(part, project.runs, notes) for part in known.parts(run.id)]
         rows.append(row)
     return {
+        "project": project.name,
         "total": len(whole),
         "matching": len(found),
         "indexing": known.left,
@@ -58,11 +61,14 @@ def _point(run: PastRun) -> dict[str, Any]:
     }
 
 
-def _wanted(run: PastRun, query: AddressQuery) -> bool:
+def _wanted(run: PastRun, query: AddressQuery, notes: Mapping[str, KeptNote]) -> bool:
     spec, verdict, text = query.text("spec"), query.text("verdict"), query.text("q").casefold()
     if spec and run.spec != spec:
         return False
     if verdict and verdict_of(run) != verdict:
+        return False
+    mark = query.text("mark")
+    if mark and (run.id not in notes or notes[run.id].mark != mark):
         return False
     return not text or any(text in said.casefold() for said in _said(run))
 

@@ -13,8 +13,11 @@ from holdfast.report.page_data import Interned
 _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
-def matrix_document(run: Run) -> dict[str, Any]:
-    """The matrix. `rule` and `column` count in the lists of the run's document."""
+def matrix_document(run: Run, *, begun_only: bool = False) -> dict[str, Any]:
+    """The matrix. `rule` and `column` count in the lists of the run's document.
+
+    `begun_only`: the run is under way, and cells without a verdict are left out.
+    """
     strings = Interned()
     strings.of("")
     rules = {rule.id: number for number, rule in enumerate(run.invariants)}
@@ -26,6 +29,8 @@ def matrix_document(run: Run) -> dict[str, Any]:
     facts: list[tuple[int, int, int, int]] = []
     for row in run.cells:
         cell = row.cell
+        if begun_only and cell.outcome == "unproven" and not cell.passes + cell.fails + cell.errors + cell.unproven:
+            continue
         places.append(rules[cell.invariant])
         tops.append(columns[wording.column(cell)])
         key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_marks(cell))

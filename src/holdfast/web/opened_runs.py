@@ -28,8 +28,10 @@ class NotThere(UserError):
 class OpenedRun:
     """A run as it was read. One thread at a time may use it: its records share open files."""
 
-    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...]) -> None:
+    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], *, ended: bool) -> None:
         self.outcome = outcome
+        self.ended = ended
+        """It came to its end, or was interrupted; else it is under way, or was killed."""
         self.stamp = stamp
         self.lock = threading.RLock()
         self.made: dict[str, bytes] = {}
@@ -76,7 +78,7 @@ class OpenedRuns:
             if known is not None and known.stamp == stamp:
                 self._open.move_to_end(run.id)
                 return known
-        opened = OpenedRun(look(run, environ=self._environ), stamp)
+        opened = OpenedRun(look(run, environ=self._environ), stamp, ended=run.ended() is not None)
         with self._lock:
             self._open[run.id] = opened
             self._open.move_to_end(run.id)

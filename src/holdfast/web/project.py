@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from holdfast.web.notes import Notes
 from holdfast.web.opened_runs import OpenedRuns
 from holdfast.web.run_list import RunList
 
@@ -15,8 +16,15 @@ class Project:
     def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called, from another thread, whenever the list of runs did."""
         self.runs = runs.absolute()
+        self.environ = environ
+        self.notes = Notes(self.runs.parent)
         self.list = RunList(self.runs, changed=changed)
         self.opened = OpenedRuns(self.runs, environ)
+
+    @property
+    def name(self) -> str:
+        """The folder that it lies in."""
+        return self.runs.parent.parent.name
 
     def close(self) -> None:
         self.list.close()

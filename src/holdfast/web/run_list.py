@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from holdfast.errors import HoldfastError
 from holdfast.runner.history import history
+from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
 
@@ -43,9 +44,8 @@ class KnownRuns(Struct, frozen=True):
         return [run for run in self.runs if "/" not in run.id]
 
     def parts(self, id: str) -> list[PastRun]:
-        """The parts of a run, by name."""
-        head = f"{id}/"
-        return sorted((run for run in self.runs if run.id.startswith(head)), key=lambda run: run.id)
+        """The parts of a run, in the order in which they are run."""
+        return [self.by_id[part] for part in (f"{id}/{name}" for name in ORDER) if part in self.by_id]
 
 
 class RunList:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.report.wording import VERDICTS
 from holdfast.runner.history import NOT_ENDED
 from holdfast.store.past_run import SHARD, PastRun
+from holdfast.web.notes import KeptNote
 from holdfast.web.run_id import run_folder
 from holdfast.web.run_locks import is_written
 
@@ -32,9 +34,9 @@ def verdict_of(run: PastRun) -> str:
     return VERDICTS.get(run.exit_code, "ERROR")
 
 
-def run_row(run: PastRun, runs: Path) -> dict[str, Any]:
+def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str, Any]:
     """What the list shows of it."""
-    state = state_of(run, runs)
+    state, kept = state_of(run, runs), notes.get(run.id)
     return {
         "id": run.id,
         "part": run.part,
@@ -58,4 +60,6 @@ def run_row(run: PastRun, runs: Path) -> dict[str, Any]:
         "commit": run.commit,
         "branch": run.branch,
         "note": "" if state == "running" else run.note,
+        "mark": kept.mark if kept else "",
+        "has_note": bool(kept and kept.note),
     }

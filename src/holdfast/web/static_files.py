@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.model.codec import digest
+from holdfast.report.template import FOLDER as templates
 from holdfast.web.web_reply import WebReply
 
 FOLDER = Path(__file__).parent / "static"
 INDEX = "index.html"
+BELOW = "static/"
+SHARED = ("page.css", "matrix.css", "panel.css", "cases.css", "dom.js")
+"""Files of the single-file page that this one uses as they are, below `static/report/`."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -20,7 +24,7 @@ TYPES = {
 
 def static_file(name: str) -> WebReply | None:
     """A file of the page; None if it has none of that name."""
-    path = _names().get(name or INDEX)
+    path = _names().get(name)
     if path is None:
         return None
     body = path.read_bytes()
@@ -29,5 +33,6 @@ def static_file(name: str) -> WebReply | None:
 
 def _names() -> dict[str, Path]:
     """By name. A name that is asked for is looked up here, and is never a path."""
-    found = (path for path in FOLDER.rglob("*") if path.suffix in TYPES and path.is_file())
-    return {path.relative_to(FOLDER).as_posix(): path for path in found}
+    own = {f"{BELOW}{path.name}": path for path in FOLDER.iterdir() if path.suffix in TYPES and path.is_file()}
+    shared = {f"{BELOW}report/{name}": templates / name for name in SHARED}
+    return {"": FOLDER / INDEX, **own, **shared}

@@ -40,6 +40,7 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "invariant": trial.invariant,
         "seed": str(trial.seed),
         "task": shortened(trial.task),
+        "outcome": _worst(found.verdicts),
         "ending": "error" if seen.error else seen.ending,
         "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), TEXT),
         "turns": [_turn(turn) for turn in seen.turns],
@@ -94,6 +95,12 @@ def call_document(event: TraceEvent) -> dict[str, Any]:
         "times": event.times,
         "unsent": event.unsent,
     }
+
+
+def _worst(verdicts: Iterable[Verdict]) -> str:
+    """The outcome that needs explaining most; empty of a trial that is not judged."""
+    order = (*wording.TROUBLE, "pass", "n/a")
+    return min((one.outcome for one in verdicts), key=order.index, default="")
 
 
 def _turn(turn: Turn) -> dict[str, Any]:

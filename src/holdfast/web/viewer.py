@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from holdfast.http1.server import Exchange, Listener, serve
+from holdfast.http1.server import BadRequest, Exchange, Listener, serve
 from holdfast.web.api import Api
 from holdfast.web.gate import NOTHING, Gate, new_token
 from holdfast.web.project import Project
@@ -28,6 +28,8 @@ HEADERS = (
 )
 WORKERS = 6
 """Questions that are answered at once: each reads files."""
+BODY, BODY_S = 100_000, 10.0
+"""Bytes of a request's body, and how long it may take to come."""
 SLOW_S = 30.0
 """So long a client may take to read a reply."""
 
@@ -68,12 +70,20 @@ class Viewer:
     async def _answer(self, exchange: Exchange, below: str) -> WebReply:
         path, _, _ = below.partition("?")
         loop = asyncio.get_running_loop()
-        if exchange.head.method == "PUT":
-            return refused(405, "nothing can be changed there", "GET it")
         try:
+            if exchange.head.method == "PUT":
+                async with asyncio.timeout(BODY_S):
+                    body = await exchange.body(BODY)
+                if not path.startswith("api/"):
+                    return NOTHING
+                return await loop.run_in_executor(self._workers, self._api.put, path.removeprefix("api/"), body)
             if path.startswith("api/"):
                 return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
             return await loop.run_in_executor(self._workers, static_file, path) or NOTHING
+        except TimeoutError:
+            return refused(408, "the request came too slowly", "send it again")
+        except (BadRequest, ConnectionError):
+            raise
         except Exception as bug:  # the page says so; one bad run must not take the viewer down
             return refused(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
 
