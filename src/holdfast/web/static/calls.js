@@ -5,8 +5,8 @@ import { milliseconds } from "./words.js";
 
 const FIRST = 150, TICKS = 5, PREVIEW = 300;
 
-export function callTimeline(trace, faults, leftOut) {
-  const whole = Math.max(1, ...trace.map((call) => call.ts * 1000 + call.duration_ms));
+export function callTimeline(trace, faults, latency, leftOut) {
+  const whole = Math.max(1, latency, ...trace.map((call) => call.ts * 1000 + call.duration_ms));
   const list = el("ol", { class: "call-rows" });
   let at = 0;
   const more = button("", () => add(), { class: "more" });

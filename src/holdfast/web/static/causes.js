@@ -43,7 +43,7 @@ function body(run, cause) {
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
     ["met", cause.fault],
     ["next", cause.next],
-    ["cells", cause.cells.length ? cells(run, cause) : ""],
+    ["cells", cause.count > 1 ? cells(run, cause) : ""],
     ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
     ["again", cause.again ? command(cause.again) : ""],
     ["trial", cause.trial ? el("a", { class: "button", href: trialAddress(run, cause.trial) }, "Open the trial: calls, files, audit") : ""],

@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { ask, cellAddress, compareAddress, runAddress } from "./address.js";
 import { button, el, plain, section } from "./dom.js";
 import { Grid } from "./grid.js";
+import { fileNames } from "./names.js";
 import { smallGauge } from "./run_row.js";
 import { SIGNS, badge, money, number, plural, scoreOf, shortCommit, span, took, when, wordOf } from "./words.js";
 
@@ -26,15 +27,17 @@ export async function compare({ a, b, asked }, signal) {
 
 function head(found, a, b) {
   const count = (verdict) => found.rules.filter((rule) => rule.verdict === verdict).length, worse = count("worse"), better = count("better");
-  const words = [worse ? `${plural(worse, "rule")} worse` : "", better ? `${plural(better, "rule")} better` : "", `${plural(found.differ, "cell")} changed, ${found.same.toLocaleString("en")} the same`, found.new ? `${found.new} new` : "", found.gone ? `${found.gone} gone` : ""];
-  const tone = worse ? "fail" : better ? "pass" : found.differ ? "unproven" : "";
-  const word = worse ? "worse" : better ? "better" : found.differ ? "changed" : "no difference";
+  const unsure = count("cannot tell"), kinds = found.cells.map(kindOf), cells = (kind) => kinds.filter((one) => one === kind).length;
+  const words = [worse ? `${plural(worse, "rule")} worse` : "", better ? `${plural(better, "rule")} better` : "", cells("worse") ? `${plural(cells("worse"), "cell")} worse` : "", cells("better") ? `${plural(cells("better"), "cell")} better` : "", cells("changed") ? `${plural(cells("changed"), "cell")} changed` : "", `${found.same.toLocaleString("en")} the same`, found.new ? `${found.new} new` : "", found.gone ? `${found.gone} gone` : ""];
+  const tone = worse ? "fail" : better ? "pass" : unsure || found.differ ? "unproven" : "";
+  const word = worse ? "worse" : better ? "better" : unsure ? "cannot tell" : found.differ ? "changed" : "no difference";
   return el("header", { class: "top" }, el("p", { class: "eyebrow" }, "comparison"), el("h1", null, plain(a), " → ", plain(b)),
     el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, word), el("ul", { class: "reasons" }, el("li", null, words.filter(Boolean).join(" · ")), found.note ? plain(found.note, "li") : null)));
 }
 
 function sides({ a, b }) {
-  const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft" }, plain(run.spec ?? ""))),
+  const names = fileNames([...new Set([a.spec, b.spec].filter(Boolean))]);
+  const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft", title: run.spec }, plain(names.get(run.spec) ?? run.spec ?? ""))),
     el("p", { class: "big" }, number(scoreOf(run)), el("small", null, span(run.low, run.high))), scoreOf(run) == null ? null : smallGauge(scoreOf(run), run.low, run.high),
     el("p", { class: "soft" }, when(run.started), ` · ${took(run.duration_s)}`, run.cost_usd == null ? "" : ` · ${money(run.cost_usd)}`, run.commit ? ` · ${shortCommit(run.commit)}` : ""));
   const swap = button("Swap", () => (location.hash = compareAddress(b.id, a.id)), { title: "The other way round (c)" });
@@ -44,9 +47,15 @@ function sides({ a, b }) {
 function rulesOf({ rules }) {
   const told = rules.filter((rule) => rule.verdict !== "same").sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
   if (!rules.length) return null;
-  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.rule)), el("td", { class: "said" }, plain(rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
+  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.rule)), el("td", { class: "said" }, plain(rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
   const same = rules.length - told.length;
   return section("Rules", rows.length ? el("table", { class: "parts-table rules-table" }, el("tbody", null, ...rows)) : null, same ? el("p", { class: "judged" }, `${plural(same, "rule")} the same`) : null);
+}
+
+function kindOf({ a, b }) {
+  if (!a || !b) return "changed";
+  const step = RANK[b] - RANK[a];
+  return step > 0 && RANK[b] >= 2 ? "worse" : step < 0 && RANK[a] >= 2 ? "better" : "changed";
 }
 
 // The cells that differ, as a matrix of pairs: what it was, what it is.
@@ -70,16 +79,10 @@ class Changes {
     return this.at.get(`${this.rules[r].id}\n${this.columns[c].name}`);
   }
 
-  kind({ a, b }) {
-    if (!a || !b) return "changed";
-    const step = RANK[b] - RANK[a];
-    return step > 0 && RANK[b] >= 2 ? "worse" : step < 0 && RANK[a] >= 2 ? "better" : "changed";
-  }
-
   face(r, c) {
     const cell = this.cell(r, c);
     if (!cell) return null;
-    const kind = this.kind(cell), sign = (outcome) => (outcome ? SIGNS[outcome] : "∅");
+    const kind = kindOf(cell), sign = (outcome) => (outcome ? SIGNS[outcome] : "∅");
     return { tone: `pair ${kind}`, text: `${sign(cell.a)}→${sign(cell.b)}`, label: `${kind}: was ${cell.a ?? "not there"}, is ${cell.b ?? "not there"}`, faint: this.only && this.only !== kind };
   }
 
@@ -107,8 +110,8 @@ class Changes {
   draw() {
     const counts = { worse: 0, better: 0, changed: 0 }, rules = new Set(), columns = new Set();
     for (const cell of this.found.cells) {
-      counts[this.kind(cell)]++;
-      if (this.only && this.kind(cell) !== this.only) continue;
+      counts[kindOf(cell)]++;
+      if (this.only && kindOf(cell) !== this.only) continue;
       rules.add(cell.rule);
       columns.add(cell.column);
     }

@@ -15,8 +15,10 @@ export function button(text, onclick, attributes) {
   return el("button", { type: "button", onclick, ...attributes }, text);
 }
 
+// A command in its words, so that a line never ends inside of one.
 export function command(text) {
-  return el("div", { class: "command" }, el("code", null, plain(text)), copyButton(text));
+  const words = text.split(" ").flatMap((word, n) => [n ? " " : "", plain(word, "span")]);
+  return el("div", { class: "command" }, el("code", { dir: "ltr" }, ...words), copyButton(text));
 }
 
 // A titled part of a page; null where it has nothing to show.

@@ -27,6 +27,7 @@ export function valueView(value, depth = 0) {
   if (typeof value.method === "string" && ("path" in value || "url" in value)) return requestView(value);
   const entries = Object.entries(value);
   if (!entries.length) return el("span", { class: "nothing" }, "nothing");
+  if (depth === 0 && entries.length === 1 && !isPlain(entries[0][1])) return valueView(entries[0][1], 1);
   return el("dl", { class: "evidence" }, ...entries.map(([name, one]) => el("div", null, el("dt", null, plain(name)), el("dd", null, valueView(one, depth + 1)))));
 }
 

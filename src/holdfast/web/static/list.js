@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { ask, compareAddress } from "./address.js";
 import { button, el, plain } from "./dom.js";
 import { listen } from "./events.js";
+import { fileNames } from "./names.js";
 import { Rows } from "./rows.js";
 import { patchRow, runRow } from "./run_row.js";
 import { trend } from "./trend.js";
@@ -37,17 +38,18 @@ class List {
   async start() {
     this.head = el("h1", null);
     this.about = el("p", { class: "lead" });
+    this.trouble = el("p", { class: "warning", role: "status", hidden: true });
     this.chart = el("div", { class: "trend-holder" });
     this.holder = el("ol", { class: "runs", "aria-label": "Runs, newest first", role: "list" });
     this.empty = el("p", { class: "nothing empty", hidden: true });
     this.bar = el("div", { class: "picked", hidden: true, role: "status" });
     this.filters = this.makeFilters();
     this.heads = el("div", { class: "run-row heads", "aria-hidden": "true" }, ...["", "verdict", "run", "score", "cells", "cost", "took", "started", ""].map((word) => el("span", null, word)));
-    this.body = [el("div", { class: "list-head" }, this.head, this.about), this.chart, this.filters, this.heads, this.holder, this.empty, this.bar];
+    this.body = [el("div", { class: "list-head" }, this.head, this.about), this.trouble, this.chart, this.filters, this.heads, this.holder, this.empty, this.bar];
     this.rows = new Rows(this.holder, {
       fetchPage: (offset, limit) => this.page(offset, limit),
-      make: (row) => runRow(row, this.picked),
-      patch: (item, row) => patchRow(item, row, this.picked),
+      make: (row) => runRow(row, this.names, this.picked),
+      patch: (item, row) => patchRow(item, row, this.names, this.picked),
       empty: this.empty,
     });
     this.holder.addEventListener("change", (event) => this.pick(event.target.closest("li").dataset.run));
@@ -75,9 +77,12 @@ class List {
     const found = await get(this.query(offset, limit), this.signal);
     this.head.replaceChildren(plain(found.project || "Runs"));
     this.about.textContent = found.total ? `${plural(found.total, "run")}${found.specs.length > 1 ? ` of ${found.specs.length} files` : ""}` : "";
+    if (String(found.specs) !== String(this.specs)) this.names = fileNames(found.specs);
     this.specs = found.specs;
     this.newest = found.runs[0] && offset === 0 ? found.runs[0] : this.newest;
     this.fillSpecs();
+    this.trouble.hidden = !(found.trouble || found.indexing);
+    this.trouble.replaceChildren(found.trouble ? plain(found.trouble) : found.indexing ? `${plural(found.indexing, "run")} more are being read; they appear by themselves.` : "");
     this.empty.replaceChildren(found.total ? "No run matches these filters." : "No run yet. In the project's folder, holdfast contract run makes the first; it appears here by itself.");
     return { matching: found.matching, rows: found.runs };
   }
@@ -93,7 +98,7 @@ class List {
     if (!points.length) return this.chart.replaceChildren();
     const pick = (part) => this.change({ part });
     this.drawn = trend(points, this.asked.part, pick);
-    const name = this.specs.length > 1 ? el("p", { class: "trend-of" }, "Score of ", plain(spec, "b")) : null;
+    const name = this.specs.length > 1 ? el("p", { class: "trend-of" }, "Score of ", plain(this.names.get(spec) ?? spec, "b")) : null;
     this.chart.replaceChildren(...[name, this.drawn.figure].filter(Boolean));
   }
 
@@ -123,7 +128,7 @@ class List {
   fillSpecs() {
     this.specLabel.hidden = this.specs.length < 2;
     const known = new Set([...this.spec.options].map((option) => option.value));
-    for (const name of this.specs) if (!known.has(name)) this.spec.append(el("option", { value: name }, name));
+    for (const name of this.specs) if (!known.has(name)) this.spec.append(el("option", { value: name }, this.names.get(name)));
     if (this.spec.value !== this.asked.spec) this.spec.value = this.asked.spec;
   }
 

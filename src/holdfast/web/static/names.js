@@ -41,3 +41,15 @@ function apart(names, short, group, room) {
     if (before && group.some((other) => other !== n && short[other] === short[n] && names[other] !== names[n])) short[n] += ` ·${before + 1}`;
   }
 }
+
+// Files by the shortest end of their path that no other of them has.
+export function fileNames(paths) {
+  const names = new Map();
+  for (const path of paths) {
+    const parts = path.split("/");
+    let count = 1;
+    while (count < parts.length && paths.some((other) => other !== path && other.endsWith(`/${parts.slice(-count).join("/")}`))) count++;
+    names.set(path, parts.slice(-count).join("/"));
+  }
+  return names;
+}

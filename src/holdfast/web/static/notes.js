@@ -7,8 +7,10 @@ const PAUSE_MS = 700, MOST = 10000;
 let kept = {};
 
 export async function loadNotes(signal) {
-  kept = await get("notes", signal);
-  return kept;
+  kept = await get("notes", signal).catch((problem) => {
+    if (problem.name === "AbortError") throw problem;
+    return {};
+  });
 }
 
 export const noteOf = (key) => kept[key] ?? { mark: "", note: "" };

@@ -4,14 +4,14 @@ import { el, plain, svg } from "./dom.js";
 import { markSign } from "./notes.js";
 import { OUTCOMES, SIGNS, badge, money, number, scoreOf, shortCommit, span, toneOf, took, when, wordOf } from "./words.js";
 
-export function runRow(run, picked) {
+export function runRow(run, names, picked) {
   const item = el("li", { class: "run-row" });
-  patchRow(item, run, picked);
+  patchRow(item, run, names, picked);
   return item;
 }
 
 // Makes the row anew, and gives the focus back to what had it.
-export function patchRow(item, run, picked) {
+export function patchRow(item, run, names, picked) {
   const focused = item.contains(document.activeElement) ? document.activeElement.tagName : "";
   item.className = `run-row ${toneOf(wordOf(run))}`;
   item.dataset.run = run.id;
@@ -21,7 +21,7 @@ export function patchRow(item, run, picked) {
   item.replaceChildren(
     el("label", { class: "pick", title: "Pick two to compare (x)" }, pick),
     el("span", { class: "verdict-word" }, badge(wordOf(run))),
-    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, "data-entry": true }, el("b", null, plain(run.id)), " ", plain(run.spec || "")), el("small", null, ...below(run))),
+    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: run.spec, "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", null, ...below(run))),
     el("span", { class: "scored" }, ...scored(run)),
     el("span", { class: "counted-cells" }, ...counted(run)),
     el("span", { class: "cost" }, run.cost_usd == null ? "" : money(run.cost_usd)),

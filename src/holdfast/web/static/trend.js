@@ -18,7 +18,7 @@ export function trend(points, part, pickPart) {
   const place = el("div", { class: "trend-place" });
   figure.append(...[picks, place, tip].filter(Boolean));
   if (scored.length < 2) {
-    place.append(el("p", { class: "nothing" }, scored.length ? "One run with a score so far: a trend needs two." : "No run with a score yet."));
+    place.append(el("p", { class: "nothing" }, scored.length ? "one run with a score so far, a trend needs two" : "no run with a score yet"));
     return { figure, close() {} };
   }
   let width = 0, at = -1;

@@ -5,7 +5,7 @@ import { callTimeline, faultList } from "./calls.js";
 import { button, command, el, facts, passage, plain, section } from "./dom.js";
 import { fileView, requestView, valueView } from "./evidence.js";
 import { loadNotes, noteEditor } from "./notes.js";
-import { SIGNS, badge, milliseconds, money, when } from "./words.js";
+import { SIGNS, badge, milliseconds, money, plural, when } from "./words.js";
 
 const WORST = ["fail", "error", "unproven", "pass", "n/a"], AUDITED = 200;
 
@@ -39,7 +39,7 @@ function head(run, found, outcome) {
 }
 
 function side(run, found) {
-  const { spent } = found, used = spent ? [spent.calls ? `${spent.calls} calls` : "", (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0) ? `${(spent.input_tokens ?? 0) + (spent.output_tokens ?? 0)} tokens` : "", spent.cost_usd == null ? "" : `about ${money(spent.cost_usd)}`].filter(Boolean).join(", ") : "";
+  const { spent } = found, used = spent ? [spent.calls ? plural(spent.calls, "call") : "", (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0) ? `${(spent.input_tokens ?? 0) + (spent.output_tokens ?? 0)} tokens` : "", spent.cost_usd == null ? "" : `about ${money(spent.cost_usd)}`].filter(Boolean).join(", ") : "";
   const began = found.started ? when(new Date(found.started * 1000).toISOString()) : "";
   return [
     section("See it again", found.again ? command(found.again) : null, found.promote ? el("p", { class: "hint" }, "Keep it as a test of its own:") : null, found.promote ? command(found.promote) : null),
@@ -53,7 +53,7 @@ function main(run, found) {
   return [
     section("Judged", judged(run, found)),
     section(found.turns.length > 1 ? "Conversation" : "Asked and answered", conversation(found)),
-    found.trace.length ? section("Calls", callTimeline(found.trace, found.faults, found.trace_left_out)) : section("Calls", el("p", { class: "nothing" }, "No call of the agent was seen.")),
+    found.trace.length ? section("Calls", callTimeline(found.trace, found.faults, found.turns.reduce((sum, turn) => sum + turn.latency_ms, 0), found.trace_left_out)) : section("Calls", el("p", { class: "nothing" }, "No call of the agent was seen.")),
     found.faults.length ? section("Faults that fired", faultList(found.faults)) : null,
     found.files?.length ? section("Files", ...found.files.map(fileView)) : null,
     gathered.length ? section("Recorded", ...gathered.map(([rule, one]) => evidenceOf(rule, one))) : null,
