@@ -23,10 +23,12 @@ from holdfast.web.run_document import overall_document, run_document
 from holdfast.web.run_id import is_trial_id, run_folder, split_id
 from holdfast.web.run_row import run_row
 from holdfast.web.search import LEAST, search
-from holdfast.web.trial_document import trial_document
+from holdfast.web.trial_document import trial_document, unended_document
 from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
 
 FIELDS = 20
+UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
+"""Of a run under way: there is no verdict yet."""
 NO_PAGE = "the address is not one of the viewer's"
 
 
@@ -57,6 +59,14 @@ class Api:
         except ValueError:
             return refused(400, "the address cannot be read", "open it from the list of runs")
         return self._guarded(lambda: self._answer(words, query))
+
+    def has(self, run: str) -> bool:
+        """Whether there is such a run."""
+        try:
+            self._project.opened.folder(run)
+        except NotThere:
+            return False
+        return True
 
     def put(self, target: str, body: bytes) -> WebReply:
         """Keeps a mark and a note."""
@@ -99,9 +109,14 @@ class Api:
         row = self._row(id)
         if run.manifest().parts:
             found = stored_overall(run)
-            shown = overall_document(found) if found is not None else {"verdict": "", "complete": False}
-            return as_json({"run": row, **shown, "parts": row["parts"]})
-        return self._kept(id, "run", lambda opened: {"run": row, **run_document(opened.outcome.run)}, keep=False)
+            whole = overall_document(found) if found is not None else {**UNDECIDED, "complete": False}
+            return as_json({"run": row, **whole, "parts": row["parts"]})
+
+        def shown(opened: OpenedRun) -> dict[str, Any]:
+            found = {"run": row, **run_document(opened.outcome.run)}
+            return {**found, **UNDECIDED} if opened.live is not None else found
+
+        return as_json(self._project.opened.use(id, shown))
 
     def _row(self, id: str) -> dict[str, Any]:
         known = self._project.list.known()
@@ -131,7 +146,9 @@ class Api:
         return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
 
     def _matrix(self, id: str, query: AddressQuery) -> WebReply:
-        return self._kept(id, "matrix", lambda opened: matrix_document(opened.outcome.run, begun_only=not opened.ended))
+        return self._kept(
+            id, "matrix", lambda opened: matrix_document(opened.outcome.run, live=opened.live is not None)
+        )
 
     def _cell(self, id: str, query: AddressQuery) -> WebReply:
         rule, column = query.text("rule"), query.text("column")
@@ -143,20 +160,21 @@ class Api:
             try:
                 found = files.trial(trial)
             except KeyError:
+                trial_now = opened.live.begun(trial) if opened.live is not None else None
+                if opened.live is not None and trial_now is not None:
+                    return unended_document(trial_now, opened.live.calls(trial), files.again(trial))
                 raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
             return trial_document(opened.outcome.run, found, files.again(trial))
 
         return as_json(self._project.opened.use(id, shown))
 
-    def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any], *, keep: bool = True) -> WebReply:
+    def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
         """Makes something of a run, once while its files stay as they are."""
 
         def made(opened: OpenedRun) -> WebReply:
-            body = opened.made.get(name) if keep else None
+            body = opened.made.get(name)
             if body is None:
-                body = json_bytes(make(opened))
-                if keep:
-                    opened.made[name] = body
+                body = opened.made[name] = json_bytes(make(opened))
             return WebReply(200, body)
 
         return self._project.opened.use(id, made)

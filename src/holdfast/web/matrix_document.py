@@ -9,14 +9,15 @@ from holdfast.model.score import Cell
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
 from holdfast.report.page_data import Interned
+from holdfast.web.live_run import so_far
 
 _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
-def matrix_document(run: Run, *, begun_only: bool = False) -> dict[str, Any]:
+def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
     """The matrix. `rule` and `column` count in the lists of the run's document.
 
-    `begun_only`: the run is under way, and cells without a verdict are left out.
+    `live`: the run is under way, and cells without a verdict are left out.
     """
     strings = Interned()
     strings.of("")
@@ -28,8 +29,8 @@ def matrix_document(run: Run, *, begun_only: bool = False) -> dict[str, Any]:
     tops: list[int] = []
     facts: list[tuple[int, int, int, int]] = []
     for row in run.cells:
-        cell = row.cell
-        if begun_only and cell.outcome == "unproven" and not cell.passes + cell.fails + cell.errors + cell.unproven:
+        cell = so_far(row.cell) if live else row.cell
+        if live and cell.outcome == "unproven" and not cell.passes + cell.fails + cell.errors + cell.unproven:
             continue
         places.append(rules[cell.invariant])
         tops.append(columns[wording.column(cell)])

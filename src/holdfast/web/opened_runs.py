@@ -14,7 +14,9 @@ from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.run_names import is_run
 from holdfast.store.rundir import RunDir
+from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id, run_folder
+from holdfast.web.run_locks import is_written
 
 KEPT = 6
 """Runs: one of 100,000 cells takes about 50 MB."""
@@ -28,10 +30,10 @@ class NotThere(UserError):
 class OpenedRun:
     """A run as it was read. One thread at a time may use it: its records share open files."""
 
-    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], *, ended: bool) -> None:
+    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], live: LiveRun | None = None) -> None:
         self.outcome = outcome
-        self.ended = ended
-        """It came to its end, or was interrupted; else it is under way, or was killed."""
+        self.live = live
+        """The run that goes on; None of one that has ended, or was killed."""
         self.stamp = stamp
         self.lock = threading.RLock()
         self.made: dict[str, bytes] = {}
@@ -47,6 +49,7 @@ class OpenedRuns:
         self._open: OrderedDict[str, OpenedRun] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
+        self._live: dict[str, LiveRun] = {}
 
     def folder(self, id: str) -> RunDir:
         """The run's folder; NotThere if there is none."""
@@ -71,20 +74,59 @@ class OpenedRuns:
                 one.outcome.close()
             self._open.clear()
 
+    def live(self, id: str) -> LiveRun | None:
+        """The run, if it is under way; None if it has ended or was killed."""
+        run = self.folder(id)
+        with self._lock:
+            opening = self._opening.setdefault(id, threading.Lock())
+        with opening:
+            return self._follow(run)
+
+    def _follow(self, run: RunDir) -> LiveRun | None:
+        if not under_way(run):
+            self._live.pop(run.id, None)
+            return None
+        live = self._live.get(run.id)
+        if live is None:
+            while len(self._live) >= KEPT:
+                self._live.pop(next(iter(self._live)), None)
+            live = self._live[run.id] = LiveRun(run, self._environ)
+        return live
+
     def _opened(self, run: RunDir) -> OpenedRun:
+        live = self._follow(run)
+        stamp: tuple[object, ...]
+        if live is not None:
+            with live.lock:
+                live.look()
+                stamp = (id(live), live.version)
+                return self._known(run, stamp) or self._keep(run, OpenedRun(live.outcome(), stamp, live=live))
         stamp = stamp_of(run)
+        return self._known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
+
+    def _known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
         with self._lock:
             known = self._open.get(run.id)
-            if known is not None and known.stamp == stamp:
-                self._open.move_to_end(run.id)
-                return known
-        opened = OpenedRun(look(run, environ=self._environ), stamp, ended=run.ended() is not None)
+            if known is None or known.stamp != stamp:
+                return None
+            self._open.move_to_end(run.id)
+            return known
+
+    def _keep(self, run: RunDir, opened: OpenedRun) -> OpenedRun:
         with self._lock:
             self._open[run.id] = opened
             self._open.move_to_end(run.id)
             while len(self._open) > KEPT:
                 self._open.popitem(last=False)  # its files are closed with it
         return opened
+
+
+def under_way(run: RunDir) -> bool:
+    """Whether the run is being written: by its first process, or by one that takes it up again."""
+    if not is_written(run.path):
+        return False
+    ended = run.ended()
+    return ended is None or not ended.complete  # one that is complete is only judged anew
 
 
 def stamp_of(run: RunDir) -> tuple[object, ...]:

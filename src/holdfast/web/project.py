@@ -1,20 +1,19 @@
-"""A project as the viewer knows it: its list of runs, and the runs that are open."""
+"""A project as the viewer knows it: its list of runs, the runs that are open, and people's notes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.web.notes import Notes
 from holdfast.web.opened_runs import OpenedRuns
-from holdfast.web.run_list import RunList
+from holdfast.web.run_list import RunList, TellChanged
 
 
 class Project:
     """The runs of one folder, for as long as somebody looks at them."""
 
-    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called, from another thread, whenever the list of runs did."""
+    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
         self.runs = runs.absolute()
         self.environ = environ
         self.notes = Notes(self.runs.parent)

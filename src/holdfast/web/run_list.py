@@ -5,6 +5,7 @@ The index is the history of the project (`history.db`). What is known is shown a
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,18 +14,29 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import HoldfastError
-from holdfast.runner.history import history
+from holdfast.runner.history import SEVERAL, history
 from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
+from holdfast.store.run_names import parts_of
+from holdfast.web.run_id import run_folder
+from holdfast.web.run_locks import is_written
 
-SCAN_S = 3.0
-"""Between two looks at the folders, while somebody looks at the page."""
+GLANCE_S = 0.5
+"""Between two looks at what tells that something changed: the folder itself, and runs that have not ended."""
+SCAN_S = 5.0
+"""Between two looks at every run; more where there are so many that it takes long."""
 FIRST_S = 0.7
 """So long the first reader waits for what is not indexed yet."""
+GLANCED = 50
+"""Runs that have not ended, of which so many are looked at: the others were killed long ago."""
 _PUBLISH_S = 1.0
 _LOOKED_S = 30.0
 """Nobody asked for so long: nobody looks."""
+
+
+TellChanged = Callable[[list[str]], None]
+"""Hears, from another thread, the ids of runs that are new, changed or gone."""
 
 
 class KnownRuns(Struct, frozen=True):
@@ -36,7 +48,6 @@ class KnownRuns(Struct, frozen=True):
     """Runs that are not indexed yet."""
     trouble: str = ""
     """Why the list may be incomplete."""
-    version: int = 0
 
     @property
     def whole(self) -> list[PastRun]:
@@ -51,7 +62,7 @@ class KnownRuns(Struct, frozen=True):
 class RunList:
     """Reads the folders in a thread of its own, which ends with `close`."""
 
-    def __init__(self, runs: Path, *, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, runs: Path, *, changed: TellChanged = lambda ids: None) -> None:
         self._folder = runs
         self._changed = changed
         self._known = KnownRuns()
@@ -73,9 +84,13 @@ class RunList:
         return self._known
 
     def look(self) -> None:
-        """Looks at the folders soon: somebody knows that something changed."""
+        """Looks at the folders at once: somebody knows that something changed."""
         self._asked_at = time.monotonic()
         self._wake.set()
+
+    def heard(self) -> None:
+        """Somebody still listens."""
+        self._asked_at = time.monotonic()
 
     def close(self) -> None:
         self._over = True
@@ -97,13 +112,36 @@ class RunList:
     def _follow(self, found: History) -> None:
         self._publish(tuple(found.runs()))
         self._done.set()
+        scanned_at, seen = time.monotonic(), self._glance()
+        every = SCAN_S
         while not self._over:
-            self._wake.wait(SCAN_S)
+            woken = self._wake.wait(GLANCE_S)
             self._wake.clear()
-            if self._over or time.monotonic() - self._asked_at > _LOOKED_S:
+            began = time.monotonic()
+            if self._over or began - self._asked_at > _LOOKED_S:
+                continue
+            now = self._glance()
+            if not woken and now == seen and began - scanned_at < every:
                 continue
             if found.update(self._step):
                 self._publish(tuple(found.runs()))
+            self._tell_changed(sorted({id for id, _ in now[1] ^ seen[1]}))
+            scanned_at = time.monotonic()
+            every, seen = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
+
+    def _glance(self) -> tuple[int, frozenset[tuple[str, str]]]:
+        """What changes when a run begins, ends or is killed."""
+        try:
+            folder = os.stat(self._folder).st_mtime_ns
+        except OSError:
+            folder = 0
+        unended = [run for run in self._known.runs if not run.ended or run.exit_code == 2][:GLANCED]
+        return folder, frozenset((run.id, self._state(run)) for run in unended)
+
+    def _state(self, run: PastRun) -> str:
+        path = run_folder(self._folder, run.id)
+        ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
+        return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
 
     def _step(self, found: History, left: int) -> None:
         """Shows what is known while the rest is read."""
@@ -114,10 +152,16 @@ class RunList:
             self._publish(tuple(found.runs()), left)
 
     def _publish(self, runs: tuple[PastRun, ...], left: int = 0, trouble: str = "") -> None:
-        self._known = KnownRuns(runs, {run.id: run for run in runs}, left, trouble, self._known.version + 1)
+        before, by_id = self._known.by_id, {run.id: run for run in runs}
+        changed = [id for id in {**by_id, **before} if by_id.get(id) != before.get(id)]
+        self._known = KnownRuns(runs, by_id, left, trouble)
         self._published_at = time.monotonic()
         self._first.set()
-        self._changed()
+        self._tell_changed(changed)
+
+    def _tell_changed(self, ids: list[str]) -> None:
+        if ids:
+            self._changed(ids)
 
     def _tell(self, message: str) -> None:
         """Of a file that was damaged: the list is whole all the same."""

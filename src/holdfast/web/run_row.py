@@ -13,13 +13,17 @@ from holdfast.web.notes import KeptNote
 from holdfast.web.run_id import run_folder
 from holdfast.web.run_locks import is_written
 
+KILLED = "it was killed before its end"
 RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 
 def state_of(run: PastRun, runs: Path) -> RunState:
     """What became of it, or whether it is still under way."""
-    if run.note == NOT_ENDED or (not run.ended and not run.note):
-        return "running" if is_written(run_folder(runs, run.id)) else "killed"
+    unended = run.note == NOT_ENDED or (not run.ended and not run.note)
+    if (unended or run.exit_code == 2) and is_written(run_folder(runs, run.id)):
+        return "running"
+    if unended:
+        return "killed"
     if run.note:
         return "unreadable"
     return "interrupted" if run.exit_code == 2 else "ended"
@@ -59,7 +63,7 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
         "calls": run.calls,
         "commit": run.commit,
         "branch": run.branch,
-        "note": "" if state == "running" else run.note,
+        "note": {"running": "", "killed": KILLED}.get(state, run.note),
         "mark": kept.mark if kept else "",
         "has_note": bool(kept and kept.note),
     }

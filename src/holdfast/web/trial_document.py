@@ -10,11 +10,13 @@ from msgspec.structs import asdict
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.run import Run, TracedTrial
 from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
 from holdfast.report import wording
 from holdfast.report.page_data import cut, utf16_span
 from holdfast.score.spending import spent
+from holdfast.spec.references import interpolate
 from holdfast.web.file_changes import file_changes
 from holdfast.web.shortened import shortened
 
@@ -71,6 +73,35 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "spent": asdict(used) if used else None,
         "again": again,
         "promote": f"holdfast promote {trial.id} {run.id}" if failed else "",
+    }
+
+
+def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
+    """A trial that is under way: what it was asked, and the calls that it has made."""
+    shown, asked = _first(calls), cut(interpolate(trial.task.prompt, trial.params), TEXT)
+    return {
+        "id": trial.id,
+        "kind": trial.kind,
+        "scenario": trial.scenario,
+        "params": wording.params(trial.params),
+        "column": wording.head(trial.scenario, trial.params),
+        "replica": trial.replica,
+        "invariant": trial.invariant,
+        "seed": str(trial.seed),
+        "task": shortened(trial.task),
+        "outcome": "",
+        "ending": "under way",
+        "detail": "",
+        "turns": [{"asked": asked, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
+        "trace": [call_document(event) for event in shown],
+        "trace_left_out": len(calls) - len(shown),
+        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded", "notes", "canaries")},
+        "audit_left_out": 0,
+        "evidence": {},
+        "output": "",
+        "spent": None,
+        "again": again,
+        "promote": "",
     }
 
 
