@@ -2,9 +2,10 @@
 import { get } from "./api.js";
 import { cellAddress, runPath, trialAddress } from "./address.js";
 import { button, command, el, facts, passage, plain } from "./dom.js";
+import { tellable } from "./names.js";
 import { badge, plural } from "./words.js";
 
-const OPEN = 2, FIRST = 20, PLACES = 12, TEXT = 600;
+const OPEN = 2, FIRST = 20, PLACES = 8, TEXT = 600, NAME = 36;
 
 export async function causes(run, signal) {
   const found = await get(`${runPath(run)}/causes`, signal);
@@ -51,7 +52,8 @@ function body(run, cause) {
 }
 
 function cells(run, cause) {
-  const shown = cause.cells.slice(0, PLACES).map(([rule, column]) => el("li", null, el("a", { href: cellAddress(run, rule, column) }, plain(column))));
+  const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([, column]) => column), NAME);
+  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: column }, plain(names[n]))));
   const more = cause.count - shown.length;
   return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
 }

@@ -123,7 +123,7 @@ class RunPage {
     this.before = (at < 0 ? same.at(-1) : same[at - 1])?.id;
     this.after = at < 0 ? undefined : same[at + 1]?.id;
     const link = (id, text, href) => (id ? el("a", { class: "button", href }, text, " ", plain(id)) : null);
-    this.neighbours.replaceChildren(...[link(this.before, "Compare with", this.before && compareAddress(this.before, run.id)), link(this.before, "‹ Before:", this.before && runAddress(this.before)), link(this.after, "After ›:", this.after && runAddress(this.after))].filter(Boolean));
+    this.neighbours.replaceChildren(...[link(this.before, "Compare with", this.before && compareAddress(this.before, run.id)), link(this.before, "Before:", this.before && runAddress(this.before)), link(this.after, "After:", this.after && runAddress(this.after))].filter(Boolean));
   }
 
   key(key) {

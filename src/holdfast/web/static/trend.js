@@ -3,7 +3,7 @@ import { runAddress } from "./address.js";
 import { el, plain, svg } from "./dom.js";
 import { SIGNS, number, shortCommit, span, toneOf, when } from "./words.js";
 
-const HEIGHT = 190, LEFT = 34, RIGHT = 14, TOP = 10, BOTTOM = 36, LABEL = 92;
+const HEIGHT = 190, LEFT = 34, RIGHT = 14, TOP = 10, BOTTOM = 36, LABEL = 112;
 const SHAPES = { pass: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", fail: "M0-5.500L5.500 0L0 5.500L-5.500 0Z", error: "M-4-4h8v8h-8Z", unproven: "M0-5L5 4.500H-5Z" };
 
 // Points of one part only make a line: of the part of the newest run, unless one is picked.
@@ -73,7 +73,8 @@ class Chart {
     }
     const every = Math.max(1, Math.ceil(LABEL / Math.max(this.step, 0.01)));
     for (let n = this.points.length - 1; n >= 0; n -= every) {
-      const { started, commit } = this.points[n], anchor = n === this.points.length - 1 ? "end" : this.x(n) < LEFT + 30 ? "start" : "middle";
+      const { started, commit } = this.points[n], anchor = n === this.points.length - 1 ? "end" : this.x(n) < LEFT + 40 ? "start" : "middle";
+      if (anchor === "start" && every * this.step < LABEL + 40) break;
       const x = anchor === "end" ? width - RIGHT + 6 : anchor === "start" ? LEFT : this.x(n);
       made.push(svg("line", { class: "stroke", x1: this.x(n), x2: this.x(n), y1: this.y(0), y2: this.y(0) + 4 }));
       made.push(svg("text", { class: "tick", x, y: HEIGHT - 17, "text-anchor": anchor }, when(started).textContent));
