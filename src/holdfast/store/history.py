@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast.store import history_table
 from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import id_of, parts_of, stored_runs
+from holdfast.store.run_names import PARTS, id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
@@ -36,8 +36,9 @@ class _Stale(NamedTuple):
     stamp: str
 
 
-Indexing = Callable[["History", int], None]
-"""Hears, while a history is brought up to date, how many runs are still to be read; what is read is in it by then."""
+Indexing = Callable[["History", int | None], None]
+"""Hears, while a history is brought up to date, how many runs are still to be read; what is read is in it by then.
+None: it is not known yet."""
 
 
 class History:
@@ -47,13 +48,17 @@ class History:
         self._db = db
         self._folder = runs
         self._read = read
+        self._others = 0
+        """What others have written to the file, as SQLite counts it."""
 
     def update(self, step: Indexing | None = None) -> bool:
-        """Reads what changed on disk, the newest first; whether anything had.
+        """Reads what changed on disk, the newest first; whether anything had, or another process has written here.
 
         Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting.
         """
         db = self._db
+        if step is not None:
+            step(self, None)
         known = history_table.stamps(db)
         there = {id_of(path): path for path in _all(self._folder)}
         stale = [_Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _stamp(path))]
@@ -70,7 +75,8 @@ class History:
             with transaction(db):
                 for run, stamp in batch:
                     history_table.put(db, run, stamp)
-        return bool(stale or gone)
+        others, self._others = self._others, db.execute("PRAGMA data_version").fetchone()[0]
+        return bool(stale or gone or others != self._others)
 
     def runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
         """Every run, the newest first; with the cells of those that are named, or of all."""
@@ -138,11 +144,13 @@ def _all(runs: Path) -> Iterator[Path]:
 
 def _stamp(run: Path) -> str:
     """What tells whether a run changed: its files' sizes and times; another version may read more than this one."""
-    parts = [__version__]
-    above = [run.parent.parent / "overall.json"] if "/" in id_of(run) else []
-    for path in (*(run / name for name in _STAMPED), *above):
+    folder, parts = str(run), [__version__]  # joined as texts: a project may have ten thousand runs
+    names = [f"{folder}/{name}" for name in _STAMPED]
+    if run.parent.name == PARTS:
+        names.append(f"{run.parent.parent}/overall.json")
+    for name in names:
         try:
-            about = os.stat(path)
+            about = os.stat(name)
             parts.append(f"{about.st_size}.{about.st_mtime_ns}")
         except OSError:
             parts.append("-")

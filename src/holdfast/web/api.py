@@ -78,6 +78,8 @@ class Api:
             return answer()
         except NotThere as missing:
             return refused(404, str(missing), missing.hint)
+        except UsageError as wrong:
+            return refused(400, str(wrong), wrong.hint)
         except UserError as wrong:
             return refused(409, str(wrong), wrong.hint)
         except OSError as broken:

@@ -25,27 +25,27 @@ LONG = 10_000
 """Characters of a note."""
 SPARE = 1_000
 """Lines that say nothing any more, before the file is written anew."""
-Mark = Literal["", "star", "todo", "ok", "wrong"]
+NoteMark = Literal["", "star", "todo", "ok", "wrong"]
 
 
 class NoteText(Struct, frozen=True, forbid_unknown_fields=True):
     """What a page sends."""
 
-    mark: Mark = ""
+    mark: NoteMark = ""
     note: str = ""
 
 
 class KeptNote(Struct, frozen=True):
     """A mark and a note on a run, or on a trial of it."""
 
-    mark: Mark = ""
+    mark: NoteMark = ""
     note: str = ""
     at: str = ""
 
 
 class _NoteLine(Struct, frozen=True):
     key: str
-    mark: Mark = ""
+    mark: NoteMark = ""
     note: str = ""
     at: str = ""
 

@@ -28,6 +28,8 @@ SCAN_S = 5.0
 """Between two looks at every run; more where there are so many that it takes long."""
 FIRST_S = 0.7
 """So long the first reader waits for what is not indexed yet."""
+EMPTY_S = 10.0
+"""And so long while not one is known."""
 GLANCED = 50
 """Runs that have not ended, of which so many are looked at: the others were killed long ago."""
 _PUBLISH_S = 1.0
@@ -44,10 +46,10 @@ class KnownRuns(Struct, frozen=True):
 
     runs: tuple[PastRun, ...] = ()
     by_id: dict[str, PastRun] = {}
-    left: int = 0
-    """Runs that are not indexed yet."""
+    left: int | None = 0
+    """Runs that are not indexed yet; None: it is not known yet how many."""
     trouble: str = ""
-    """Why the list may be incomplete."""
+    """What is wrong with the list, or with the file that it is kept in."""
 
     @property
     def whole(self) -> list[PastRun]:
@@ -71,7 +73,8 @@ class RunList:
         self._first = threading.Event()
         self._over = False
         self._asked_at = time.monotonic()
-        self._published_at = 0.0
+        self._publish_at = 0.0
+        self._trouble = ""
         self._thread = threading.Thread(target=self._keep, name="run-list", daemon=True)
         self._thread.start()
 
@@ -80,7 +83,7 @@ class RunList:
         self._asked_at = time.monotonic()
         if not self._done.is_set():
             self._done.wait(FIRST_S)
-            self._first.wait()
+            self._first.wait(EMPTY_S)
         return self._known
 
     def look(self) -> None:
@@ -102,19 +105,24 @@ class RunList:
             try:
                 with history(self._folder, self._tell, self._step) as found:
                     self._follow(found)
-            except (HoldfastError, OSError) as broken:
-                self._publish((), trouble=str(broken))
-                self._wake.wait(SCAN_S)
-                self._wake.clear()
             except _Over:
                 return
+            except Exception as broken:  # whatever it is: the page says so, and shows what was known
+                self._trouble = (
+                    str(broken) if isinstance(broken, HoldfastError) else f"the runs cannot be read: {broken}"
+                )
+                self._publish(self._known.runs)
+                self._wake.wait(SCAN_S)
+                self._wake.clear()
 
     def _follow(self, found: History) -> None:
+        """Until the viewer ends, or the folder of runs is there that was not before."""
         self._publish(tuple(found.runs()))
         self._done.set()
+        there = self._folder.is_dir()
         scanned_at, seen = time.monotonic(), self._glance()
         every = SCAN_S
-        while not self._over:
+        while not self._over and there == self._folder.is_dir():
             woken = self._wake.wait(GLANCE_S)
             self._wake.clear()
             began = time.monotonic()
@@ -143,20 +151,22 @@ class RunList:
         ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
         return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
 
-    def _step(self, found: History, left: int) -> None:
+    def _step(self, found: History, left: int | None) -> None:
         """Shows what is known while the rest is read."""
         if self._over:
             raise _Over
-        now = time.monotonic()
-        if not self._first.is_set() or now - self._published_at > _PUBLISH_S:
+        began = time.monotonic()
+        if not self._first.is_set() or (left and began > self._publish_at):
             self._publish(tuple(found.runs()), left)
+            took = time.monotonic() - began
+            self._publish_at = began + max(_PUBLISH_S, 10 * took)  # the rest of the time is for reading
 
-    def _publish(self, runs: tuple[PastRun, ...], left: int = 0, trouble: str = "") -> None:
+    def _publish(self, runs: tuple[PastRun, ...], left: int | None = 0) -> None:
         before, by_id = self._known.by_id, {run.id: run for run in runs}
         changed = [id for id in {**by_id, **before} if by_id.get(id) != before.get(id)]
-        self._known = KnownRuns(runs, by_id, left, trouble)
-        self._published_at = time.monotonic()
-        self._first.set()
+        self._known = KnownRuns(runs, by_id, left, self._trouble)
+        if runs or left == 0:
+            self._first.set()
         self._tell_changed(changed)
 
     def _tell_changed(self, ids: list[str]) -> None:
@@ -164,7 +174,8 @@ class RunList:
             self._changed(ids)
 
     def _tell(self, message: str) -> None:
-        """Of a file that was damaged: the list is whole all the same."""
+        """Of the file of the history: the list is whole all the same."""
+        self._trouble = message
 
 
 class _Over(Exception):
