@@ -92,7 +92,7 @@ def careless(question: str) -> str:
 
 
 def unhurried(question: str) -> str:
-    time.sleep(0.4)
+    time.sleep(0.15)
     return careless(question)
 '''
 
@@ -171,19 +171,19 @@ def contract_run(folder: Path, *words: str) -> int:
     return holdfast(folder, "contract", "run", "--no-report", "-q", *words)
 
 
-def many_runs(folder: Path, count: int) -> None:
-    """Runs that the history knows and that hold nothing else: enough for a list."""
+def many_runs(folder: Path, count: int, after: int = 0) -> None:
+    """Runs that the history knows and that hold nothing else: enough for a list. `after` so many that are there."""
     from holdfast.store import history_table
     from holdfast.store.history import _stamp
     from holdfast.store.history_file import FILE, connected, transaction
     from holdfast.store.past_run import PastRun
 
     runs = folder / ".holdfast" / "runs"
-    runs.mkdir(parents=True)
+    runs.mkdir(parents=True, exist_ok=True)
     dice, score, began = Random(7), 70.0, datetime(2026, 3, 1, 8, tzinfo=UTC)
     db = connected(runs.parent / FILE)
     with transaction(db):
-        for number in range(1, count + 1):
+        for number in range(after + 1, after + count + 1):
             path = runs / f"{number:04d}"
             path.mkdir()
             (path / "run.json").touch()

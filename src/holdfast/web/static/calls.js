@@ -61,7 +61,7 @@ function callRow(call, whole, faults) {
     el("span", { class: "call-words" }, milliseconds(call.duration_ms), endingOf(call) ? el("span", { class: "ending" }, " ", plain(endingOf(call))) : null, call.retry ? ` ↻ retry ${call.retry}` : null, call.times > 1 ? ` × ${call.times}` : null, tokens ? ` · ${tokens} tokens` : null, call.fault ? el("span", null, " ", el("code", { class: "fault" }, "◆ ", plain(call.fault))) : null),
     call.input ? el("small", { class: "peek" }, el("span", { "aria-label": "sent" }, "→ "), plain(oneLine(call.input))) : null,
     call.output ? el("small", { class: "peek" }, el("span", { "aria-label": "came back" }, "← "), plain(oneLine(call.output))) : null);
-  const summary = el("summary", { "data-entry": true }, el("span", { class: "when" }, milliseconds(Math.round(call.ts * 1000))), bar(call, whole), what);
+  const summary = el("summary", { "data-entry": true }, el("span", { class: "when" }, milliseconds(call.ts * 1000)), bar(call, whole), what);
   const view = el("details", { class: call.fault ? "call faulty" : isFailed(call) ? "call failed" : "call" }, summary);
   view.addEventListener("toggle", () => view.open && view.childElementCount === 1 && view.append(callBody(call, faults)));
   return el("li", null, view);

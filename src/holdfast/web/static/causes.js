@@ -1,7 +1,7 @@
 // What did not hold, grouped by rule and cause: the rule in words, why, one answer, and how to see it again.
 import { get } from "./api.js";
 import { cellAddress, runPath, trialAddress } from "./address.js";
-import { button, command, el, facts, passage, plain } from "./dom.js";
+import { button, command, el, facts, passage, plain, visible } from "./dom.js";
 import { tellable } from "./names.js";
 import { badge, plural } from "./words.js";
 
@@ -53,7 +53,7 @@ function body(run, cause) {
 
 function cells(run, cause) {
   const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([, column]) => column), NAME);
-  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: column }, plain(names[n]))));
+  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: visible(column) }, plain(names[n]))));
   const more = cause.count - shown.length;
   return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
 }

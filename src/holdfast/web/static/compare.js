@@ -1,7 +1,7 @@
 // Two runs side by side: which rules got worse, and every cell that is not what it was.
 import { get } from "./api.js";
 import { ask, cellAddress, compareAddress, runAddress } from "./address.js";
-import { button, el, plain, section } from "./dom.js";
+import { button, el, plain, section, visible } from "./dom.js";
 import { Grid } from "./grid.js";
 import { fileNames } from "./names.js";
 import { smallGauge } from "./run_row.js";
@@ -37,7 +37,7 @@ function head(found, a, b) {
 
 function sides({ a, b }) {
   const names = fileNames([...new Set([a.spec, b.spec].filter(Boolean))]);
-  const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft", title: run.spec }, plain(names.get(run.spec) ?? run.spec ?? ""))),
+  const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft", title: visible(run.spec) }, plain(names.get(run.spec) ?? run.spec ?? ""))),
     el("p", { class: "big" }, number(scoreOf(run)), el("small", null, span(run.low, run.high))), scoreOf(run) == null ? null : smallGauge(scoreOf(run), run.low, run.high),
     el("p", { class: "soft" }, when(run.started), ` · ${took(run.duration_s)}`, run.cost_usd == null ? "" : ` · ${money(run.cost_usd)}`, run.commit ? ` · ${shortCommit(run.commit)}` : ""));
   const swap = button("Swap", () => (location.hash = compareAddress(b.id, a.id)), { title: "The other way round (c)" });
@@ -47,7 +47,7 @@ function sides({ a, b }) {
 function rulesOf({ rules }) {
   const told = rules.filter((rule) => rule.verdict !== "same").sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
   if (!rules.length) return null;
-  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.rule)), el("td", { class: "said" }, plain(rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
+  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.rule)), el("td", { class: "said" }, plain(rule.text === rule.verdict ? "" : rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
   const same = rules.length - told.length;
   return section("Rules", rows.length ? el("table", { class: "parts-table rules-table" }, el("tbody", null, ...rows)) : null, same ? el("p", { class: "judged" }, `${plural(same, "rule")} the same`) : null);
 }

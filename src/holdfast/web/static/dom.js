@@ -1,6 +1,13 @@
 // What the single-file report builds its elements with, for modules. Text only ever goes in as text.
 export const { el, plain, passage, appendVisible, copyButton } = globalThis;
 
+// A text for where no element can stand: a tooltip, an option, a title.
+export function visible(text) {
+  const holder = document.createElement("i");
+  appendVisible(holder, text ?? "");
+  return holder.textContent;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function svg(tag, attributes, ...children) {

@@ -1,6 +1,6 @@
 // Which cells of the matrix are shown. What is asked for stands in the address.
 import { ask } from "./address.js";
-import { button, el } from "./dom.js";
+import { button, el, visible } from "./dom.js";
 import { OUTCOMES, SIGNS, toneOf } from "./words.js";
 
 const SEVERITIES = ["critical", "high", "medium", "low"], TYPING_MS = 120;
@@ -31,7 +31,7 @@ export class Filters {
   }
 
   select(name, none, words) {
-    const field = el("select", null, el("option", { value: "" }, none), ...words.map((word) => el("option", { value: word }, word)));
+    const field = el("select", null, el("option", { value: "" }, none), ...words.map((word) => el("option", { value: word }, visible(word))));
     field.addEventListener("change", () => this.change({ [name]: field.value }));
     return field;
   }

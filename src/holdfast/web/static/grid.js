@@ -1,5 +1,5 @@
 // A matrix of any size: heads stay, and only the cells near the screen are in the page.
-import { el, plain } from "./dom.js";
+import { el, plain, visible } from "./dom.js";
 import { tellable } from "./names.js";
 
 const WIDE = 8, BEYOND_ROWS = 6, BEYOND_COLUMNS = 4;
@@ -66,8 +66,8 @@ export class Grid {
     this.body.style.setProperty("height", `${this.height * this.shownRules.length}px`);
     this.node.setAttribute("aria-rowcount", this.shownRules.length + 1);
     this.node.setAttribute("aria-colcount", this.shownColumns.length + 1);
-    const room2 = Math.floor(this.compact ? 24 : Math.max(12, (2 * this.width) / (rem * 0.55)));
-    this.columnNames = tellable(this.columns.map((column) => column.name), room2);
+    const head = this.compact ? 24 : Math.floor(Math.max(12, (3 * this.width) / (rem * 0.55)));
+    this.columnNames = tellable(this.columns.map((column) => column.name), head);
     this.ruleNames = tellable(this.rules.map((rule) => rule.id), Math.max(14, Math.floor(this.name / (rem * 0.5) - (this.compact ? 9 : 0))));
   }
 
@@ -105,14 +105,14 @@ export class Grid {
   headCells() {
     const shown = this.shownColumns.slice(this.c0, this.c1).map((n, i) => {
       const { name, faults } = this.columns[n];
-      return el("div", { role: "columnheader", class: "head", "aria-colindex": this.c0 + i + 2, title: faults ? `${name}: ${faults}` : name, "aria-label": name }, el("span", null, plain(this.columnNames[n])));
+      return el("div", { role: "columnheader", class: "head", "aria-colindex": this.c0 + i + 2, title: visible(faults ? `${name}: ${faults}` : name), "aria-label": visible(name) }, el("span", null, plain(this.columnNames[n])));
     });
     return [el("div", { role: "columnheader", class: "corner", "aria-colindex": "1" }, "rule"), el("div", { role: "presentation" }), ...shown];
   }
 
   row(row) {
     const rule = this.shownRules[row], { id, severity, description } = this.rules[rule];
-    const name = el("div", { role: "rowheader", class: "name", title: description ? `${id}: ${description}` : id, "aria-colindex": "1", "aria-label": [id, severity].filter(Boolean).join(", ") }, plain(this.ruleNames[rule], "span"), severity ? el("small", { class: severity }, severity) : null);
+    const name = el("div", { role: "rowheader", class: "name", title: visible(description ? `${id}: ${description}` : id), "aria-colindex": "1", "aria-label": visible([id, severity].filter(Boolean).join(", ")) }, plain(this.ruleNames[rule], "span"), severity ? el("small", { class: severity }, severity) : null);
     const made = el("div", { role: "row", class: "mrow", "aria-rowindex": row + 2 }, name, el("div", { role: "presentation" }));
     made.style.setProperty("top", `${row * this.height}px`);
     for (let i = this.c0; i < this.c1; i++) made.append(this.cell(rule, this.shownColumns[i], row, i));
@@ -131,8 +131,8 @@ export class Grid {
     }
     node.className = `cell ${face.tone}${face.faint ? " faint" : ""}${face.flagged ? " flagged" : ""}${this.opened === `${rule},${column}` ? " open" : ""}`;
     node.setAttribute("aria-label", `${face.label}, ${this.rules[rule].id} in ${this.columns[column].name}`);
-    node.textContent = this.compact ? face.text : [face.text, face.tally].filter(Boolean).join(" ");
-    if (face.small && !this.compact) node.append(el("small", null, face.small));
+    node.textContent = this.compact ? face.text : [face.text, face.tally && visible(face.tally)].filter(Boolean).join(" ");
+    if (face.small && !this.compact) node.append(el("small", null, plain(face.small)));
     return node;
   }
 

@@ -53,7 +53,7 @@ function pressed(key, page) {
   if (key === "?") return dialog.showModal(), true;
   if (key === "j" || key === "k") return move(page, key === "j" ? 1 : -1), true;
   if (key === "n") return focus("note-text");
-  if (key === "y") return press("#panel:not([hidden]) .copy, main .copy");
+  if (key === "y") return press("#panel:not([hidden]) .copy") || press(".trial-side .copy") || press("main .copy");
   return page.key?.(key) ?? false;
 }
 

@@ -1,7 +1,7 @@
 // All runs of the project: how the score goes, and a row for each.
 import { get } from "./api.js";
 import { ask, compareAddress } from "./address.js";
-import { button, el, plain } from "./dom.js";
+import { button, el, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
 import { fileNames } from "./names.js";
 import { Rows } from "./rows.js";
@@ -65,6 +65,7 @@ class List {
   }
 
   ready() {
+    this.holder.parentElement.classList.toggle("no-cost", !this.costly);
     this.rows.draw();
     let first = true;
     listen(null, (kind) => {
@@ -79,6 +80,8 @@ class List {
     this.about.textContent = found.total ? `${plural(found.total, "run")}${found.specs.length > 1 ? ` of ${found.specs.length} files` : ""}` : "";
     if (String(found.specs) !== String(this.specs)) this.names = fileNames(found.specs);
     this.specs = found.specs;
+    this.costly ||= found.runs.some((run) => run.cost_usd != null);
+    this.holder.parentElement?.classList.toggle("no-cost", !this.costly);
     this.newest = found.runs[0] && offset === 0 ? found.runs[0] : this.newest;
     this.fillSpecs();
     this.trouble.hidden = !(found.trouble || found.indexing);
@@ -128,7 +131,7 @@ class List {
   fillSpecs() {
     this.specLabel.hidden = this.specs.length < 2;
     const known = new Set([...this.spec.options].map((option) => option.value));
-    for (const name of this.specs) if (!known.has(name)) this.spec.append(el("option", { value: name }, this.names.get(name)));
+    for (const name of this.specs) if (!known.has(name)) this.spec.append(el("option", { value: name }, visible(this.names.get(name))));
     if (this.spec.value !== this.asked.spec) this.spec.value = this.asked.spec;
   }
 

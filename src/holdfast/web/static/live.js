@@ -3,7 +3,7 @@ import { trialAddress } from "./address.js";
 import { el, plain, svg } from "./dom.js";
 import { badge, clock, money, plural } from "./words.js";
 
-const KEPT = 8;
+const KEPT = 5;
 
 export class Live {
   constructor(run) {
@@ -14,9 +14,10 @@ export class Live {
     this.failed = svg("rect", { class: "failed", x: 0, y: 0, width: "0%", height: 8, rx: 4 });
     const bar = svg("svg", { class: "progress", width: "100%", height: 8, "aria-hidden": "true" }, svg("rect", { class: "track", x: 0, y: 0, width: "100%", height: 8, rx: 4 }), this.fill, this.failed);
     this.now = el("ul", { class: "under-way" });
+    this.doing = el("div", { hidden: true }, el("h3", null, "Now"), this.now);
     this.recent = el("ol", { class: "recent" });
     this.lately = el("div", { hidden: true }, el("h3", null, "Just ended"), this.recent);
-    this.node = el("section", { class: "live", "aria-label": "Progress", role: "region" }, el("p", { class: "live-line" }, el("span", { class: "pulse", "aria-hidden": "true" }), this.count, this.words), bar, el("div", { class: "live-columns" }, el("div", null, el("h3", null, "Now"), this.now), this.lately));
+    this.node = el("section", { class: "live", "aria-label": "Progress", role: "region" }, el("p", { class: "live-line" }, el("span", { class: "pulse", "aria-hidden": "true" }), this.count, this.words), bar, el("div", { class: "live-columns" }, this.doing, this.lately));
   }
 
   progress({ done, total, failed, elapsed_s: elapsed, cost_usd: cost, under_way: under = [] }) {
@@ -26,8 +27,9 @@ export class Live {
     this.words.textContent = ` ${words.filter(Boolean).join(" · ")}`;
     this.fill.setAttribute("width", `${(100 * done) / Math.max(1, total)}%`);
     this.failed.setAttribute("width", `${(100 * failed) / Math.max(1, total)}%`);
-    const rows = under.slice(0, KEPT).map((one) => el("li", null, plain(one.scenario, "b"), " ", el("code", null, plain(one.trial)), one.calls ? ` ${plural(one.calls, "call")}` : " no call yet", one.last_call ? el("small", null, plain(one.last_call)) : null));
-    this.now.replaceChildren(...(rows.length ? rows : [el("li", { class: "nothing" }, done < total ? "between two trials" : "judging")]));
+    const rows = under.slice(0, KEPT).map((one) => el("li", null, plain(one.scenario, "b"), " ", el("code", null, plain(one.trial)), one.calls ? ` ${plural(Number(one.calls), "call")}` : " no call yet", one.last_call ? el("small", null, plain(one.last_call)) : null));
+    this.doing.hidden = !rows.length;
+    this.now.replaceChildren(...rows);
     if (under.length > KEPT) this.now.append(el("li", { class: "nothing" }, `and ${under.length - KEPT} more`));
   }
 

@@ -2,7 +2,7 @@
 import { Gone, Refused, whenBack } from "./api.js";
 import { readAddress, searchAddress } from "./address.js";
 import { compare } from "./compare.js";
-import { el, plain } from "./dom.js";
+import { el, plain, visible } from "./dom.js";
 import { deafen } from "./events.js";
 import { startKeys } from "./keys.js";
 import { list } from "./list.js";
@@ -62,7 +62,7 @@ function leave() {
 
 function place(page, address) {
   shown = { page, address };
-  document.title = `${page.title} · Holdfast`;
+  document.title = `${visible(page.title)} · Holdfast`;
   document.documentElement.dataset.page = address.page;
   document.getElementById("crumbs").replaceChildren(...page.crumbs.map(([text, href]) => el("a", { href, "aria-current": href === location.hash.split("?")[0] && "page" }, plain(text))));
   if (address.page === "search") words.value = address.asked.get("q") ?? "";

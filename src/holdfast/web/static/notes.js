@@ -3,7 +3,7 @@ import { Gone, get, put } from "./api.js";
 import { el } from "./dom.js";
 import { MARKS } from "./words.js";
 
-const PAUSE_MS = 700, MOST = 10000;
+const PAUSE_MS = 700, AGAIN_MS = 2000, MOST = 10000;
 let kept = {};
 
 export async function loadNotes(signal) {
@@ -28,17 +28,23 @@ export function noteEditor(key) {
   const said = el("span", { class: "kept", role: "status" });
   const text = el("textarea", { id: "note-text", rows: "2", maxlength: String(MOST), placeholder: "A note for whoever looks next (n)", "aria-label": "Note" });
   text.value = now.note;
-  let waiting = 0;
+  let waiting = 0, sending = false, again = false;
+  // One at a time: what was sent first must not arrive last.
   async function keep() {
     clearTimeout(waiting);
+    again = sending;
+    if (sending) return;
+    sending = true;
     said.textContent = "keeping…";
     try {
       kept[key] = await put(`notes/${key.split("/").map(encodeURIComponent).join("/")}`, { mark: now.mark, note: now.note });
       said.textContent = now.mark || now.note ? "kept" : "";
     } catch (problem) {
       said.textContent = problem instanceof Gone ? "not kept yet: the server does not answer" : problem.message;
-      if (problem instanceof Gone) waiting = setTimeout(keep, 3000);
+      if (problem instanceof Gone) waiting = setTimeout(keep, AGAIN_MS);
     }
+    sending = false;
+    if (again) keep();
   }
   const buttons = Object.entries(MARKS).map(([mark, [sign, word]]) => {
     const chip = el("button", { type: "button", class: "chip", "data-mark": mark, "aria-pressed": String(now.mark === mark) }, el("span", { "aria-hidden": "true", class: `mark-sign ${mark}` }, sign), ` ${word}`);

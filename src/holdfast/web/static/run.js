@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { compareAddress, runAddress, runPath } from "./address.js";
 import { cases } from "./cases.js";
 import { causes } from "./causes.js";
-import { el, plain } from "./dom.js";
+import { el, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
 import { Live } from "./live.js";
 import { Matrix } from "./matrix.js";
@@ -96,7 +96,7 @@ class RunPage {
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),
       found.resume && !this.running ? el("p", { class: "judged" }, "Take it up again: ", el("code", null, plain(found.resume))) : null,
       this.running ? this.live.node : null,
-      scored ? scoreView(found, found.weights ? "Overall" : "Resilience") : null,
+      scored ? scoreView(found, (found.weights ? "Overall" : "Resilience") + (this.running ? " so far" : "")) : null,
       el("ul", { class: "judged" }, ...[found.judged, found.one_sample, found.attacks, found.used].filter(Boolean).map((text) => plain(text.replace(/ {3}/g, " · "), "li"))),
       found.tolerated?.length ? plain(`Tolerated by the minimum: ${found.tolerated.join(", ")}.`, "p") : null,
       ...(found.warnings ?? []).map((text) => el("p", { class: "warning" }, el("strong", null, "Warning"), plain(text))),
@@ -160,7 +160,7 @@ class RunPage {
     const [found, packed] = await Promise.all([get(path, this.signal), get(`${path}/matrix`, this.signal)]).catch(() => []);
     if (!found || this.signal.aborted) return;
     this.take(found, packed);
-    document.title = `${wordOf(found.run)} ${found.name || this.id} · Holdfast`;
+    document.title = `${wordOf(found.run)} ${visible(found.name || this.id)} · Holdfast`;
     this.loadCauses();
     if (was && !this.running) {
       this.findNeighbours();

@@ -1,6 +1,6 @@
 // One run in the list.
 import { runAddress } from "./address.js";
-import { el, plain, svg } from "./dom.js";
+import { el, plain, svg, visible } from "./dom.js";
 import { markSign } from "./notes.js";
 import { OUTCOMES, SIGNS, badge, money, number, scoreOf, shortCommit, span, toneOf, took, when, wordOf } from "./words.js";
 
@@ -21,7 +21,7 @@ export function patchRow(item, run, names, picked) {
   item.replaceChildren(
     el("label", { class: "pick", title: "Pick two to compare (x)" }, pick),
     el("span", { class: "verdict-word" }, badge(wordOf(run))),
-    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: run.spec, "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", null, ...below(run))),
+    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: visible(run.spec), "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", null, ...below(run))),
     el("span", { class: "scored" }, ...scored(run)),
     el("span", { class: "counted-cells" }, ...counted(run)),
     el("span", { class: "cost" }, run.cost_usd == null ? "" : money(run.cost_usd)),
@@ -33,7 +33,7 @@ export function patchRow(item, run, names, picked) {
 
 function below(run) {
   if (run.state === "unreadable") return [plain(run.note || "cannot be read")];
-  if (run.parts?.length) return run.parts.flatMap((part) => [el("span", { class: `part ${toneOf(wordOf(part))}` }, el("span", { "aria-hidden": "true" }, SIGNS[toneOf(wordOf(part))] ?? "·"), ` ${part.part}`, el("span", { class: "offscreen" }, ` ${wordOf(part)}`)), " "]);
+  if (run.parts?.length) return run.parts.flatMap((part) => [el("span", { class: `part ${toneOf(wordOf(part))}` }, el("span", { "aria-hidden": "true" }, SIGNS[toneOf(wordOf(part))] ?? "·"), " ", plain(part.part), el("span", { class: "offscreen" }, ` ${wordOf(part)}`)), " "]);
   const words = [run.part, run.branch, shortCommit(run.commit)].filter(Boolean);
   return [plain(words.join(" · "))];
 }

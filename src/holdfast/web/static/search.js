@@ -50,6 +50,6 @@ function excerpt(hit) {
   appendVisible(mark, hit.text.slice(start, end));
   if (end > start) text.append(mark);
   appendVisible(text, hit.text.slice(end));
-  text.prepend(el("span", { class: "where" }, hit.where));
+  text.prepend(el("span", { class: "where" }, plain(hit.where)));
   return text;
 }

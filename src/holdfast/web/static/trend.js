@@ -1,6 +1,6 @@
 // The scores of a file's runs over time: a line, the intervals as a band, a point a run that opens it.
 import { runAddress } from "./address.js";
-import { el, plain, svg } from "./dom.js";
+import { el, plain, svg, visible } from "./dom.js";
 import { SIGNS, number, shortCommit, span, toneOf, when } from "./words.js";
 
 const HEIGHT = 190, LEFT = 34, RIGHT = 14, TOP = 10, BOTTOM = 36, LABEL = 112;
@@ -13,7 +13,7 @@ export function trend(points, part, pickPart) {
   const scored = points.filter((point) => (point.part || "contract") === shown && point.score != null);
   const figure = el("figure", { class: "trend" });
   const picks = parts.length < 2 ? null : el("div", { class: "chips", role: "group", "aria-label": "Part" },
-    ...parts.map((name) => el("button", { type: "button", class: "chip", "aria-pressed": String(name === shown), onclick: () => pickPart(name) }, name)));
+    ...parts.map((name) => el("button", { type: "button", class: "chip", "aria-pressed": String(name === shown), onclick: () => pickPart(name) }, plain(name))));
   const tip = el("p", { class: "tip", role: "status" });
   const place = el("div", { class: "trend-place" });
   figure.append(...[picks, place, tip].filter(Boolean));
@@ -78,7 +78,7 @@ class Chart {
       const x = anchor === "end" ? width - RIGHT + 6 : anchor === "start" ? LEFT : this.x(n);
       made.push(svg("line", { class: "stroke", x1: this.x(n), x2: this.x(n), y1: this.y(0), y2: this.y(0) + 4 }));
       made.push(svg("text", { class: "tick", x, y: HEIGHT - 17, "text-anchor": anchor }, when(started).textContent));
-      if (commit) made.push(svg("text", { class: "tick commit", x, y: HEIGHT - 3, "text-anchor": anchor }, shortCommit(commit)));
+      if (commit) made.push(svg("text", { class: "tick commit", x, y: HEIGHT - 3, "text-anchor": anchor }, visible(shortCommit(commit))));
     }
     return made;
   }

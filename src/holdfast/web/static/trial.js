@@ -16,7 +16,7 @@ export async function trial({ run, trial: id }, signal) {
     title: `${outcome} ${found.column ?? found.scenario}`,
     crumbs: [["Runs", "#/"], [run, runAddress(run)], [`trial ${id}`, location.hash.split("?")[0]]],
     up: runAddress(run),
-    body: [head(run, found, outcome), el("div", { class: "trial-page" }, el("div", { class: "trial-side" }, ...side(run, found)), el("div", { class: "trial-main" }, ...main(run, found).filter(Boolean)))],
+    body: [head(run, found, outcome), el("div", { class: "trial-page" }, el("div", { class: "trial-main" }, ...main(run, found).filter(Boolean)), el("aside", { class: "trial-side", "aria-label": "This trial" }, ...side(run, found)))],
   };
 }
 
