@@ -221,18 +221,25 @@ def test_phone_and_dark_have_room_and_contrast(desk: tuple[Path, str], show: Cal
         page.wait_for_selector("html[data-ready]")
         page.wait_for_timeout(50)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
-    assert page.evaluate(CONTRAST) == []
+    assert [pair for pair in PAIRS if contrast(page, *pair) < 4.5] == []
 
 
-CONTRAST = """() => {
-  const style = getComputedStyle(document.documentElement), pick = (name) => style.getPropertyValue(name).trim();
-  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-  const light = (hex) => [1, 3, 5].map((i) => channel(parseInt(hex.slice(i, i + 2), 16))).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-  const pairs = [["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--wash"], ["--accent", "--paper"], ["--na", "--paper"], ["--on-strong", "--fail"],
-    ...["pass", "fail", "error", "unproven"].flatMap((word) => [[`--${word}`, "--paper"], [`--${word}`, `--${word}-wash`]])];
-  return pairs.map(([a, b]) => [a, b, ratio(pick(a), pick(b))]).filter(([, , found]) => found < 4.5).map((pair) => pair.join(" "));
-}"""
+PAIRS = [(name, "paper") for name in ("ink", "soft", "accent", "na", "pass", "fail", "error", "unproven")]
+PAIRS += [(name, f"{name}-wash") for name in ("pass", "fail", "error", "unproven")]
+PAIRS += [("soft", "wash"), ("on-strong", "fail")]
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour.strip()[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(page: Any, one: str, other: str) -> float:
+    """How far two colours of the page are apart, as WCAG counts it."""
+    value = "name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)"
+    dark, light = sorted(luminance(page.evaluate(value, name)) for name in (one, other))
+    return (light + 0.05) / (dark + 0.05)
 
 
 def test_run_is_live_while_it_goes(
@@ -261,24 +268,14 @@ def test_run_is_live_while_it_goes(
             page.context.close()
 
 
+KEPT = ("id", "outcome", "outcomes", "state", "verdict", "ending", "type", "severity", "phase", "effect", "at")
+"""Words of Holdfast's own."""
+
+
 def harmed(value: Any) -> Any:
     """The same answer with harm in every text that agents, tools and specs give."""
-    kept = (
-        "id",
-        "outcome",
-        "state",
-        "verdict",
-        "ending",
-        "type",
-        "severity",
-        "phase",
-        "event_type",
-        "op",
-        "effect",
-        "at",
-    )
     if isinstance(value, dict):
-        return {key: inner if key in kept else harmed(inner) for key, inner in value.items()}
+        return {key: inner if key in KEPT else harmed(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [harmed(inner) for inner in value]
     return HARM if isinstance(value, str) and value else value
@@ -289,7 +286,9 @@ def test_text_that_means_harm_stays_text(desk: tuple[Path, str], show: Callable[
     page = show(url)
 
     def answer(route: Any) -> None:
-        found = route.fetch().json()
+        cell = "names-its-source&column=model-reply-truncated"
+        asked = f"{url}api/runs/0003/cell?rule={cell}" if "/cell?" in route.request.url else route.request.url
+        found = route.fetch(url=asked).json()
         if "trace" in found:
             found["files"] = [{"path": "a", "op": "change", "before": "b", "after": "c", "diff": "@@\n-b\n+c\n d"}]
             found["evidence"] = {"r": {"data": {"columns": ["c"], "rows": [["v"]]}, "error": ""}}

@@ -13,7 +13,9 @@ from typing import Any
 from view_kit import ARGUMENTS, CHROMIUM, SPEC, contract_run, invoice_desk, viewing
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-VERSIONS = "careless hasty careless careless hasty hasty hasty careful hasty careful hasty careless".split()
+A, B, C = "careless", "hasty", "careful"
+VERSIONS = [A, B, A, A, B, B, B, C, B, C, B, A]
+"""What the agent was in each run."""
 
 
 def commit(folder: Path, message: str) -> None:
