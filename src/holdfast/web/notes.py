@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import MsgspecError, Struct
 
 from holdfast.errors import UsageError
-from holdfast.model.codec import carried, decoder, encode
+from holdfast.model.codec import decoder, encode
 
 FILE, LOCK = "notes.jsonl", "notes.lock"
 LONG = 10_000
@@ -61,7 +61,7 @@ def read_text(body: bytes) -> NoteText:
         raise UsageError(f"not a note: {wrong}", hint='send {"mark": "star", "note": "…"}') from wrong
     if len(sent.note) > LONG:
         raise UsageError(f"the note has {len(sent.note):,} characters", hint=f"at most {LONG:,} are kept")
-    return carried(sent)
+    return sent
 
 
 def _now() -> str:
