@@ -73,7 +73,7 @@ class Pictures:
         page.wait_for_selector("html[data-page=trial]")
         page.click(".call.faulty summary")
         page.evaluate("document.querySelector('.call.faulty').closest('section').scrollIntoView()")
-        page.set_viewport_size({"width": 1200, "height": 1180})
+        page.set_viewport_size({"width": 1200, "height": 1080})
         page.evaluate("scrollTo(0, 0)")
         page.wait_for_timeout(300)
         picture(page, "trial")

@@ -3,11 +3,11 @@ import { trialAddress } from "./address.js";
 import { button, el, plain } from "./dom.js";
 import { SIGNS, badge, number } from "./words.js";
 
-const FIRST = 100, REPLICAS = 40;
+const FIRST = 100, REPLICAS = 40, IN_ORDER = 8;
 
 export function cases(run, list) {
   const holder = el("ol", { class: "cases-list" });
-  const shown = [...list];
+  const shown = list.length > IN_ORDER ? [...list.filter((one) => one.status !== "pass"), ...list.filter((one) => one.status === "pass")] : list;
   let at = 0;
   const more = button("", () => add(), { class: "more" });
   function add() {

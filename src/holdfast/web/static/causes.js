@@ -7,17 +7,56 @@ import { badge, plural } from "./words.js";
 
 const OPEN = 2, FIRST = 20, PLACES = 8, TEXT = 600, NAME = 36;
 
-export async function causes(run, signal) {
-  const found = await get(`${runPath(run)}/causes`, signal);
-  if (!found.causes.length) return null;
-  const list = el("ol", { class: "causes" });
-  const add = (from, to) => list.append(...found.causes.slice(from, to).map((cause, n) => entry(run, cause, from + n < OPEN)));
-  add(0, FIRST);
-  const cells = found.causes.reduce((sum, cause) => sum + cause.count, 0);
-  const told = found.causes.length < cells ? el("p", { class: "status" }, `${plural(found.total ?? found.causes.length, "cause")} of ${plural(cells, "cell")} that did not hold`) : null;
-  const rest = found.causes.length - FIRST;
-  const more = rest > 0 ? button(`Show ${rest} more`, () => { add(FIRST); more.remove(); }, { class: "more" }) : null;
-  return [told, list, more];
+// The list keeps its entries while a run goes on: what was opened stays open, what has the focus keeps it.
+export class Causes {
+  constructor(run) {
+    this.run = run;
+    this.shown = FIRST;
+    this.entries = new Map();
+    this.told = el("p", { class: "status" });
+    this.list = el("ol", { class: "causes" });
+    this.more = button("", () => this.showAll(), { class: "more", hidden: true });
+    this.node = el("section", { class: "did-not-hold", hidden: true }, el("h2", null, "What did not hold"), this.told, this.list, this.more);
+  }
+
+  async load(signal) {
+    this.found = await get(`${runPath(this.run)}/causes`, signal);
+    this.draw();
+  }
+
+  showAll() {
+    this.shown = Infinity;
+    this.draw();
+  }
+
+  draw() {
+    const { causes, total } = this.found, cells = causes.reduce((sum, cause) => sum + cause.count, 0);
+    this.node.hidden = !causes.length;
+    this.told.textContent = causes.length < cells ? `${plural(total ?? causes.length, "cause")} of ${plural(cells, "cell")} that did not hold` : "";
+    const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry(cause, n < OPEN));
+    const keep = new Set(wanted);
+    for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));
+    let next = this.list.firstElementChild;
+    for (const item of wanted) {
+      if (item === next) next = next.nextElementSibling;
+      else this.list.insertBefore(item, next);
+    }
+    this.more.hidden = causes.length <= this.shown;
+    this.more.textContent = `Show ${causes.length - this.shown} more`;
+  }
+
+  entry(cause, open) {
+    const key = JSON.stringify([cause.rule, cause.outcome, cause.reason, cause.fault]), face = JSON.stringify(cause);
+    let item = this.entries.get(key);
+    if (!item) this.entries.set(key, (item = el("li", null, entry(this.run, cause, open))));
+    else if (item.face !== face) {
+      const was = item.firstElementChild, focused = was.contains(document.activeElement);
+      item.replaceChildren(entry(this.run, cause, was.open));
+      if (focused) item.querySelector("summary").focus({ preventScroll: true });
+    }
+    item.face = face;
+    return item;
+  }
 }
 
 function entry(run, cause, open) {
@@ -32,7 +71,7 @@ function entry(run, cause, open) {
     fill();
     view.open = true;
   }
-  return el("li", null, view);
+  return view;
 }
 
 const cut = (text) => (text.length > TEXT ? `${text.slice(0, TEXT)} …` : text);

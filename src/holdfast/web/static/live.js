@@ -20,8 +20,8 @@ export class Live {
     this.node = el("section", { class: "live", "aria-label": "Progress", role: "region" }, el("p", { class: "live-line" }, el("span", { class: "pulse", "aria-hidden": "true" }), this.count, this.words), bar, el("div", { class: "live-columns" }, this.doing, this.lately));
   }
 
-  progress({ done, total, failed, elapsed_s: elapsed, cost_usd: cost, under_way: under = [] }) {
-    this.count.textContent = `${done.toLocaleString("en")} of ${plural(total, "trial")}`;
+  progress({ done, total, at_most: most, failed, elapsed_s: elapsed, cost_usd: cost, under_way: under = [] }) {
+    this.count.textContent = `${done.toLocaleString("en")} of ${most ? "at most " : ""}${plural(total, "trial")}`;
     const left = done > 1 && done < total ? (elapsed / done) * (total - done) : null;
     const words = [failed ? `${failed} failed` : "", clock(elapsed), left == null ? "" : `about ${clock(left)} left`, cost ? money(cost) : ""];
     this.words.textContent = ` ${words.filter(Boolean).join(" · ")}`;

@@ -21,9 +21,13 @@ function missing() {
   return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "The list of all runs is at Holdfast, above." }))] };
 }
 
+const TITLES = { 404: "Not found", 409: "This cannot be shown", 500: "The viewer failed" };
+
 function trouble(problem) {
-  const hint = problem instanceof Gone ? "It comes back by itself." : problem.hint ?? "";
-  return el("div", { class: "trouble-page", role: "alert" }, plain(problem.message, "h1"), hint ? plain(hint, "p") : null);
+  const title = problem instanceof Gone ? "The server does not answer" : TITLES[problem.status] ?? "This page could not be made";
+  const hint = problem instanceof Gone ? "This page comes back by itself." : problem.hint ?? "";
+  const message = problem instanceof Gone ? null : plain(problem.message, "p");
+  return el("div", { class: "trouble-page", role: "alert" }, el("h1", null, title), message, hint ? plain(hint, "p") : null, el("p", null, el("a", { class: "button", href: "#/" }, "All runs")));
 }
 
 // A page is {title, crumbs, body} and may have follow (only what is asked changed), refresh, move, key, up, leave, ready.
@@ -42,7 +46,7 @@ async function show() {
   } catch (problem) {
     if (signal.aborted) return;
     if (!(problem instanceof Refused || problem instanceof Gone)) console.error(problem);
-    page = { title: "Trouble", crumbs: [], body: [trouble(problem)], failed: true };
+    page = { title: "Trouble", crumbs: [["Runs", "#/"]], up: "#/", body: [trouble(problem)], failed: true };
   }
   if (signal.aborted) return page.leave?.();
   place(page, address);
@@ -65,6 +69,7 @@ function place(page, address) {
   document.title = `${visible(page.title)} · Holdfast`;
   document.documentElement.dataset.page = address.page;
   document.getElementById("crumbs").replaceChildren(...page.crumbs.map(([text, href]) => el("a", { href, "aria-current": href === location.hash.split("?")[0] && "page" }, plain(text))));
+  words.placeholder = address.run ? `Search run ${visible(address.run)}` : "Search answers and reasons";
   if (address.page === "search") words.value = address.asked.get("q") ?? "";
   main.replaceChildren(...page.body);
   main.removeAttribute("aria-busy");
@@ -93,7 +98,8 @@ whenBack(() => {
 });
 find.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (words.value.trim()) location.hash = searchAddress(words.value.trim(), shown?.address.asked.get("run"));
+  const { run, asked } = shown?.address ?? {};
+  if (words.value.trim()) location.hash = searchAddress(words.value.trim(), run ?? asked?.get("run"));
 });
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();

@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { compareAddress, runAddress, runPath } from "./address.js";
 import { cases } from "./cases.js";
-import { causes } from "./causes.js";
+import { Causes } from "./causes.js";
 import { el, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
 import { Live } from "./live.js";
@@ -12,7 +12,7 @@ import { partsTable } from "./parts.js";
 import { scoreView } from "./score.js";
 import { SIGNS, plural, shortCommit, toneOf, took, when, wordOf } from "./words.js";
 
-const AGAIN_MS = 1500;
+const AGAIN_MS = 1500, HEAD_MS = 4000;
 
 export async function run(address, signal) {
   const page = new RunPage(address, signal);
@@ -34,12 +34,12 @@ class RunPage {
     const path = runPath(this.id);
     const [found, packed] = await Promise.all([get(path, this.signal), get(`${path}/matrix`, this.signal).catch(() => null), loadNotes(this.signal)]);
     this.head = el("header", { class: "top" });
-    this.causes = el("section", { class: "did-not-hold" });
+    this.causes = new Causes(this.id);
     this.cases = el("section", null);
     this.matrixPlace = el("section", null);
     this.foot = el("footer", null);
     this.notes = el("section", { class: "noted" }, el("h2", null, "Mark and note"), noteEditor(this.id));
-    this.body = [this.head, this.causes, this.cases, this.matrixPlace, this.notes, this.foot];
+    this.body = [this.head, this.causes.node, this.cases, this.matrixPlace, this.notes, this.foot];
     this.take(found, packed);
     this.title = `${wordOf(found.run)} ${found.name || this.id}`;
   }
@@ -63,10 +63,16 @@ class RunPage {
 
   take(found, packed) {
     this.found = found;
+    const face = JSON.stringify(found);
+    if (face !== this.face) this.draw(found);
+    this.face = face;
+    this.takeMatrix(found, packed);
+  }
+
+  draw(found) {
     this.head.replaceChildren(...this.headParts(found).filter(Boolean));
     this.foot.replaceChildren(...footParts(found).filter(Boolean));
     if (found.cases?.length) this.cases.replaceChildren(el("h2", null, this.casesTitle(found)), ...cases(this.id, found.cases));
-    this.takeMatrix(found, packed);
   }
 
   casesTitle({ cases: list, cases_left_out: more = 0, noun }) {
@@ -96,7 +102,7 @@ class RunPage {
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),
       found.resume && !this.running ? el("p", { class: "judged" }, "Take it up again: ", el("code", null, plain(found.resume))) : null,
       this.running ? this.live.node : null,
-      scored ? scoreView(found, (found.weights ? "Overall" : "Resilience") + (this.running ? " so far" : "")) : null,
+      scored ? scoreView(found, (found.weights ? "Overall" : found.has_matrix ? "Resilience" : "Score") + (this.running ? " so far" : "")) : null,
       el("ul", { class: "judged" }, ...[found.judged, found.one_sample, found.attacks, found.used].filter(Boolean).map((text) => plain(text.replace(/ {3}/g, " · "), "li"))),
       found.tolerated?.length ? plain(`Tolerated by the minimum: ${found.tolerated.join(", ")}.`, "p") : null,
       ...(found.warnings ?? []).map((text) => el("p", { class: "warning" }, el("strong", null, "Warning"), plain(text))),
@@ -107,12 +113,7 @@ class RunPage {
 
   async loadCauses() {
     if (this.found.weights) return;
-    try {
-      const shown = await causes(this.id, this.signal);
-      this.causes.replaceChildren(...(shown ? [el("h2", { id: "trouble-head" }, "What did not hold"), ...shown.filter(Boolean)] : []));
-    } catch (problem) {
-      if (problem.name !== "AbortError" && this.found.run.state !== "unreadable") this.causes.replaceChildren(plain(problem.message, "p"));
-    }
+    await this.causes.load(this.signal).catch((problem) => problem.name === "AbortError" || console.info(problem.message));
   }
 
   // The runs of the same file and part before and after this one.
@@ -136,7 +137,16 @@ class RunPage {
     if (kind === "progress") this.live?.progress(data);
     else if (kind === "cells") this.matrix ? this.matrix.put(data.changed) : this.later();
     else if (kind === "trial") this.hearTrial(data);
-    else if (kind === "ended" || (kind === "runs" && data.ids?.includes(this.id))) this.later(true);
+    else if (kind === "ended") this.later(true);
+    else if (kind === "runs" && (!data.ids || data.ids.includes(this.id))) this.running ? this.headLater() : this.later(true);
+  }
+
+  // The cells of a run that goes on come by themselves; what stands above them is fetched now and then.
+  headLater() {
+    this.headDue ??= setTimeout(() => {
+      this.headDue = null;
+      this.refresh({ cells: false });
+    }, HEAD_MS);
   }
 
   hearTrial(data) {
@@ -155,11 +165,13 @@ class RunPage {
     }, AGAIN_MS);
   }
 
-  async refresh() {
+  async refresh({ cells = true } = {}) {
     const path = runPath(this.id), was = this.running;
-    const [found, packed] = await Promise.all([get(path, this.signal), get(`${path}/matrix`, this.signal)]).catch(() => []);
+    const asked = [get(path, this.signal), cells ? get(`${path}/matrix`, this.signal).catch(() => null) : null];
+    const [found, packed] = await Promise.all(asked).catch(() => []);
     if (!found || this.signal.aborted) return;
     this.take(found, packed);
+    if (was && !this.running && !cells) this.later(true);
     document.title = `${wordOf(found.run)} ${visible(found.name || this.id)} · Holdfast`;
     this.loadCauses();
     if (was && !this.running) {
@@ -174,6 +186,7 @@ class RunPage {
 
   leave() {
     clearTimeout(this.due);
+    clearTimeout(this.headDue);
     this.matrix?.close();
   }
 }
@@ -183,12 +196,13 @@ const sameHeads = (cells, found) => JSON.stringify([cells.rules, cells.columns])
 function footParts(found) {
   const { run } = found;
   const pairs = [["spec", run.spec], ["seed", found.seed], ["trials", run.trials], ["replicas", found.replicas], ["isolation", found.isolation], ["took", took(run.duration_s)], ["spec digest", found.spec_digest], ["agent digest", found.agent_digest], ["judged anew from", found.judged_from], ["folder", found.folder], ["version", found.version]];
-  const notes = [...(found.notes ?? []), ...(found.promises ?? []).map((one) => (typeof one === "string" ? one : plainPromise(one)))];
+  const notes = found.notes ?? [], promises = found.promises ?? [];
   return [
     notes.length ? el("ul", null, ...notes.map((note) => plain(note, "li"))) : null,
+    promises.length ? el("details", null, el("summary", null, `What the sandbox keeps: ${promises.filter((one) => one.enforced).length} of ${promises.length}`), el("ul", null, ...promises.map((one) => plain(promiseText(one), "li")))) : null,
     el("dl", null, ...pairs.filter(([, value]) => value != null && value !== "" && value !== 0).map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, plain(String(value)))))),
     run.trials ? el("p", { class: "offscreen" }, plural(run.trials, "trial")) : null,
   ];
 }
 
-const plainPromise = (one) => `${one.feature ?? one.name ?? ""}: ${one.enforced === false ? "not enforced" : "enforced"}${one.why ? ` (${one.why})` : ""}`;
+const promiseText = ({ feature, enforced, why }) => `${enforced ? "" : "not kept: "}${feature}${why ? ` (${why})` : ""}`;

@@ -25,7 +25,7 @@ export function patchRow(item, run, names, picked) {
     el("span", { class: "scored" }, ...scored(run)),
     el("span", { class: "counted-cells" }, ...counted(run)),
     el("span", { class: "cost" }, run.cost_usd == null ? "" : money(run.cost_usd)),
-    el("span", { class: "took" }, took(run.duration_s)),
+    el("span", { class: "took" }, run.duration_s ? took(run.duration_s) : ""),
     el("span", { class: "when" }, when(run.started)),
     el("span", { class: "marked" }, markSign(run.mark), run.has_note ? el("span", { role: "img", "aria-label": "has a note", title: "has a note" }, "✎") : null));
   if (focused) item.querySelector(focused.toLowerCase() === "input" ? "input" : "a").focus({ preventScroll: true });

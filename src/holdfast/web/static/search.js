@@ -1,6 +1,6 @@
 // Answers and reasons of all runs that hold a text.
 import { get } from "./api.js";
-import { cellAddress, runAddress, trialAddress } from "./address.js";
+import { cellAddress, runAddress, searchAddress, trialAddress } from "./address.js";
 import { appendVisible, el, plain } from "./dom.js";
 import { plural } from "./words.js";
 
@@ -24,7 +24,7 @@ async function results(q, run, signal) {
   if (!q) return [title, el("p", { class: "lead" }, "Type what an answer, a prompt, a reason or a note holds, above (/).")];
   const found = await get(`search?${new URLSearchParams({ q, limit: 100, ...(run ? { run } : {}) })}`, signal);
   const told = `${found.hits.length ? plural(found.hits.length, "place") : "Nothing"} in ${plural(found.searched, "run")}${found.not_searched ? `; ${plural(found.not_searched, "older run")} not searched: ask for more words, or search one run` : found.more ? ", and there are more" : ""}`;
-  return [title, el("p", { class: "lead", role: "status" }, told, run ? el("span", null, " (only ", plain(run), ")") : ""), el("ol", { class: "hits" }, ...grouped(found.hits).map(entry))];
+  return [title, el("p", { class: "lead", role: "status" }, told, run ? el("span", null, " (only run ", plain(run), "). ", el("a", { href: searchAddress(q) }, "Search all runs")) : ""), el("ol", { class: "hits" }, ...grouped(found.hits).map(entry))];
 }
 
 // Places of one trial make one entry.
