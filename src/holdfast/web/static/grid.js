@@ -2,7 +2,7 @@
 import { el, plain, visible } from "./dom.js";
 import { tellable } from "./names.js";
 
-const WIDE = 8, BEYOND_ROWS = 6, BEYOND_COLUMNS = 4;
+const WIDE = 8, BEYOND_ROWS = 6, BEYOND_COLUMNS = 4, SHORTEST = 8;
 let grids = 0;
 
 export class Grid {
@@ -66,9 +66,32 @@ export class Grid {
     this.body.style.setProperty("height", `${this.height * this.shownRules.length}px`);
     this.node.setAttribute("aria-rowcount", this.shownRules.length + 1);
     this.node.setAttribute("aria-colcount", this.shownColumns.length + 1);
-    const head = this.compact ? 24 : Math.floor(Math.max(12, (3 * this.width) / (rem * 0.55)));
-    this.columnNames = tellable(this.columns.map((column) => column.name), head);
-    this.ruleNames = tellable(this.rules.map((rule) => rule.id), Math.max(14, Math.floor(this.name / (rem * 0.5) - (this.compact ? 9 : 0))));
+    this.columnRoom = this.compact ? 26 : Math.floor((3 * this.width) / (rem * 0.5));
+    this.ruleRoom = Math.floor(this.name / (rem * 0.45)) - (this.compact ? 8 : 0);
+    this.shorten();
+  }
+
+  shorten() {
+    this.columnNames = tellable(this.columns.map((column) => column.name), this.columnRoom);
+    this.ruleNames = tellable(this.rules.map((rule) => rule.id), this.ruleRoom);
+  }
+
+  relabel() {
+    this.shorten();
+    this.heads.querySelectorAll(".head > span").forEach((span, i) => span.replaceChildren(plain(this.columnNames[this.shownColumns[this.c0 + i]])));
+    for (const [row, node] of this.rows) {
+      const name = node.querySelector(".name > span");
+      name.replaceWith(plain(this.ruleNames[this.shownRules[row]], "span"));
+    }
+  }
+
+  // A name that its place cuts off may lose what tells it from others: then all are made shorter.
+  fits() {
+    const cut = (span) => span.scrollHeight > span.clientHeight + 1 || span.scrollWidth > span.clientWidth + 1;
+    const heads = [...this.heads.querySelectorAll(".head > span")].some(cut), names = [...this.body.querySelectorAll(".name > span")].some(cut);
+    if (heads && this.columnRoom > SHORTEST) this.columnRoom -= 2;
+    if (names && this.ruleRoom > SHORTEST) this.ruleRoom -= 2;
+    return !((heads && this.columnRoom > SHORTEST) || (names && this.ruleRoom > SHORTEST));
   }
 
   window() {
@@ -82,7 +105,14 @@ export class Grid {
 
   draw() {
     if (!this.node.isConnected) return;
-    if (this.stale) this.measure();
+    const fresh = this.stale;
+    if (fresh) this.measure();
+    this.fill();
+    while (fresh && !this.fits()) this.relabel();
+    this.here();
+  }
+
+  fill() {
     const [r0, r1, c0, c1] = this.window();
     if (this.stale || c0 !== this.c0 || c1 !== this.c1) {
       [this.c0, this.c1] = [c0, c1];
@@ -99,7 +129,6 @@ export class Grid {
       this.rows.delete(row);
     }
     for (let row = r0; row < r1; row++) if (!this.rows.has(row)) this.rows.set(row, this.body.appendChild(this.row(row)));
-    this.here();
   }
 
   headCells() {
