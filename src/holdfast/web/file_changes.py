@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import unified_diff
 from typing import Any
 
-from holdfast.model.world import AuditEvent
+from holdfast.model.world import AuditEvent, FileTexts
 
 FILES, DIFFED = 500, 200_000
 """Files that the page gets, and characters of them that are compared."""
@@ -14,13 +14,12 @@ FILES, DIFFED = 500, 200_000
 
 def file_changes(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
     """Every file that was made, changed or removed, as the audit log has it."""
-    found = [event.details for event in audit if event.type == "file_write"]
-    return [_change(details) for details in found[:FILES]]
+    found = [event for event in audit if event.type == "file_write"]
+    return [_change(event.details, event.texts or FileTexts()) for event in found[:FILES]]
 
 
-def _change(details: dict[str, Any]) -> dict[str, Any]:
-    before, after = (_text(details.get(name)) for name in ("before", "after"))
-    path = str(details.get("path", ""))
+def _change(details: dict[str, Any], texts: FileTexts) -> dict[str, Any]:
+    before, after, path = texts.before, texts.after, str(details.get("path", ""))
     return {
         "path": path,
         "op": str(details.get("op", "")),
@@ -29,10 +28,6 @@ def _change(details: dict[str, Any]) -> dict[str, Any]:
         "after": after,
         "diff": _diff(path, before, after),
     }
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _diff(path: str, before: str | None, after: str | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.world import AuditEvent
+from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.web.file_changes import file_changes
 from holdfast.web.file_tail import FileTail, Replaced
 from holdfast.web.opened_page import opened_page
@@ -50,16 +50,16 @@ def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:
     assert "left out" in str(shortened(deep))
 
 
-def change(**details: object) -> AuditEvent:
-    return AuditEvent(0.0, 1, "file_write", {"path": "a.txt", "op": "modify", **details})
+def change(before: str | None = None, after: str | None = None) -> AuditEvent:
+    return AuditEvent(0.0, 1, "file_write", {"path": "a.txt", "op": "modified", "bytes": 9}, FileTexts(before, after))
 
 
 def test_a_file_that_was_changed_has_its_difference() -> None:
-    (found,) = file_changes([change(before="one\ntwo\n", after="one\n2\n", bytes=6)])
+    (found,) = file_changes([change(before="one\ntwo\n", after="one\n2\n")])
     assert found["diff"].splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+2"]
     (made,) = file_changes([change(after="new\n")])
     assert made["diff"].endswith("+new")
-    (unknown,) = file_changes([change(bytes=9)])
+    (unknown,) = file_changes([change()])
     assert (unknown["diff"], unknown["before"], unknown["bytes"]) == ("", None, 9)
     assert file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []
 
