@@ -11,6 +11,7 @@ from holdfast.model.run import Run
 from holdfast.model.score import Cell
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, pad, shorten, visible
+from holdfast.report.short_names import short_names
 from holdfast.report.wording import SIGNS, column, plural, tally
 
 MAX_ROWS = 40
@@ -132,16 +133,18 @@ def _roomy(
     grid: Grid, rules: Sequence[str], blocks: Sequence[Sequence[tuple[str, int]]], width: int, paint: Paint
 ) -> Iterator[str]:
     indent = " " * (2 + _names(rules, width) + 2 + _SEVERITY)
+    heads = short_names((head for block in blocks for head, _ in block), _WIDE)
+    names = _starts(rules, width)
     for block in blocks:
-        yield (indent + "".join(" " * _GAP + pad(shorten(visible(h), n), n, centre=True) for h, n in block)).rstrip()
+        yield (indent + "".join(" " * _GAP + pad(heads[h], n, centre=True) for h, n in block)).rstrip()
         for rule in rules:
-            yield _row(grid, rule, block, _names(rules, width), _GAP, paint)
+            yield _row(grid, rule, names[rule], block, _GAP, paint)
         yield ""
 
 
 def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, paint: Paint) -> Iterator[str]:
     """Numbered columns, signs alone, and the names below."""
-    names = _names(rules, width)
+    names, starts = _names(rules, width), _starts(rules, width)
     per_block = max(1, (width - 4 - names - _SEVERITY) // _DENSE)
     signs = Grid(grid.rules, grid.heads)
     for rule in rules:
@@ -152,15 +155,16 @@ def _dense(grid: Grid, rules: Sequence[str], heads: Sequence[str], width: int, p
         block = heads[start : start + per_block]
         yield " " * (4 + names + _SEVERITY) + "".join(f"{start + i:>{_DENSE}}" for i in range(1, len(block) + 1))
         for rule in rules:
-            yield _row(signs, rule, [(h, 1) for h in block], names, _DENSE - 1, paint)
+            yield _row(signs, rule, starts[rule], [(h, 1) for h in block], _DENSE - 1, paint)
         yield ""
     yield from _numbered(heads, width)
 
 
 def _numbered(heads: Sequence[str], width: int) -> Iterator[str]:
     line = " "
+    names = short_names(heads, 30)
     for n, head in enumerate(heads, 1):
-        entry = f" {n} {shorten(visible(head), 30)} "
+        entry = f" {n} {names[head]} "
         if len(line) > 1 and columns(line + entry) > width:
             yield line.rstrip()
             line = " "
@@ -168,8 +172,13 @@ def _numbered(heads: Sequence[str], width: int) -> Iterator[str]:
     yield line.rstrip()
 
 
-def _row(grid: Grid, rule: str, cells: Sequence[tuple[str, int]], names: int, gap: int, paint: Paint) -> str:
-    name = pad(shorten(visible(rule), names), names)
+def _starts(rules: Sequence[str], width: int) -> dict[str, str]:
+    """What each row begins with: the names of the rules, all of one width."""
+    room = _names(rules, width)
+    return {rule: pad(name, room) for rule, name in short_names(rules, room).items()}
+
+
+def _row(grid: Grid, rule: str, name: str, cells: Sequence[tuple[str, int]], gap: int, paint: Paint) -> str:
     severity = grid.rules[rule]
     # Blanks stay outside the colour, so that those at the end of a line can go.
     painted = [pad(severity, _SEVERITY).replace(severity, paint(severity, "dim"))]

@@ -1,0 +1,112 @@
+"""Names cut to a width so that they can still be told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
+
+from holdfast.report.safe import columns, shorten, visible
+
+
+def short_names(names: Iterable[str], room: int) -> dict[str, str]:
+    """Each name in at most `room` columns; no two are shown alike if the room holds … and a number.
+
+    A name is cut at its end. Where that would make two alike, it is cut in the middle, so that what differs stays;
+    where even that does not help, it ends in a number.
+    """
+    spelled = {name: visible(name) for name in dict.fromkeys(names)}
+    shown: dict[str, str] = {}
+    open_ = _settled(spelled, str, shown, room)
+    if not open_:
+        return shown
+    for cut in (shorten, middle):
+        open_ = _settled(open_, partial(cut, room=room), shown, room)
+    for group in _alike(open_, room):
+        begin = _shared(min(group.values()), max(group.values()))
+        left = _settled(group, partial(_from, begin=begin, room=room), shown, room)
+        taken = set(shown.values())
+        for number, (name, text) in enumerate(left.items(), 1):
+            shown[name] = _numbered(text, number, room, taken)
+    return {name: shown[name] for name in spelled}
+
+
+def middle(text: str, room: int) -> str:
+    """The text in at most `room` columns, cut with … in the middle: names often differ at their end."""
+    if columns(text) <= room:
+        return text
+    if room < 3:
+        return shorten(text, room)
+    last = (room - 1) * 2 // 3
+    return f"{_first(text, room - 1 - last)}…{_last(text, last)}"
+
+
+def _settled(names: dict[str, str], cut: Callable[[str], str], shown: dict[str, str], room: int) -> dict[str, str]:
+    """Adds the names that this cut makes unlike all others to those shown; the others are still open."""
+    made = {name: cut(text) for name, text in names.items()}
+    times, taken = Counter(made.values()), set(shown.values())
+    fit = {name: text for name, text in made.items() if times[text] == 1 and text not in taken}
+    shown.update((name, text) for name, text in fit.items() if columns(text) <= room)
+    return {name: text for name, text in names.items() if name not in shown}
+
+
+def _alike(names: dict[str, str], room: int) -> list[dict[str, str]]:
+    """The names in groups that begin alike."""
+    groups: dict[str, dict[str, str]] = {}
+    for name, text in names.items():
+        groups.setdefault(shorten(text, room), {})[name] = text
+    return list(groups.values())
+
+
+def _from(text: str, begin: int, room: int) -> str:
+    """The name's beginning, and what comes where it differs from others."""
+    if room < 5:
+        return shorten(text, room)
+    head = _first(text, (room - 1) // 3)
+    return f"{head}…{shorten(text[max(begin, len(head)) :], room - 1 - columns(head))}"
+
+
+def _numbered(text: str, number: int, room: int, taken: set[str]) -> str:
+    """The name's beginning and the first number from this one on that makes it unlike those taken."""
+    for n in count(number):
+        end = f"…{n}"
+        made = _first(text, room - len(end)) + end
+        if made not in taken or len(end) > room:
+            break
+    taken.add(made)
+    return shorten(made, room)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _first(text: str, room: int) -> str:
+    kept: list[str] = []
+    for char in text:
+        room -= columns(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return "".join(kept)
+
+
+def _last(text: str, room: int) -> str:
+    return _first(text[::-1], room)[::-1]
+
+
+def listed(names: Sequence[str], room: int) -> str:
+    """`a, b, … and 9 more`: as many of the names as fit, and the first in any case; no two are shown alike."""
+    shown = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
+    for fit in range(len(shown), 1, -1):
+        text = ", ".join(shown[:fit]) + _more(len(names) - fit)
+        if columns(text) <= room:
+            return text
+    rest = _more(len(names) - 1)
+    return "".join(middle(one, max(8, room - columns(rest))) + rest for one in shown[:1])
+
+
+def _more(left: int) -> str:
+    return f", … and {left} more" if left else ""

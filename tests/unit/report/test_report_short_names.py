@@ -1,0 +1,61 @@
+"""Names that are cut stay tellable apart."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdfast.report.matrix import Grid, draw
+from holdfast.report.paint import painter
+from holdfast.report.safe import columns
+from holdfast.report.short_names import listed, short_names
+
+PREFIX = "checkout-with-three-items-"
+NAMES = st.lists(
+    st.builds("".join, st.lists(st.sampled_from((PREFIX, "ab", "-tool-error-503", "4", "é", "漢", "\x1b", "…1")))),
+    unique=True,
+    max_size=12,
+)
+
+
+@given(NAMES, st.integers(3, 60))
+@example([f"{PREFIX}{n}{PREFIX * 2}" for n in range(120)], 12)
+def test_distinct_names_stay_distinct_at_any_width_that_can_hold_them(names: list[str], room: int) -> None:
+    if len(names) > 99 and room < 4:
+        return
+    shown = short_names(names, room)
+    assert list(shown) == names
+    assert len(set(shown.values())) == len(names)
+    assert all(columns(text) <= room for text in shown.values())
+
+
+@given(NAMES, st.integers(-1, 2))
+def test_a_width_that_can_hold_nothing_breaks_nothing(names: list[str], room: int) -> None:
+    assert all(columns(text) <= max(0, room) for text in short_names(names, room).values())
+
+
+def test_what_differs_is_what_stays() -> None:
+    ends = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
+    assert list(short_names(ends, 18).values()) == ["checko…l-error-503", "checko…l-error-504"]
+    inside = [f"{PREFIX}{word}-and-a-delivery-that-comes-too-late" for word in ("error", "slow")]
+    assert list(short_names(inside, 18).values()) == ["check…error-and-a…", "check…slow-and-a-…"]
+    assert short_names(["short", "a-long-name-that-is-like-no-other"], 18) == {
+        "short": "short",
+        "a-long-name-that-is-like-no-other": "a-long-name-that-…",
+    }
+
+
+def test_heads_and_rules_of_the_matrix_can_be_told_apart() -> None:
+    heads = [f"{PREFIX}tool-error-{code}" for code in (503, 504)]
+    rules = {f"never-fabricate-when-the-search-tool-{word}": "high" for word in ("is-down", "is-slow")}
+    lines = draw(Grid(rules, heads, {}), 80, painter(False))
+    assert "checko…l-error-503   checko…l-error-504" in lines[0]
+    assert lines[1].split()[0] != lines[2].split()[0]
+    assert lines[1].split()[0].endswith("is-down")
+
+
+def test_a_list_of_names_fits_and_counts_the_rest() -> None:
+    assert listed(["a", "b", "c"], 40) == "a, b, c"
+    assert listed([f"search-{n}" for n in range(12)], 40) == "search-0, search-1, … and 10 more"
+    assert listed(["x" * 90, "y" * 90], 30) == f"{'x' * 14}…, … and 1 more"
+    assert listed([], 30) == ""
