@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.report import calls, cases, mutations, wording
-from holdfast.report.failures import LABEL, SHOWN, fold
+from holdfast.report.failures import LABEL, SHOWN, fact_lines
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
+from holdfast.report.short_names import listed, short_names
+
+if TYPE_CHECKING:
+    from holdfast.report.case_causes import CaseCause
 
 MAX_ROWS = 40
 """More than this is more than a screen: then those that passed in full are only counted."""
@@ -22,7 +27,8 @@ def table(run: Run, width: int, paint: Paint) -> list[str]:
         return list(mutations.lines(run.score.mutation))
     rows = list(run.cases)
     shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
-    lines = [_line(row, width, paint) for row in shown]
+    names = short_names((one_line(cases.head(row.case)) for row in shown), max(20, width - 40))
+    lines = [_line(row, names[one_line(cases.head(row.case))], width, paint) for row in shown]
     if len(shown) < len(rows):
         lines.append(paint(f"  {len(rows) - len(shown)} more not shown; the report has them", "dim"))
     return (
@@ -32,13 +38,12 @@ def table(run: Run, width: int, paint: Paint) -> list[str]:
     )
 
 
-def _line(row: CaseRow, width: int, paint: Paint) -> str:
+def _line(row: CaseRow, name: str, width: int, paint: Paint) -> str:
     case = row.case
     sign = f"{wording.SIGNS[case.status]} {case.status}"
     passed = sum(one.status == "pass" for one in case.replicas)
     marks = [f"{passed}/{len(case.replicas)}"] if len(case.replicas) > 1 else []
     marks += ["flaky"] if case.flaky else []
-    name = shorten(one_line(cases.head(case)), max(20, width - 40))
     start = f"  {paint(sign, case.status)}" + " " * (_STATUS + 4 - columns(sign))
     value = "" if case.session else f"{cases.composite(case.composite):<11}"
     line = f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
@@ -49,13 +54,17 @@ def _line(row: CaseRow, width: int, paint: Paint) -> str:
 
 
 def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """The cases that did not pass, and those that passed with a flaw; all of them with `verbose`."""
-    rows = cases.troubled(run)
-    shown = rows if verbose else rows[:SHOWN]
+    """A block a cause of the cases that did not pass, or passed with a flaw; with `verbose` every case of each."""
+    if not cases.troubled(run):
+        return []
+    from holdfast.report.case_causes import case_causes
+
+    found = case_causes(run)
+    shown = found if verbose else found[:SHOWN]
     rules = cases.RuleFacts(run)
-    lines = [line for row in shown for line in (*_block(row, rules, width, paint, verbose), "")]
-    if len(rows) > len(shown):
-        lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
+    lines = [line for cause in shown for line in _of_cause(run, cause, rules, width, paint, verbose)]
+    if len(found) > len(shown):
+        lines += [f"{_left_out(run, found[len(shown) :])}, see {wording.report_path(run)}", ""]
     return lines
 
 
@@ -64,18 +73,58 @@ def told(run: Run, row: CaseRow, width: int = 100) -> list[str]:
     return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
 
 
+def _of_cause(
+    run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool
+) -> Iterator[str]:
+    """One case as it is; several by what they have in common, and by the first, or with `verbose` by each."""
+    if len(cause.members) > 1:
+        yield from _common(run, cause, rules, width, paint)
+        if not verbose:
+            yield from (*_facts_of(cause.first, rules, width, paint, verbose), "")
+            return
+        yield ""
+    for row in cause.members:
+        yield from (*_block(row, rules, width, paint, verbose), "")
+
+
+def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
+    total = sum(len(cause.members) for cause in causes)
+    if total == len(causes):
+        return f"and {total} more"
+    return f"and {wording.plural(len(causes), 'more cause')} ({wording.plural(total, cases.noun(run))})"
+
+
+def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
+    """`✘ 12 mutations failed`, which these are, and what the rule says if it is one."""
+    flaky = sum(row.case.flaky for row in cause.members)
+    marks = f"  ({flaky} × flaky)" if flaky else ""
+    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
+    many = wording.plural(len(cause.members), cases.noun(run))
+    title = f"{wording.SIGNS[cause.outcome]} {many} {_word(cause.first.case, many=True)}{trials}{marks}"
+    yield paint(shorten(title, max(20, width)), cause.outcome)
+    heads = list(dict.fromkeys(one_line(cases.head(row.case)) for row in cause.members))
+    facts = [(f"{cases.noun(run)}s", listed(heads, 2 * (width - LABEL)))]
+    if len(cause.rules) == 1 and (says := rules.description(cause.rules[0])):
+        facts.append(("rule", one_line(says)))
+    yield from fact_lines(facts, width, paint, False)
+
+
 def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     case = row.case
     flaky = "  (flaky)" if case.flaky else ""
-    words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
-    word = "is unproven" if case.unproven_only else words[case.status]
-    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {word}{flaky}"
+    title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {_word(case)}{flaky}"
     yield paint(shorten(title, max(20, width)), cases.outcome(case))
+    yield from _facts_of(row, rules, width, paint, verbose)
+
+
+def _word(case: Case, *, many: bool = False) -> str:
+    words = {"fail": "failed", "error": "could not be judged", "pass": "passed, but not in full"}
+    return ("are unproven" if many else "is unproven") if case.unproven_only else words[case.status]
+
+
+def _facts_of(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
     for one in _told(row, verbose):
-        for label, text in _facts(case, one, rules, verbose):
-            whole = label == "again"  # a command must stay whole, so that it can be copied
-            for n, line in enumerate([text] if whole else fold(text, width - LABEL, 40 if verbose else 3)):
-                yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
+        yield from fact_lines(_facts(row.case, one, rules, verbose), width, paint, verbose)
 
 
 def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:

@@ -143,6 +143,9 @@ class RuleFacts:
     def place(self, rule: str) -> str:
         return self._places.of(rule)
 
+    def description(self, rule: str) -> str:
+        return self._known[rule].description if rule in self._known else ""
+
 
 def reproducer(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
     """All that gives the same trial again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
 from holdfast.model.run import CellRow, Run, TrialRow
@@ -17,26 +17,17 @@ LABEL = 12
 """Columns of the word before each line."""
 
 
-def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list[str]:
-    """The troubled cells, the worst first; all of them with `verbose`. What a case explains is not told again."""
-    rows = untold(run)
-    shown = rows if verbose else rows[:SHOWN]
-    places = wording.Places(run)
-    lines = [line for row in shown for line in (*_block(run, row, places, width, paint, verbose), "")]
-    if len(rows) > len(shown):
-        lines += [f"and {len(rows) - len(shown)} more, see {wording.report_path(run)}", ""]
-    return lines
-
-
 def told(run: Run, row: CellRow, width: int = 100) -> list[str]:
     """One cell, explained without colour."""
-    return list(_block(run, row, wording.Places(run), width, painter(False), False))
+    return list(
+        cell_lines(run, row, one_line(wording.Places(run).of(row.cell.invariant)), width, painter(False), False)
+    )
 
 
-def untold(run: Run) -> Sequence[CellRow]:
-    """The troubled cells that no case explains."""
+def untold(run: Run) -> Iterator[CellRow]:
+    """The troubled cells that no case explains, in the order of the run."""
     told = explained(run)
-    return [row for row in wording.troubled(run) if not (told and _is_told(row, told))]
+    return (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not (told and _is_told(row, told)))
 
 
 def _is_told(row: CellRow, told: frozenset[str]) -> bool:
@@ -44,14 +35,35 @@ def _is_told(row: CellRow, told: frozenset[str]) -> bool:
     return trial is not None and trial.id in told
 
 
-def _block(run: Run, row: CellRow, places: wording.Places, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    yield _title(row, one_line(places.of(row.cell.invariant)), width, paint)
+def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    """A title and a block; with `verbose` every trial that came to the cell's outcome."""
+    cell = row.cell
+    title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} in {one_line(wording.column(cell))}"
+    yield titled(title, ", ".join(wording.marks(cell)), place, cell.outcome, width, paint)
     for trial in _told(row, verbose):
-        for label, text in (*_facts(run, row, trial), *_calls(trial, verbose)):
-            # A command must stay whole, so that it can be copied.
-            lines = [text] if label == "again" else fold(text, width - LABEL, 40 if verbose else 3)
-            for n, line in enumerate(lines):
-                yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
+        yield from fact_lines((*cell_facts(run, row, trial), *_calls(trial, verbose)), width, paint, verbose)
+
+
+def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
+    """A labelled line a fact, folded to the width."""
+    for label, text in facts:
+        # A command must stay whole, so that it can be copied.
+        lines = [text] if label == "again" else fold(text, width - LABEL, 40 if verbose else 3)
+        for n, line in enumerate(lines):
+            yield "  " + paint(pad(label if n == 0 else "", LABEL - 2), "dim") + line
+
+
+def titled(title: str, marks: str, place: str, outcome: str, width: int, paint: Paint) -> str:
+    """The title; the place behind it if there is room, else below."""
+    if columns(title) > max(20, width):
+        from holdfast.report.short_names import middle
+
+        title = middle(title, max(20, width))
+    title = shorten(f"{title}  ({marks})" if marks else title, max(20, width))
+    gap = width - columns(title) - columns(place)
+    if gap < 2:
+        return f"{paint(title, outcome)}\n  {place}"
+    return paint(title, outcome) + " " * min(gap, 12) + paint(place, "dim")
 
 
 def _told(row: CellRow, verbose: bool) -> list[TrialRow | None]:
@@ -59,20 +71,8 @@ def _told(row: CellRow, verbose: bool) -> list[TrialRow | None]:
     return [*sorted(every, key=lambda t: t.aside)] or [wording.telling(row)]
 
 
-def _title(row: CellRow, place: str, width: int, paint: Paint) -> str:
-    cell = row.cell
-    marks = wording.marks(cell)
-    title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} in {one_line(wording.column(cell))}"
-    if marks:
-        title += f"  ({', '.join(marks)})"
-    title = shorten(title, max(20, width))
-    gap = width - columns(title) - columns(place)
-    if gap < 2:
-        return f"{paint(title, cell.outcome)}\n  {place}"
-    return paint(title, cell.outcome) + " " * min(gap, 12) + paint(place, "dim")
-
-
-def _facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str, str]]:
+def cell_facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple[str, str]]:
+    """Why the cell is what it is, by one of its trials."""
     if trial is not None:
         yield from exchange(trial)
     reason = trial.reason if trial is not None and row.cell.outcome == "fail" and trial.reason else wording.why(row)

@@ -46,7 +46,7 @@ def remarks(run: Run) -> Iterator[LineRemark]:
     for row in cases.troubled(run):
         if row.case.status != "pass":
             yield from _of_case(row, rules)
-    for cell in untold(run):
+    for cell in sorted(untold(run), key=wording.badness):
         yield _of_cell(cell, rules, decisive)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import ClassVar
 
-from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
+from holdfast.model.run import CellRow, ReplicaRow, Run
 from holdfast.model.score import Case, MutationScore
-from holdfast.report import calls, cases, mutations, wording
+from holdfast.report import calls, cases, cause_words, mutations, wording
+from holdfast.report.case_causes import CaseCause, case_causes
+from holdfast.report.causes import Cause, causes
 from holdfast.report.failures import exchange, in_turn, untold
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
@@ -117,25 +119,41 @@ def _cases(run: Run) -> Iterator[str]:
 
 
 def _case_failures(run: Run) -> Iterator[str]:
-    rows = [row for row in cases.troubled(run) if row.case.status != "pass"]
+    found = [cause for cause in case_causes(run) if cause.outcome != "pass"] if run.by_cases else []
     rules = cases.RuleFacts(run)
-    for row in rows[:MAX_DETAILS]:
-        one = cases.telling(row)
-        if one is not None:
-            yield from _folded(row, "\n".join(_case_facts(row.case, one, rules)))
-    if len(rows) > MAX_DETAILS:
-        yield f"and {len(rows) - MAX_DETAILS} more cases, see {inline(wording.report_path(run))}"
+    for cause in found[:MAX_DETAILS]:
+        if (one := cases.telling(cause.first)) is not None:
+            yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_case_facts(cause.first.case, one, rules))))
+    if len(found) > MAX_DETAILS:
+        yield f"and {sum(len(one.members) for one in found[MAX_DETAILS:])} more cases, see {_path(run)}"
         yield ""
 
 
-def _folded(row: CaseRow, text: str) -> Iterator[str]:
-    case = row.case
-    yield f"<details><summary>{wording.SIGNS[case.status]} {case.status}: case {inline(cases.head(case))}</summary>"
+def _folded(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
+    case, many = cause.first.case, len(cause.members)
+    named = wording.plural(many, cases.noun(run)) if many > 1 else f"case {inline(cases.head(case))}"
+    yield f"<details><summary>{wording.SIGNS[case.status]} {case.status}: {named}</summary>"
     yield ""
     yield block(text)
     yield ""
     yield "</details>"
     yield ""
+
+
+def _cases_of(cause: CaseCause) -> Iterator[str]:
+    if len(cause.members) > 1:
+        yield from _column([cases.head(row.case) for row in cause.members[:MAX_ROWS]], len(cause.members))
+
+
+def _column(names: Sequence[str], total: int) -> Iterator[str]:
+    """A line a name, and how many there are besides."""
+    yield from (f"{'' if n else 'in':<9} {one_line(name)}" for n, name in enumerate(names))
+    if total > len(names):
+        yield f"{'':<9} and {total - len(names)} more"
+
+
+def _path(run: Run) -> str:
+    return inline(wording.report_path(run))
 
 
 def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
@@ -176,39 +194,46 @@ def _rows(shown: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[s
 
 
 def _failures(run: Run) -> Iterator[str]:
-    rows = untold(run)
-    places = wording.Places(run)
-    for row in rows[:MAX_DETAILS]:
-        yield from _details(run, row, places)
-    if len(rows) > MAX_DETAILS:
-        yield f"and {len(rows) - MAX_DETAILS} more, see {inline(wording.report_path(run))}"
+    found = causes(run, untold(run))
+    for cause in found[:MAX_DETAILS]:
+        yield from _details(run, cause)
+    if len(found) > MAX_DETAILS:
+        yield f"{cause_words.left_out(found[MAX_DETAILS:])}, see {_path(run)}"
         yield ""
 
 
-def _details(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
-    cell = row.cell
-    marks = ", ".join(wording.marks(cell))
-    title = f"{wording.SIGNS[cell.outcome]} {cell.outcome}: {inline(cell.invariant)} in {inline(wording.column(cell))}"
+def _details(run: Run, cause: Cause) -> Iterator[str]:
+    where = f"{inline(cause.members[0].head)}" if cause.cells == 1 else cause_words.where(cause)
+    title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause.rule)} in {where}"
+    marks = ", ".join(wording.marks(cause.first.cell)) if cause.cells == 1 else cause_words.marks(cause)
     yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
     yield ""
-    yield block("\n".join(_facts(run, row, places)))
+    yield block("\n".join(_facts(run, cause)))
     yield ""
     yield "</details>"
     yield ""
 
 
-def _facts(run: Run, row: CellRow, places: wording.Places) -> Iterator[str]:
-    yield f"at        {places.of(row.cell.invariant)}"
+def _facts(run: Run, cause: Cause) -> Iterator[str]:
+    yield f"at        {cause.place}"
+    facts: Iterable[tuple[str, str]] = _of_cell(run, cause.first)
+    if cause.cells > 1:
+        yield from _column([member.head for member in cause.members[:MAX_ROWS]], cause.cells)
+        facts = cause_words.facts(cause, facts)
+    yield from (f"{label:<9} {text}" for label, text in facts)
+
+
+def _of_cell(run: Run, row: CellRow) -> Iterator[tuple[str, str]]:
     trial = wording.telling(row)
     if trial is not None:
-        yield from (f"{label:<9} {text}" for label, text in exchange(trial, 1000))
-    yield f"because   {one_line(in_turn(trial, wording.why(row)))}"
+        yield from exchange(trial, 1000)
+    yield "because", one_line(in_turn(trial, wording.why(row)))
     if trial is not None:
-        yield from (f"met       {one_line(wording.fault(met))}" for met in wording.met(trial.faults)[:10])
+        yield from (("met", one_line(wording.fault(met))) for met in wording.met(trial.faults)[:10])
     if row.cell.outcome in ("unproven", "error"):
-        yield f"next      {wording.next_step(run, row)}"
+        yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:
-        yield f"again     {trial.again}"
+        yield "again", trial.again
 
 
 def _remarks(run: Run) -> Iterator[str]:

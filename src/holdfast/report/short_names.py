@@ -97,14 +97,18 @@ def _last(text: str, room: int) -> str:
     return _first(text[::-1], room)[::-1]
 
 
-def listed(names: Sequence[str], room: int) -> str:
-    """`a, b, … and 9 more`: as many of the names as fit, and the first in any case; no two are shown alike."""
+def listed(names: Sequence[str], room: int, total: int = 0) -> str:
+    """`a, b, … and 9 more`: as many of the names as fit, and the first in any case; no two are shown alike.
+
+    `total`: how many there are, where `names` are only the first of them.
+    """
     shown = list(short_names(names[: max(1, room // 3)], max(12, room // 2)).values())
+    total = max(total, len(names))
     for fit in range(len(shown), 1, -1):
-        text = ", ".join(shown[:fit]) + _more(len(names) - fit)
+        text = ", ".join(shown[:fit]) + _more(total - fit)
         if columns(text) <= room:
             return text
-    rest = _more(len(names) - 1)
+    rest = _more(total - 1)
     return "".join(middle(one, max(8, room - columns(rest))) + rest for one in shown[:1])
 
 

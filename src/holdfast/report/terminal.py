@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.model.run import Run
 from holdfast.report import calls, cases, wording
-from holdfast.report.failures import blocks
+from holdfast.report.failures import untold
 from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
@@ -35,7 +35,10 @@ def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
 
         yield from (*case_blocks.table(run, width, paint), "")
         yield from case_blocks.blocks(run, width, paint, verbose=verbose)
-    yield from blocks(run, width, paint, verbose=verbose)
+    if any(untold(run)):
+        from holdfast.report.cause_blocks import blocks
+
+        yield from blocks(run, width, paint, verbose=verbose)
 
 
 def can_show_signs(encoding: str | None) -> bool:

@@ -1,0 +1,69 @@
+"""A cause in words: where it came, under which faults, and what stands for its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.report import wording
+from holdfast.report.causes import Cause
+from holdfast.report.safe import one_line
+
+FAULTS = 4
+"""Sets of faults that are named; the others are counted."""
+
+
+def start(cause: Cause) -> str:
+    """`✘ never-fabricate in 12 scenarios`, before the names of these."""
+    return f"{wording.SIGNS[cause.outcome]} {one_line(cause.rule)} in {where(cause)}"
+
+
+def where(cause: Cause) -> str:
+    """`12 scenarios`, with the trials where they are more; cells where parameters make several of a scenario."""
+    noun = "scenario" if len({member.scenario for member in cause.members}) == cause.cells else "cell"
+    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > cause.cells else ""
+    return wording.plural(cause.cells, noun) + trials
+
+
+def marks(cause: Cause) -> str:
+    """`2 × flaky, simulated`; a mark that all have stands alone."""
+    told = [mark if count == cause.cells else f"{count} × {mark}" for mark, count in cause.marks.items()]
+    return ", ".join(told)
+
+
+def faults(cause: Cause) -> str:
+    """`4 × error on tool search, 2 × rate_limit on llm`: what was met where; nothing if it is the same everywhere."""
+    found = sorted(cause.faults, key=lambda entry: -entry[1])
+    if len(found) < 2:
+        return ""
+    told = [f"{count} × {' + '.join(fault.shown for fault in names) or 'none met'}" for names, count in found[:FAULTS]]
+    return one_line(", ".join(told) + (f", and {len(found) - FAULTS} more" if len(found) > FAULTS else ""))
+
+
+def because(cause: Cause) -> str:
+    """What is to be said behind the reason that stands for others."""
+    others = len(set(cause.reasons)) - 1
+    if not others:
+        return ""
+    return f"   ({wording.plural(others, 'other reason' if cause.mixed else 'other wording')})"
+
+
+def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What a cause says of itself, around the facts of its first cell."""
+    if cause.description:
+        yield "rule", one_line(cause.description)
+    under = faults(cause)
+    for label, text in of_first:
+        if label in ("next", "again") and under:
+            yield "faults", under
+            under = ""
+        yield label, text + because(cause) if label == "because" else text
+    if under:
+        yield "faults", under
+
+
+def left_out(causes: Sequence[Cause]) -> str:
+    """`and 3 more causes (12 cells)`; of single cells their number alone."""
+    cells = sum(cause.cells for cause in causes)
+    if cells == len(causes):
+        return f"and {cells} more"
+    return f"and {wording.plural(len(causes), 'more cause')} ({wording.plural(cells, 'cell')})"
