@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.run import Run, TrialRow
-from holdfast.report import wording
+from holdfast.model.run import ReplicaRow, Run, TrialRow
+from holdfast.report import cases, wording
+from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
 from holdfast.report.page_data import cut, utf16_span
 
@@ -14,16 +15,53 @@ SHOWN, CELLS, TEXT = 500, 200, 4_000
 
 
 def causes_document(run: Run) -> dict[str, Any]:
-    """Failures grouped by rule and cause, the worst first."""
+    """Failures grouped by rule and cause, the worst first: cases, then cells."""
     grouping = Causes(run)
     for row in run.cells:
         grouping.add(row)
-    found = grouping.sorted()
+    found, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
+    told = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
     return {
-        "causes": [_cause(run, cause) for cause in found[:SHOWN]],
-        "total": len(found),
+        "causes": [*told, *(_cause(run, cause) for cause in found[: SHOWN - len(told)])],
+        "total": len(found) + len(of_cases),
         "cells": grouping.total,
     }
+
+
+def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
+    """Cases that did not pass, or not in full, because of the same rules."""
+    one = cases.telling(cause.first)
+    known = {rule.id: rule for rule in run.invariants}
+    first = known.get(cause.rules[0]) if cause.rules else None
+    return {
+        "rule": ", ".join(cause.rules),
+        "description": first.description if first else "",
+        "severity": ("critical" if first.gate else first.severity) if first else "",
+        "outcome": cause.outcome,
+        "reason": (_reason(one) if run.part == "scenario" else "") or cause.reason,
+        "marks_of_cells": {},
+        "mixed": False,
+        "fault": "; ".join(wording.fault(met) for met in wording.met(one.seen.ledger)[:5]) if one else "",
+        "cells": [],
+        "cases": [cases.head(row.case) for row in cause.members[:CELLS]],
+        "count": len(cause.members),
+        "trials": cause.trials,
+        "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
+        "next": "",
+        "trial": one.replica.trial if one else "",
+        "asked": cut(one.prompt, TEXT) if one else "",
+        "answered": cases.answered(one, TEXT) if one else None,
+        "marks": [],
+        "again": one.again if one else "",
+    }
+
+
+def _reason(one: ReplicaRow | None) -> str:
+    """What the trial has to say: the case itself names its rules alone."""
+    if one is None:
+        return ""
+    said = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
+    return "; ".join([*said, *cases.violations(one)])
 
 
 def _cause(run: Run, cause: Cause) -> dict[str, Any]:
@@ -38,6 +76,7 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
         "mixed": cause.mixed,
         "fault": _faults(cause, trial),
         "cells": [[cause.rule, member.head] for member in cause.members[:CELLS]],
+        "cases": [],
         "count": cause.cells,
         "trials": cause.trials,
         "where": cause.place,

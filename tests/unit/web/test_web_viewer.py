@@ -361,6 +361,32 @@ def test_a_run_of_several_parts_is_one_row_with_its_parts(folder: Path, tmp_path
         assert client.get("search?q=trust&run=0001")["hits"][0]["run"] == "0001/contract"
 
 
+TASK = """
+id: how-much
+version: 1
+agent: {type: python, endpoint: "agent:careless", tools: ["agent:search"], isolation: inline}
+task: {prompt: "How much?"}
+invariants:
+  cites: {type: contains, value: source, description: "Names its source"}
+  polite: {type: contains, value: please, description: "Is polite"}
+chaos_matrix: [{name: calm}, {name: down, tool_faults: [{tool: search, mode: error, error_code: 503}]}]
+"""
+
+
+def test_cases_that_failed_come_by_their_cause(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text((folder / "agent.py").read_text())
+    (tmp_path / "holdfast.yaml").write_text(TASK)
+    holdfast(tmp_path, "run", "--no-report", "-q")
+    with viewing(tmp_path) as client:
+        run = client.get("runs/0001")
+        assert {case["name"]: case["status"] for case in run["cases"]} == {"calm": "fail", "down": "fail"}
+        told = [(one["rule"], one["cases"]) for one in client.get("runs/0001/causes")["causes"] if one["cases"]]
+        assert sorted(told) == [("cites, polite", ["down"]), ("polite", ["calm"])]
+        trial = client.get(f"runs/0001/trial/{run['cases'][0]['replicas'][0]['trial']}")
+        assert {one["rule"]: one["outcome"] for one in trial["verdicts"]}["polite"] == "fail"
+        assert client.get("compare?a=0001&b=0001")["differ"] == 0
+
+
 # -- slow and many clients --------------------------------------------------------------------------------------------
 def test_who_does_not_ask_is_let_go_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_connections, "IDLE_S", 0.2)
