@@ -11,6 +11,7 @@ export class Cells {
 
   fill(packed) {
     this.strings = packed.strings;
+    this.known = null;
     this.rows = ["rule", "column", "outcome", "tally", "flags", "reason"].reduce((rows, name) => ({ ...rows, [name]: packed[name] }), {});
     this.outcomes = packed.outcomes ?? OUTCOMES;
     this.count = packed.rule.length;
@@ -23,23 +24,24 @@ export class Cells {
   }
 
   // One cell changed in a run that goes on.
-  put({ rule, column, outcome, tally }) {
+  put({ rule, column, outcome, tally, flags, reason }) {
     const r = this.ruleAt.get(rule), c = this.columnAt.get(column), code = this.outcomes.indexOf(outcome);
     if (r === undefined || c === undefined || code < 0) return false;
     let i = this.at(r, c);
     if (i < 0) {
       i = this.count++;
       this.index[r * this.columns.length + c] = i;
-      Object.entries({ rule: r, column: c, flags: 0, reason: 0 }).forEach(([name, value]) => (this.rows[name][i] = value));
+      [this.rows.rule[i], this.rows.column[i]] = [r, c];
     }
     this.rows.outcome[i] = code;
-    this.rows.tally[i] = this.text(tally ?? "");
+    Object.entries({ tally, flags, reason }).forEach(([name, words]) => (this.rows[name][i] = this.text(words ?? "")));
     return true;
   }
 
   text(words) {
-    const found = this.strings.indexOf(words);
-    return found < 0 ? this.strings.push(words) - 1 : found;
+    this.known ??= new Map(this.strings.map((one, n) => [one, n]));
+    if (!this.known.has(words)) this.known.set(words, this.strings.push(words) - 1);
+    return this.known.get(words);
   }
 
   outcome(i) {

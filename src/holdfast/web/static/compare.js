@@ -7,12 +7,17 @@ import { fileNames } from "./names.js";
 import { smallGauge } from "./run_row.js";
 import { SIGNS, badge, money, number, plural, scoreOf, shortCommit, span, took, when, wordOf } from "./words.js";
 
-const ORDER = ["worse", "better", "cannot tell", "same"];
+const CASES = "(cases)", ORDER = ["worse", "better", "cannot tell", "same"];
 const TONES = { worse: "fail", better: "pass", "cannot tell": "unproven", same: "na" };
 const RANK = { pass: 0, "n/a": 1, unproven: 2, error: 3, fail: 4 };
 
+// A rule of a part is called by both.
+const named = (one) => ({ ...one, name: one.part ? `${one.part}: ${one.rule}` : one.rule });
+
 export async function compare({ a, b, asked }, signal) {
   const found = await get(`compare?${new URLSearchParams({ a, b })}`, signal);
+  found.rules = found.rules.map(named);
+  found.cells = found.cells.map(named);
   const cells = new Changes(found, asked);
   return {
     title: `${a} and ${b}`,
@@ -25,14 +30,25 @@ export async function compare({ a, b, asked }, signal) {
   };
 }
 
+const changesOf = (found) => found.differ + found.new + found.gone;
+
 function head(found, a, b) {
-  const count = (verdict) => found.rules.filter((rule) => rule.verdict === verdict).length, worse = count("worse"), better = count("better");
-  const unsure = count("cannot tell"), kinds = found.cells.map(kindOf), cells = (kind) => kinds.filter((one) => one === kind).length;
-  const words = [worse ? `${plural(worse, "rule")} worse` : "", better ? `${plural(better, "rule")} better` : "", cells("worse") ? `${plural(cells("worse"), "cell")} worse` : "", cells("better") ? `${plural(cells("better"), "cell")} better` : "", cells("changed") ? `${plural(cells("changed"), "cell")} changed` : "", `${found.same.toLocaleString("en")} the same`, found.new ? `${found.new} new` : "", found.gone ? `${found.gone} gone` : ""];
-  const tone = worse ? "fail" : better ? "pass" : unsure || found.differ ? "unproven" : "";
-  const word = worse ? "worse" : better ? "better" : unsure ? "cannot tell" : found.differ ? "changed" : "no difference";
+  const [tone, word] = verdictOf(found), rules = (verdict) => found.rules.filter((rule) => rule.verdict === verdict).length;
+  const counts = countKinds(found.cells), all = found.cells.length >= changesOf(found);
+  const cells = all ? KINDS.filter((kind) => counts[kind]).map((kind) => `${plural(counts[kind], "cell")} ${kind}`) : [`${plural(changesOf(found), "cell")} changed`];
+  const words = [...["worse", "better"].filter(rules).map((verdict) => `${plural(rules(verdict), "rule")} ${verdict}`), ...cells, `${found.same.toLocaleString("en")} the same`];
+  const notes = [found.note, ...(found.notes ?? [])].filter(Boolean);
   return el("header", { class: "top" }, el("p", { class: "eyebrow" }, "comparison"), el("h1", null, plain(a), " → ", plain(b)),
-    el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, word), el("ul", { class: "reasons" }, el("li", null, words.filter(Boolean).join(" · ")), found.note ? plain(found.note, "li") : null)));
+    el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, word), el("ul", { class: "reasons" }, el("li", null, words.join(" · ")), ...notes.map((note) => plain(note, "li")))));
+}
+
+function verdictOf(found) {
+  const has = (verdict) => found.rules.some((rule) => rule.verdict === verdict);
+  if (has("worse")) return ["fail", "worse"];
+  if (has("better")) return ["pass", "better"];
+  if (!found.rules.length && changesOf(found)) return ["unproven", "not comparable"];
+  if (has("cannot tell")) return ["unproven", "cannot tell"];
+  return changesOf(found) ? ["unproven", "changed"] : ["same", "no difference"];
 }
 
 function sides({ a, b }) {
@@ -47,13 +63,21 @@ function sides({ a, b }) {
 function rulesOf({ rules }) {
   const told = rules.filter((rule) => rule.verdict !== "same").sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
   if (!rules.length) return null;
-  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.rule)), el("td", { class: "said" }, plain(rule.text === rule.verdict ? "" : rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
+  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.name)), el("td", { class: "number" }, rule.pairs ? `${rule.passed_before} → ${rule.passed_after} of ${rule.pairs}` : ""), el("td", { class: "said" }, plain(rule.text === rule.verdict ? "" : rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
   const same = rules.length - told.length;
   return section("Rules", rows.length ? el("table", { class: "parts-table rules-table" }, el("tbody", null, ...rows)) : null, same ? el("p", { class: "judged" }, `${plural(same, "rule")} the same`) : null);
 }
 
+const KINDS = ["worse", "better", "changed", "new", "gone"];
+
+function countKinds(cells) {
+  const counts = Object.fromEntries(KINDS.map((kind) => [kind, 0]));
+  for (const cell of cells) counts[kindOf(cell)]++;
+  return counts;
+}
+
 function kindOf({ a, b }) {
-  if (!a || !b) return "changed";
+  if (!a || !b) return a ? "gone" : "new";
   const step = RANK[b] - RANK[a];
   return step > 0 && RANK[b] >= 2 ? "worse" : step < 0 && RANK[a] >= 2 ? "better" : "changed";
 }
@@ -65,12 +89,12 @@ class Changes {
     this.status = el("p", { class: "status", role: "status" });
     this.nodes = [];
     if (!found.cells.length) return;
-    this.rules = [...new Set(found.cells.map((cell) => cell.rule))].map((id) => ({ id, severity: "", description: "" }));
+    this.rules = [...new Set(found.cells.map((cell) => cell.name))].map((id) => ({ id, severity: "", description: "" }));
     this.columns = [...new Set(found.cells.map((cell) => cell.column))].map((name) => ({ name, faults: "" }));
-    this.at = new Map(found.cells.map((cell) => [`${cell.rule}\n${cell.column}`, cell]));
+    this.at = new Map(found.cells.map((cell) => [`${cell.name}\n${cell.column}`, cell]));
     this.readout = el("p", { class: "readout" });
     this.grid = new Grid({ label: "Cells that differ", rules: this.rules, columns: this.columns, face: (r, c) => this.face(r, c), open: (r, c) => this.open(r, c), told: (r, c) => this.tell(r, c) });
-    this.chips = ["worse", "better", "changed"].map((kind) => button("", () => this.pick(kind), { class: "chip", "data-kind": kind }));
+    this.chips = KINDS.map((kind) => button("", () => this.pick(kind), { class: "chip", "data-kind": kind }));
     this.nodes = [section("Cells that differ", el("div", { class: "filters" }, el("div", { class: "chips", role: "group", "aria-label": "Kind of change" }, ...this.chips)), this.status, this.grid.node, this.readout)];
     this.read(asked);
   }
@@ -93,7 +117,8 @@ class Changes {
 
   open(r, c) {
     const { a, b } = this.found, cell = this.cell(r, c);
-    location.hash = cellAddress(cell.b ? b.id : a.id, cell.rule, cell.column);
+    const run = `${cell.b ? b.id : a.id}${cell.part ? `/${cell.part}` : ""}`;
+    location.hash = cell.rule === CASES ? runAddress(run) : cellAddress(run, cell.rule, cell.column);
   }
 
   pick(kind) {
@@ -108,21 +133,20 @@ class Changes {
   }
 
   draw() {
-    const counts = { worse: 0, better: 0, changed: 0 }, rules = new Set(), columns = new Set();
+    const counts = countKinds(this.found.cells), rules = new Set(), columns = new Set();
     for (const cell of this.found.cells) {
-      counts[kindOf(cell)]++;
       if (this.only && kindOf(cell) !== this.only) continue;
-      rules.add(cell.rule);
+      rules.add(cell.name);
       columns.add(cell.column);
     }
     for (const chip of this.chips) {
       const kind = chip.dataset.kind;
       chip.replaceChildren(`${kind} `, el("b", null, String(counts[kind])));
-      chip.disabled = !counts[kind];
+      chip.hidden = !counts[kind] && this.only !== kind;
       chip.setAttribute("aria-pressed", String(this.only === kind));
     }
     const { found } = this, shown = this.only ? counts[this.only] : found.cells.length;
-    this.status.textContent = `${shown.toLocaleString("en")} of ${plural(found.differ, "changed cell")}${found.cells.length < found.differ ? `; the first ${found.cells.length} are here` : ""}`;
+    this.status.textContent = `${shown.toLocaleString("en")} of ${plural(changesOf(found), "cell")} that differ${found.cells.length < changesOf(found) ? `; the first ${found.cells.length} are here` : ""}`;
     const kept = (list, set, name) => list.map((_, n) => n).filter((n) => set.has(list[n][name]));
     this.grid.show(kept(this.rules, rules, "id"), kept(this.columns, columns, "name"));
   }

@@ -16,7 +16,7 @@ const KEYS = [
   ["?", "these keys"],
 ];
 const dialog = document.getElementById("keys");
-const TYPED = new Set(["INPUT", "TEXTAREA", "SELECT"]);
+const isTyped = (at) => ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName) && at.type !== "checkbox";
 
 export function startKeys(page) {
   fill();
@@ -25,7 +25,7 @@ export function startKeys(page) {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
     if (event.key === "Escape") return escape(event, page());
-    if (TYPED.has(event.target.tagName)) return;
+    if (isTyped(event.target)) return;
     if (pressed(event.key, page())) event.preventDefault();
   });
 }
@@ -41,7 +41,7 @@ function fill() {
 
 function escape(event, page) {
   const at = event.target;
-  if (TYPED.has(at.tagName)) at.blur();
+  if (isTyped(at)) at.blur();
   else if (panelOpen()) closePanel();
   else if (page.up) location.hash = page.up;
   else return;

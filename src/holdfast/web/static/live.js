@@ -20,14 +20,14 @@ export class Live {
     this.node = el("section", { class: "live", "aria-label": "Progress", role: "region" }, el("p", { class: "live-line" }, el("span", { class: "pulse", "aria-hidden": "true" }), this.count, this.words), bar, el("div", { class: "live-columns" }, this.doing, this.lately));
   }
 
-  progress({ done, total, at_most: most, failed, elapsed_s: elapsed, cost_usd: cost, under_way: under = [] }) {
+  progress({ part, done, total, at_most: most, failed, elapsed_s: elapsed, cost_usd: cost, under_way: under = [] }) {
     this.count.textContent = `${done.toLocaleString("en")} of ${most ? "at most " : ""}${plural(total, "trial")}`;
     const left = done > 1 && done < total ? (elapsed / done) * (total - done) : null;
-    const words = [failed ? `${failed} failed` : "", clock(elapsed), left == null ? "" : `about ${clock(left)} left`, cost ? money(cost) : ""];
+    const words = [part ? `in ${part}` : "", failed ? `${failed} failed` : "", clock(elapsed), left == null ? "" : `about ${clock(left)} left`, cost ? money(cost) : ""];
     this.words.textContent = ` ${words.filter(Boolean).join(" · ")}`;
     this.fill.setAttribute("width", `${(100 * done) / Math.max(1, total)}%`);
     this.failed.setAttribute("width", `${(100 * failed) / Math.max(1, total)}%`);
-    const rows = under.slice(0, KEPT).map((one) => el("li", null, plain(one.scenario, "b"), " ", el("code", null, plain(one.trial)), one.calls ? ` ${plural(Number(one.calls), "call")}` : " no call yet", one.last_call ? el("small", null, plain(one.last_call)) : null));
+    const rows = under.slice(0, KEPT).map((one) => el("li", null, el("a", { href: trialAddress(this.run, one.trial) }, plain(one.scenario)), " ", el("code", null, plain(one.trial)), one.calls ? ` ${plural(Number(one.calls), "call")}` : " no call yet", one.last_call ? el("small", null, plain(one.last_call)) : null));
     this.doing.hidden = !rows.length;
     this.now.replaceChildren(...rows);
     if (under.length > KEPT) this.now.append(el("li", { class: "nothing" }, `and ${under.length - KEPT} more`));

@@ -56,7 +56,7 @@ async function show() {
 function leave() {
   leaving.abort();
   leaving = new AbortController();
-  closePanel();
+  closePanel({ leaving: true });
   deafen();
   shown?.page.leave?.();
   began = shown ? performance.now() : 0;
@@ -73,8 +73,10 @@ function place(page, address) {
   if (address.page === "search") words.value = address.asked.get("q") ?? "";
   main.replaceChildren(...page.body);
   main.removeAttribute("aria-busy");
-  page.ready?.();
-  scrollTo(0, history.state?.y ?? 0);
+  const y = history.state?.y ?? 0, done = page.ready?.();
+  scrollTo(0, y);
+  // What comes later may be what makes the page long enough to go back to where one was.
+  if (y) done?.then(() => shown?.page === page && scrollY < y && scrollTo(0, y));
   if (document.activeElement === document.body && began) main.focus({ preventScroll: true });
 }
 

@@ -9,13 +9,14 @@ let opener = null, onClose = null;
 
 export const panelOpen = () => !panel.hidden;
 
-export function closePanel() {
+export function closePanel({ leaving = false } = {}) {
   if (panel.hidden) return;
   panel.hidden = true;
   panel.replaceChildren();
   document.body.classList.remove("panel-open");
   const closed = onClose;
   onClose = null;
+  if (leaving) return;
   closed?.();
   if (opener?.isConnected) opener.focus({ preventScroll: true });
 }
@@ -48,7 +49,7 @@ function head(cell, rule, column, step) {
   const buttons = el("div", { class: "buttons" },
     step ? button("‹ Prev", () => step(-1), { "aria-label": "Previous cell that did not hold" }) : null,
     step ? button("Next ›", () => step(1), { "aria-label": "Next cell that did not hold" }) : null,
-    button("Close", closePanel, { class: "close" }));
+    button("Close", () => closePanel(), { class: "close" }));
   const title = el("h2", { id: "panel-title", tabindex: "-1" }, plain(rule), el("small", null, "in ", plain(column)));
   return el("header", null, el("div", { class: "bar" }, cell.outcome ? badge(cell.outcome) : el("span", null, "…"), buttons), title);
 }
@@ -58,7 +59,7 @@ function about(cell, rule, column) {
   return facts([
     ["rule", rule.description], ["because", cell.reason], ["next", cell.next], ["faults", column.faults],
     ["check", [rule.check, cell.severity ?? rule.severity, cell.weight == null ? "" : `weight ${cell.weight}`].filter(Boolean).join(" · ")],
-    ["pass rate", cell.tally ? cell.tally + rate : ""], ["marks", (cell.marks ?? []).join(", ")], ["at", cell.where || rule.where ? el("code", null, plain(cell.where || rule.where)) : ""],
+    ["pass rate", cell.tally ? cell.tally + rate : ""], ["marks", cell.flags], ["at", cell.where || rule.where ? el("code", null, plain(cell.where || rule.where)) : ""],
   ]);
 }
 

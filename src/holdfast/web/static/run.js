@@ -46,7 +46,7 @@ class RunPage {
 
   ready() {
     this.matrix?.read(this.asked);
-    this.loadCauses();
+    const causes = this.loadCauses();
     this.findNeighbours();
     let first = true;
     listen(this.running ? this.id : null, (kind, data) => {
@@ -55,6 +55,7 @@ class RunPage {
         first = false;
       } else this.hear(kind, data);
     });
+    return causes;
   }
 
   get running() {

@@ -36,7 +36,7 @@ export function trend(points, part, pickPart) {
 
 function told(point) {
   const tone = toneOf(point.verdict), interval = span(point.low, point.high);
-  return [el("b", null, plain(point.id)), " ", el("span", { class: `sign ${tone}` }, `${SIGNS[tone] ?? ""} ${point.verdict || "no verdict"}`), " ", el("b", null, number(point.score)),
+  return [el("b", null, plain(point.id)), " ", el("span", { class: `sign ${tone}` }, `${SIGNS[tone] ?? "!"} ${point.verdict || "no verdict"}`), " ", el("b", null, number(point.score)),
     interval ? ` (95 %: ${interval}) ` : " ", when(point.started), point.commit ? el("span", null, " commit ", plain(shortCommit(point.commit), "code")) : ""];
 }
 

@@ -3,24 +3,53 @@ import { get } from "./api.js";
 import { cellAddress, runAddress, trialPath } from "./address.js";
 import { callTimeline, faultList } from "./calls.js";
 import { button, command, el, facts, passage, plain, section } from "./dom.js";
+import { deafen, listen } from "./events.js";
 import { fileView, requestView, valueView } from "./evidence.js";
 import { loadNotes, noteEditor } from "./notes.js";
 import { SIGNS, badge, milliseconds, money, plural, when } from "./words.js";
 
-const WORST = ["fail", "error", "unproven", "pass", "n/a"], AUDITED = 200;
+const WORST = ["fail", "error", "unproven", "pass", "n/a"], AUDITED = 200, UNDER_WAY = "under way", LOOK_MS = 500;
 
 export async function trial({ run, trial: id }, signal) {
   const [found] = await Promise.all([get(trialPath(run, id), signal), loadNotes(signal)]);
-  const outcome = outcomeOf(found);
-  return {
-    title: `${outcome} ${found.column ?? found.scenario}`,
+  const top = el("div", null), middle = el("div", { class: "trial-main" });
+  const page = {
     crumbs: [["Runs", "#/"], [run, runAddress(run)], [`trial ${id}`, location.hash.split("?")[0]]],
     up: runAddress(run),
-    body: [head(run, found, outcome), el("div", { class: "trial-page" }, el("div", { class: "trial-main" }, ...main(run, found).filter(Boolean)), el("aside", { class: "trial-side", "aria-label": "This trial" }, ...side(run, found)))],
+    body: [top, el("div", { class: "trial-page" }, middle, el("aside", { class: "trial-side", "aria-label": "This trial" }, ...side(run, found)))],
   };
+  const draw = (seen) => {
+    const outcome = outcomeOf(seen);
+    page.title = `${outcome} ${seen.column ?? seen.scenario}`;
+    top.replaceChildren(head(run, seen, outcome));
+    const calls = [...middle.querySelectorAll(".call")], open = calls.map((call) => call.open), at = calls.findIndex((call) => call.contains(document.activeElement));
+    middle.replaceChildren(...main(run, seen).filter(Boolean));
+    middle.querySelectorAll(".call").forEach((call, n) => {
+      call.open = open[n] ?? false;
+      if (n === at) call.querySelector("summary").focus({ preventScroll: true });
+    });
+  };
+  draw(found);
+  if (found.ending === UNDER_WAY) page.ready = () => follow(run, id, signal, draw);
+  return page;
+}
+
+// A trial that goes on: its calls appear as they are made, until it has ended.
+function follow(run, id, signal, draw) {
+  let due = null, calls = -1;
+  const look = async () => {
+    const seen = await get(trialPath(run, id), signal).catch(() => null);
+    due = null;
+    if (!seen || (seen.ending === UNDER_WAY && seen.trace.length === calls)) return;
+    calls = seen.trace.length;
+    draw(seen);
+    if (seen.ending !== UNDER_WAY) deafen();
+  };
+  listen(run, () => (due ??= setTimeout(look, LOOK_MS)));
 }
 
 function outcomeOf({ outcome, verdicts, ending, forbidden = [] }) {
+  if (ending === UNDER_WAY) return "running";
   if (outcome) return outcome;
   const seen = new Set([...verdicts.map((one) => one.outcome), ...forbidden.filter((one) => one.violated).map(() => "fail"), ...(ending === "error" ? ["error"] : [])]);
   return WORST.find((word) => seen.has(word)) ?? "n/a";
@@ -29,12 +58,12 @@ function outcomeOf({ outcome, verdicts, ending, forbidden = [] }) {
 function head(run, found, outcome) {
   const { column, scenario, ending, detail, turns } = found;
   const latency = turns.reduce((sum, turn) => sum + turn.latency_ms, 0);
-  const told = `${ending === "no_answer" ? "no answer" : ending.replace(/_/g, " ")} after ${milliseconds(latency)}${detail ? `: ${detail}` : ""}`;
+  const told = ending === UNDER_WAY ? "The agent is at work." : `${ending === "no_answer" ? "no answer" : ending.replace(/_/g, " ")} after ${milliseconds(latency)}${detail ? `: ${detail}` : ""}`;
   const worst = found.verdicts.filter((one) => one.outcome === outcome && outcome !== "pass" && one.reason);
   return el("header", { class: "trial-head" },
     el("p", { class: "eyebrow" }, `run ${run} · trial ${found.id}${found.replica ? ` · replica ${found.replica + 1}` : ""}`),
     el("h1", null, plain(column ?? scenario)),
-    el("div", { class: `verdict ${outcome.replace("/", "")}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[outcome]), outcome),
+    el("div", { class: `verdict ${outcome.replace("/", "")}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[outcome] ?? "▸"), outcome),
       el("ul", { class: "reasons" }, ...worst.slice(0, 3).map((one) => el("li", null, plain(one.rule, "b"), " ", plain(one.reason))), plain(told, "li"))));
 }
 
@@ -51,8 +80,8 @@ function side(run, found) {
 function main(run, found) {
   const gathered = Object.entries(found.evidence ?? {}).filter(([rule]) => !found.verdicts.some((one) => one.rule === rule));
   return [
-    section("Judged", judged(run, found)),
-    section(found.turns.length > 1 ? "Conversation" : "Asked and answered", conversation(found)),
+    found.verdicts.length || found.forbidden?.length ? section("Judged", judged(run, found)) : null,
+    found.turns.length ? section(found.turns.length > 1 ? "Conversation" : "Asked and answered", conversation(found)) : null,
     found.trace.length ? section("Calls", callTimeline(found.trace, found.faults, found.turns.reduce((sum, turn) => sum + turn.latency_ms, 0), found.trace_left_out)) : section("Calls", el("p", { class: "nothing" }, "No call of the agent was seen.")),
     found.faults.length ? section("Faults that fired", faultList(found.faults)) : null,
     found.files?.length ? section("Files", ...found.files.map(fileView)) : null,
