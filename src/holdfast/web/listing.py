@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from holdfast.store.past_run import PastRun
@@ -21,7 +21,7 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
     known = project.list.known()
     whole = known.whole
     notes = project.notes.all()
-    found = [run for run in whole if _wanted(run, query, notes)]
+    found = list(filter(_wanted(query, notes), whole))
     offset, limit = query.number("offset", 0, 10**9), query.number("limit", LIMIT, MOST)
     rows = []
     for run in found[offset : offset + limit]:
@@ -61,16 +61,20 @@ def _point(run: PastRun) -> dict[str, Any]:
     }
 
 
-def _wanted(run: PastRun, query: AddressQuery, notes: Mapping[str, KeptNote]) -> bool:
-    spec, verdict, text = query.text("spec"), query.text("verdict"), query.text("q").casefold()
-    if spec and run.spec != spec:
-        return False
-    if verdict and verdict_of(run) != verdict:
-        return False
-    mark = query.text("mark")
-    if mark and (run.id not in notes or notes[run.id].mark != mark):
-        return False
-    return not text or any(text in said.casefold() for said in _said(run))
+def _wanted(query: AddressQuery, notes: Mapping[str, KeptNote]) -> Callable[[PastRun], bool]:
+    """Whether a run is one of those that are asked for."""
+    spec, verdict, mark = query.text("spec"), query.text("verdict"), query.text("mark")
+    text = query.text("q").casefold()
+    tests: list[Callable[[PastRun], bool]] = []
+    if spec:
+        tests.append(lambda run: run.spec == spec)
+    if verdict:
+        tests.append(lambda run: verdict_of(run) == verdict)
+    if mark:
+        tests.append(lambda run: run.id in notes and notes[run.id].mark == mark)
+    if text:
+        tests.append(lambda run: any(text in said.casefold() for said in _said(run)))
+    return lambda run: all(test(run) for test in tests)
 
 
 def _said(run: PastRun) -> Iterator[str]:
