@@ -73,7 +73,7 @@ class Pictures:
         page.wait_for_selector("html[data-page=trial]")
         page.click(".call.faulty summary")
         page.evaluate("document.querySelector('.call.faulty').closest('section').scrollIntoView()")
-        page.set_viewport_size({"width": 1200, "height": 1080})
+        page.set_viewport_size({"width": 1200, "height": 1030})
         page.evaluate("scrollTo(0, 0)")
         page.wait_for_timeout(300)
         picture(page, "trial")
@@ -94,7 +94,7 @@ class Pictures:
         try:
             time.sleep(3)
             page = self.page("#/run/0013", height=1000)
-            page.wait_for_selector(".recent li:nth-child(4)", timeout=30_000)
+            page.wait_for_selector(".live:has(.under-way a) .recent li:nth-child(5)", timeout=30_000)
             picture(page, "live")
         finally:
             running.wait()

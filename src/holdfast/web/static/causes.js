@@ -7,6 +7,19 @@ import { badge, plural } from "./words.js";
 
 const OPEN = 2, FIRST = 20, PLACES = 8, TEXT = 600, NAME = 36;
 
+// A case and a cell that one rule brought down in the same trial are one cause, told once.
+function joined(found) {
+  const keyOf = (cause) => JSON.stringify([cause.rule, cause.trial]);
+  const ofCells = new Map(found.causes.filter((cause) => !cause.cases?.length).map((cause) => [keyOf(cause), cause]));
+  const causes = found.causes.flatMap((cause) => {
+    const twin = ofCells.get(keyOf(cause));
+    if (!cause.cases?.length) return ofCells.has(keyOf(cause)) ? [cause] : [];
+    if (twin) ofCells.delete(keyOf(cause));
+    return [twin ? { ...cause, reason: twin.reason, cells: twin.cells, cell_count: twin.count } : cause];
+  });
+  return { ...found, causes, total: found.total - (found.causes.length - causes.length) };
+}
+
 // The list keeps its entries while a run goes on: what was opened stays open, what has the focus keeps it.
 export class Causes {
   constructor(run) {
@@ -20,7 +33,7 @@ export class Causes {
   }
 
   async load(signal) {
-    this.found = await get(`${runPath(this.run)}/causes`, signal);
+    this.found = joined(await get(`${runPath(this.run)}/causes`, signal));
     this.draw();
   }
 
@@ -30,9 +43,12 @@ export class Causes {
   }
 
   draw() {
-    const { causes, total } = this.found, cells = causes.reduce((sum, cause) => sum + cause.count, 0);
+    const { causes, total } = this.found, count = (list) => list.reduce((sum, cause) => sum + cause.count, 0);
+    const ofCases = causes.filter((cause) => cause.cases?.length), cases = count(ofCases);
+    const cells = count(causes) - cases + ofCases.reduce((sum, cause) => sum + (cause.cell_count ?? 0), 0);
+    const places = [cases ? plural(cases, "case") : "", cells ? plural(cells, "cell") : ""].filter(Boolean).join(" and ");
     this.node.hidden = !causes.length;
-    this.told.textContent = causes.length < cells ? `${plural(total ?? causes.length, "cause")} of ${plural(cells, "cell")} that did not hold` : "";
+    this.told.textContent = causes.length < cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
     const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry(cause, n < OPEN));
     const keep = new Set(wanted);
     for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));
@@ -60,7 +76,8 @@ export class Causes {
 }
 
 function entry(run, cause, open) {
-  const places = cause.count > 1 ? `${plural(cause.count, "cell")}` : `in ${cause.cells[0]?.[1] ?? ""}`;
+  const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
+  const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
   const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
     el("span", { class: "what" }, el("b", null, plain(cause.rule)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null),
     el("span", { class: "why" }, plain(cause.reason)));
@@ -83,16 +100,22 @@ function body(run, cause) {
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
     ["met", cause.fault],
     ["next", cause.next],
-    ["cells", cause.count > 1 ? cells(run, cause) : ""],
+    ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
+    ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],
     ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
     ["again", cause.again ? command(cause.again) : ""],
     ["trial", cause.trial ? el("a", { class: "button", href: trialAddress(run, cause.trial) }, "Open the trial: calls, files, audit") : ""],
   ]);
 }
 
+function caseNames({ cases, count }) {
+  const more = count - Math.min(cases.length, PLACES);
+  return el("ul", { class: "places" }, ...cases.slice(0, PLACES).map((name) => plain(name, "li")), more > 0 ? el("li", null, `and ${more} more`) : null);
+}
+
 function cells(run, cause) {
   const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([, column]) => column), NAME);
   const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: visible(column) }, plain(names[n]))));
-  const more = cause.count - shown.length;
+  const more = (cause.cell_count ?? cause.count) - shown.length;
   return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
 }

@@ -28,8 +28,8 @@ export class Live {
     this.fill.setAttribute("width", `${(100 * done) / Math.max(1, total)}%`);
     this.failed.setAttribute("width", `${(100 * failed) / Math.max(1, total)}%`);
     const rows = under.slice(0, KEPT).map((one) => el("li", null, el("a", { href: trialAddress(this.run, one.trial) }, plain(one.scenario)), " ", el("code", null, plain(one.trial)), one.calls ? ` ${plural(Number(one.calls), "call")}` : " no call yet", one.last_call ? el("small", null, plain(one.last_call)) : null));
-    this.doing.hidden = !rows.length;
-    this.now.replaceChildren(...rows);
+    if (rows.length) this.doing.hidden = false;
+    this.now.replaceChildren(...(rows.length ? rows : [el("li", { class: "nothing" }, "between two trials")]));
     if (under.length > KEPT) this.now.append(el("li", { class: "nothing" }, `and ${under.length - KEPT} more`));
   }
 

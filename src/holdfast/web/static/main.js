@@ -11,6 +11,7 @@ import { run } from "./run.js";
 import { search } from "./search.js";
 import { trial } from "./trial.js";
 
+const SLOW_MS = 600;
 const PAGES = { list, run, trial, compare, search, missing };
 const main = document.getElementById("main"), find = document.getElementById("find"), words = find.elements[0];
 let shown = null, leaving = new AbortController(), began = 0;
@@ -40,14 +41,17 @@ async function show() {
   leave();
   const signal = leaving.signal, started = began;
   main.setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => main.replaceChildren(el("p", { class: "reading", role: "status" }, "Reading…")), SLOW_MS);
   let page;
   try {
     page = await PAGES[address.page](address, signal);
   } catch (problem) {
+    clearTimeout(slow);
     if (signal.aborted) return;
     if (!(problem instanceof Refused || problem instanceof Gone)) console.error(problem);
     page = { title: "Trouble", crumbs: [["Runs", "#/"]], up: "#/", body: [trouble(problem)], failed: true };
   }
+  clearTimeout(slow);
   if (signal.aborted) return page.leave?.();
   place(page, address);
   document.documentElement.dataset.ready = String(Math.round(performance.now() - started));

@@ -12,7 +12,7 @@ import { partsTable } from "./parts.js";
 import { scoreView } from "./score.js";
 import { SIGNS, plural, shortCommit, toneOf, took, when, wordOf } from "./words.js";
 
-const AGAIN_MS = 1500, HEAD_MS = 4000;
+const AGAIN_MS = 1500, HEAD_MS = 2000;
 
 export async function run(address, signal) {
   const page = new RunPage(address, signal);
@@ -136,7 +136,7 @@ class RunPage {
 
   hear(kind, data) {
     if (kind === "progress") this.live?.progress(data);
-    else if (kind === "cells") this.matrix ? this.matrix.put(data.changed) : this.later();
+    else if (kind === "cells") this.hearCells(data);
     else if (kind === "trial") this.hearTrial(data);
     else if (kind === "ended") this.later(true);
     else if (kind === "runs" && (!data.ids || data.ids.includes(this.id))) this.running ? this.headLater() : this.later(true);
@@ -148,6 +148,12 @@ class RunPage {
       this.headDue = null;
       this.refresh({ cells: false });
     }, HEAD_MS);
+  }
+
+  hearCells({ changed }) {
+    if (this.matrix) this.matrix.put(changed);
+    else this.later();
+    this.headLater();
   }
 
   hearTrial(data) {
