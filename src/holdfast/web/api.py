@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from holdfast.errors import UsageError, UserError
+from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
 from holdfast.runner.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
 from holdfast.store.rundir import RunDir
@@ -78,10 +78,17 @@ class Api:
             return answer()
         except NotThere as missing:
             return refused(404, str(missing), missing.hint)
+        except SpecError as wrong:
+            first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
+            return refused(
+                409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate says more of such a file"
+            )
         except UsageError as wrong:
             return refused(400, str(wrong), wrong.hint)
         except UserError as wrong:
             return refused(409, str(wrong), wrong.hint)
+        except HoldfastError as broken:
+            return refused(409, str(broken), "its files are not as a run leaves them")
         except OSError as broken:
             return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
 

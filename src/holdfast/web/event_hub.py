@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-from holdfast.errors import HoldfastError
 from holdfast.model.score import Cell
 from holdfast.report import wording
 from holdfast.store.rundir import RunDir
@@ -95,8 +94,8 @@ class EventHub:
         while True:
             try:
                 events = await loop.run_in_executor(self._workers, self._look, run)
-            except (HoldfastError, OSError) as broken:
-                events = [event("progress", {"state": "unreadable", "note": str(broken)})]
+            except Exception as broken:  # whatever it is, others are followed on
+                events = self._unless_told(run, event("progress", {"state": "unreadable", "note": str(broken)}))
             if events is None:
                 if went_on:
                     self._run_ended()
@@ -111,20 +110,27 @@ class EventHub:
                     one.tell(data)
             await asyncio.sleep(LOOK_S)
 
+    def _unless_told(self, run: str, progress: bytes) -> list[bytes]:
+        """Progress, if it is another than was told last."""
+        if self._last.get(run) == progress:
+            return []
+        self._last[run] = progress
+        return [progress]
+
     def _look(self, id: str) -> list[bytes] | None:
         """What is to be told of a run now; None if it is not under way."""
         run = self._opened.folder(id)
         now = _part_under_way(run)
         live = self._opened.live(now.id) if now is not None else None
         if now is None or live is None:
-            return [event("progress", {"state": "running", "part": ""})] if under_way(run) else None
+            between = event("progress", {"state": "running", "part": ""})
+            return self._unless_told(id, between) if under_way(run) else None
         with live.lock:
             live.look()
             news, progress = live.news(), live.progress()
         part = now.path.name if now.id != run.id else ""
         now_at = event("progress", {"state": "running", "part": part, **progress})
-        told = [now_at] if self._last.get(id) != now_at else []
-        self._last[id] = now_at
+        told = self._unless_told(id, now_at)
         if part:
             return told
         if news.cells:

@@ -98,7 +98,7 @@ class RunList:
     def close(self) -> None:
         self._over = True
         self._wake.set()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=0.5)  # one that reads a large run ends with the process
 
     def _keep(self) -> None:
         while not self._over:

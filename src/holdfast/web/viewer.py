@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 from holdfast.http1.server import BadRequest, Exchange, Listener, serve
 from holdfast.web.api import Api
+from holdfast.web.daemon_workers import DaemonWorkers
 from holdfast.web.event_hub import EventHub, Listening
 from holdfast.web.gate import NOTHING, Gate, new_token
 from holdfast.web.idle_connections import IdleConnections
@@ -29,7 +29,7 @@ HEADERS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
 )
-WORKERS = 6
+WORKERS = 16
 """Questions that are answered at once: each reads files."""
 BODY, BODY_S = 100_000, 10.0
 """Bytes of a request's body, and how long it may take to come."""
@@ -48,7 +48,7 @@ class Viewer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._project = Project(runs, environ, changed=self._changed)
         self._api = Api(self._project)
-        self._workers = ThreadPoolExecutor(WORKERS, "viewer")
+        self._workers = DaemonWorkers(WORKERS)
         self._hub = EventHub(self._project.opened, self._workers, self._project.list.look)
         self._gate = Gate(new_token(), 0)
         self._listener: Listener | None = None
@@ -77,7 +77,7 @@ class Viewer:
             self._sweeping.cancel()
         if self._listener is not None:
             await self._listener.close()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.shutdown()
         self._project.close()
 
     async def _serve(self, exchange: Exchange) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from holdfast.model.world import AuditEvent, FileTexts
+from holdfast.web.daemon_workers import DaemonWorkers
 from holdfast.web.file_changes import file_changes
 from holdfast.web.file_tail import FileTail, Replaced
 from holdfast.web.opened_page import opened_page
@@ -106,3 +108,23 @@ def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, mon
         assert opened == [page.as_uri()]
         assert "secret" not in opened[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_do_as_much_at_once_as_they_may() -> None:
+    workers, both = DaemonWorkers(2), threading.Barrier(2)
+    pair = [workers.submit(both.wait, 10) for _ in range(2)]
+    assert sorted(one.result(10) for one in pair) == [0, 1]
+    assert [workers.submit(lambda n=n: n * n).result(10) for n in range(20)] == [n * n for n in range(20)]
+    assert isinstance(workers.submit(int, "x").exception(10), ValueError)
+    assert sum(thread.name == "viewer" for thread in threading.enumerate()) <= 2
+
+
+def test_workers_that_end_leave_what_waits_undone() -> None:
+    workers, busy, over = DaemonWorkers(1), threading.Event(), threading.Event()
+    first = workers.submit(lambda: (busy.set(), over.wait(10)))
+    assert busy.wait(10)
+    second = workers.submit(lambda: 1)
+    workers.shutdown()
+    assert second.cancelled()
+    over.set()
+    assert first.result(10)
