@@ -155,6 +155,7 @@ def test_trial_shows_words_calls_with_outputs_and_faults(desk: tuple[Path, str],
     assert page.inner_text(".conversation mark") == "$59.00"
     assert '"name":"Ada Lovelace"' in page.inner_text(".call-rows li:first-child")
     page.click(".call.faulty summary")
+    page.wait_for_selector(".call.faulty .call-body")
     call = page.inner_text(".call.faulty")
     for wanted in ("tool invoice_api", "503 InjectedError", "◆ error", "failed: 503 Service Unavailable", '"A17"'):
         assert wanted in call
@@ -290,7 +291,9 @@ def test_text_that_means_harm_stays_text(desk: tuple[Path, str], show: Callable[
         asked = f"{url}api/runs/0003/cell?rule={cell}" if "/cell?" in route.request.url else route.request.url
         found = route.fetch(url=asked).json()
         if "trace" in found:
-            found["files"] = [{"path": "a", "op": "change", "before": "b", "after": "c", "diff": "@@\n-b\n+c\n d"}]
+            found["files"] = [
+                {"path": "a", "op": "change", "before": "b", "after": "c", "diff": "--- a\n+++ b\n@@\n--- b\n+c\n d"}
+            ]
             found["evidence"] = {"r": {"data": {"columns": ["c"], "rows": [["v"]]}, "error": ""}}
             request = {"method": "POST", "path": "/x", "headers": [["h", "v"]], "body": "b", "status": 500}
             found["evidence"]["s"] = {"data": {"requests": [request]}, "error": ""}
@@ -339,7 +342,7 @@ def test_server_that_is_gone_is_told_and_comes_back(desk: tuple[Path, str], show
     assert page.inner_text("h1") == "Invoice Desk"
 
 
-def test_names_that_are_cut_stay_apart(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
     page = show(desk[1])
     names = [f"payment-provider-outage-during-settlement-region-{n:03d}-primary-database" for n in range(120)]
     names += ["short", "a-name-that-is-quite-long-and-alone-of-its-kind"]
@@ -348,6 +351,13 @@ def test_names_that_are_cut_stay_apart(desk: tuple[Path, str], show: Callable[..
     assert len(set(found)) == len(names)
     assert max(map(len, found)) <= 24
     assert found[-2] == "short"
+    lines = (
+        "async diff => (await import('./static/evidence.js')).fileView({ path: 'a.sql', op: 'change', diff }).innerText"
+    )
+    shown = page.evaluate(lines, "--- a/a.sql\n+++ b/a.sql\n@@ -1,2 +1,2 @@\n--- keep the orders\n+++ drop them\n x")
+    assert "--- keep the orders" in shown
+    assert "+++ drop them" in shown
+    assert "b/a.sql" not in shown
 
 
 def opened_ms(page: Any, url: str, fragment: str, ready: str) -> int:

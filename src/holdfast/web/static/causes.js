@@ -79,8 +79,8 @@ function entry(run, cause, open) {
   const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
   const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
   const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
-    el("span", { class: "what" }, el("b", null, plain(cause.rule)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null),
-    el("span", { class: "why" }, plain(cause.reason)));
+    el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null),
+    cause.rule ? el("span", { class: "why" }, plain(cause.reason)) : null);
   const view = el("details", { class: "cause" }, summary);
   const fill = () => view.childElementCount === 1 && view.append(body(run, cause));
   view.addEventListener("toggle", () => view.open && fill());
