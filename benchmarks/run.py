@@ -19,6 +19,7 @@ ALL = [
     "http",
     "gateway",
     "page",
+    "view",
     "sandbox",
     "services",
     "tcp",

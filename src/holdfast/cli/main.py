@@ -36,6 +36,7 @@ COMMANDS = {
     "report": "Render a stored run",
     "runs": "List the stored runs",
     "show": "Show a stored run, or the newest",
+    "view": "All runs in a browser, on this machine alone",
     "trend": "Scores over time; when a rule began to fail",
     "compare": "Two runs, rule by rule: worse, better, cannot tell",
     "validate": "Check any spec file, run nothing",

@@ -199,6 +199,13 @@ class Isolation(Struct, frozen=True, omit_defaults=True):
     why: str = ""
 
 
+class FileTexts(Struct, frozen=True, omit_defaults=True):
+    """What stood in a file; None: there was none, or it is not known: too long, no text, or changed by the setup."""
+
+    before: str | None = None
+    after: str | None = None
+
+
 class AuditEvent(Struct, frozen=True, omit_defaults=True):
     """One thing that the agent did, as the audit log has it."""
 
@@ -207,6 +214,8 @@ class AuditEvent(Struct, frozen=True, omit_defaults=True):
     seq: int
     type: AuditType
     details: dict[str, Any]
+    texts: FileTexts | None = None
+    """Of a file that was written: for people to look at. Nothing is judged by them."""
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):

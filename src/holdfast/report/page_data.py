@@ -177,7 +177,7 @@ class TrialTable:
 
 def _marks(trial: TrialRow, most: int) -> list[tuple[int, int]]:
     judged = _judged(trial)
-    return [_utf16(judged, *span) for span in trial.marks if span[1] <= most]
+    return [utf16_span(judged, *span) for span in trial.marks if span[1] <= most]
 
 
 def _judged(trial: TrialRow) -> str:
@@ -187,7 +187,7 @@ def _judged(trial: TrialRow) -> str:
     return trial.answer or ""
 
 
-def _utf16(text: str, start: int, end: int) -> tuple[int, int]:
+def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
     """A span in the units a browser counts in."""
     if text.isascii():
         return start, end

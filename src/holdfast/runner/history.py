@@ -19,7 +19,7 @@ from holdfast.report.cases import head
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
-from holdfast.store.history import History, Tell, opened
+from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
@@ -28,6 +28,7 @@ from holdfast.store.rundir import Manifest, RunDir
 OVERALL = "overall.json"
 SEVERAL = "ci"
 """The part of a run that has parts."""
+NOT_ENDED = "it has not ended: it is running, or was killed"
 
 
 class StoredOverall(Struct, frozen=True):
@@ -39,10 +40,10 @@ class StoredOverall(Struct, frozen=True):
 
 
 @contextmanager
-def history(runs: Path, tell: Tell) -> Iterator[History]:
+def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """The history of the runs in that folder, brought up to date; `tell` hears of a file that was damaged."""
     try:
-        with opened(runs, past_run, tell) as found:
+        with opened(runs, past_run, tell, step) as found:
             yield found
     except (sqlite3.Error, MsgspecError) as broken:
         file = runs.parent / FILE
@@ -71,7 +72,7 @@ def past_run(run: RunDir) -> PastRun:
         if (run.path / OVERALL).is_file() or run.parts:
             return _several(run, known)
         if run.ended() is None:
-            return replace(known, note="it has not ended: it is running, or was killed")
+            return replace(known, note=NOT_ENDED)
         with closing(look(run, environ=os.environ)) as outcome:
             return ended_run(run, outcome)
     except (HoldfastError, OSError) as refused:
@@ -89,6 +90,8 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         ended=True,
         complete=shown.complete,
         score=score.value,
+        low=score.interval.low if score.interval else None,
+        high=score.interval.high if score.interval else None,
         overall=_overall(run.path.parent.parent / OVERALL).score if "/" in run.id else None,
         passed=score.passed and ("/" not in run.id or _overall(run.path.parent.parent / OVERALL).passed),
         exit_code=score.exit_code,
@@ -99,6 +102,8 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         cases=len(cases),
         cases_passed=cases.count("pass"),
         critical_failed=score.critical_failed,
+        calls=score.spent.calls if score.spent else 0,
+        cost_usd=score.spent.cost_usd if score.spent else None,
         cells=tuple(_cells(outcome)),
     )
 
@@ -160,8 +165,14 @@ def _several(run: RunDir, known: PastRun) -> PastRun:
         cases=sum(part.cases for part in parts),
         cases_passed=sum(part.cases_passed for part in parts),
         critical_failed=tuple(name for part in parts for name in part.critical_failed),
-        note="" if overall.exit_code is not None else "it has not ended: it is running, or was killed",
+        calls=sum(part.calls for part in parts),
+        cost_usd=_sum([part.cost_usd for part in parts if part.cost_usd is not None]),
+        note="" if overall.exit_code is not None else NOT_ENDED,
     )
+
+
+def _sum(amounts: list[float]) -> float | None:
+    return sum(amounts) if amounts else None
 
 
 def _overall(path: Path) -> StoredOverall:

@@ -158,6 +158,12 @@ class Tally:
         assert decided is not None
         return _cell(self._rows[key.scenario], self._columns[key.invariant], self.spec.params[key.params], decided)
 
+    def so_far(self, position: int) -> Cell:
+        """A cell as far as it has come."""
+        key = self.plan.key_at(position)
+        row, column = self._rows[key.scenario], self._columns[key.invariant]
+        return _cell(row, column, self.spec.params[key.params], self._at(key, row, column))
+
     def _enter(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
         """Counts a verdict; the cell's position, if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast.store import history_table
 from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import id_of, parts_of, stored_runs
+from holdfast.store.run_names import PARTS, id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
@@ -36,11 +36,47 @@ class _Stale(NamedTuple):
     stamp: str
 
 
-class History:
-    """The runs of one project, up to date as of when it was opened."""
+Indexing = Callable[["History", int | None], None]
+"""Hears, while a history is brought up to date, how many runs are still to be read; what is read is in it by then.
+None: it is not known yet."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+
+class History:
+    """The runs of one project, up to date as of when it was opened, or brought up to date again."""
+
+    def __init__(self, db: sqlite3.Connection, runs: Path, read: Read) -> None:
         self._db = db
+        self._folder = runs
+        self._read = read
+        self._others = 0
+        """What others have written to the file, as SQLite counts it."""
+
+    def update(self, step: Indexing | None = None) -> bool:
+        """Reads what changed on disk, the newest first; whether anything had, or another process has written here.
+
+        Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting.
+        """
+        db = self._db
+        if step is not None:
+            step(self, None)
+        known = history_table.stamps(db)
+        there = {id_of(path): path for path in _all(self._folder)}
+        stale = [_Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _stamp(path))]
+        stale.reverse()
+        gone = [id for id in known if id not in there]
+        if gone:
+            with transaction(db):
+                for id in gone:
+                    history_table.remove(db, id)
+        for start in range(0, len(stale), BATCH):
+            if step is not None:
+                step(self, len(stale) - start)
+            batch = [(self._read(one.run), one.stamp) for one in stale[start : start + BATCH]]
+            with transaction(db):
+                for run, stamp in batch:
+                    history_table.put(db, run, stamp)
+        others, self._others = self._others, db.execute("PRAGMA data_version").fetchone()[0]
+        return bool(stale or gone or others != self._others)
 
     def runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
         """Every run, the newest first; with the cells of those that are named, or of all."""
@@ -55,61 +91,49 @@ class History:
 
 
 @contextmanager
-def opened(runs: Path, read: Read, tell: Tell) -> Iterator[History]:
+def opened(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> Iterator[History]:
     """The history of the runs in that folder, brought up to date; `tell` hears what went wrong with its file."""
-    with closing(_current(runs, read, tell)) as history:
+    with closing(_current(runs, read, tell, step)) as history:
         yield history
 
 
-def _current(runs: Path, read: Read, tell: Tell) -> History:
+def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
     path = runs.parent / FILE
     if not runs.is_dir():
-        return _in_memory(runs, read)
+        return _in_memory(runs, read, step)
     for _ in range(2):
         try:
-            return _updated(connected(path), runs, read)
+            return _updated(connected(path), runs, read, step)
         except NewerFile:
             tell(f"{path} is of a newer Holdfast and is left as it is; the history is made from the runs and not kept")
-            return _in_memory(runs, read)
+            return _in_memory(runs, read, step)
         except sqlite3.DatabaseError as broken:
             if not is_damaged(broken):
                 tell(f"the history cannot be kept in {path} ({broken}); it is made from the runs all the same")
-                return _in_memory(runs, read)
+                return _in_memory(runs, read, step)
             aside = set_aside(path)
             if aside is None:
                 break
             if aside != path:
                 tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is made from the runs")
     tell(f"{path} is damaged and cannot be set aside; the history is made from the runs and not kept")
-    return _in_memory(runs, read)
+    return _in_memory(runs, read, step)
 
 
-def _in_memory(runs: Path, read: Read) -> History:
+def _in_memory(runs: Path, read: Read, step: Indexing | None) -> History:
     db = sqlite3.connect(":memory:", isolation_level=None)
     history_table.create(db)
-    return _updated(db, runs, read)
+    return _updated(db, runs, read, step)
 
 
-def _updated(db: sqlite3.Connection, runs: Path, read: Read) -> History:
-    """Runs are read outside of a transaction, so that a long rebuild keeps nobody waiting."""
+def _updated(db: sqlite3.Connection, runs: Path, read: Read, step: Indexing | None) -> History:
+    history = History(db, runs, read)
     try:
-        known = history_table.stamps(db)
-        there = {id_of(path): path for path in _all(runs)}
-        stale = [_Stale(RunDir(path), now) for id, path in there.items() if known.get(id) != (now := _stamp(path))]
-        for start in range(0, len(stale), BATCH):
-            batch = [(read(one.run), one.stamp) for one in stale[start : start + BATCH]]
-            with transaction(db):
-                for run, stamp in batch:
-                    history_table.put(db, run, stamp)
-        gone = [id for id in known if id not in there]
-        if gone:
-            with transaction(db):
-                for id in gone:
-                    history_table.remove(db, id)
+        history.update(step)
     except BaseException:
         db.close()
         raise
-    return History(db)
+    return history
 
 
 def _all(runs: Path) -> Iterator[Path]:
@@ -120,11 +144,13 @@ def _all(runs: Path) -> Iterator[Path]:
 
 def _stamp(run: Path) -> str:
     """What tells whether a run changed: its files' sizes and times; another version may read more than this one."""
-    parts = [__version__]
-    above = [run.parent.parent / "overall.json"] if "/" in id_of(run) else []
-    for path in (*(run / name for name in _STAMPED), *above):
+    folder, parts = str(run), [__version__]  # joined as texts: a project may have ten thousand runs
+    names = [f"{folder}/{name}" for name in _STAMPED]
+    if run.parent.name == PARTS:
+        names.append(f"{run.parent.parent}/overall.json")
+    for name in names:
         try:
-            about = os.stat(path)
+            about = os.stat(name)
             parts.append(f"{about.st_size}.{about.st_mtime_ns}")
         except OSError:
             parts.append("-")

@@ -51,6 +51,9 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     whole: bool = False
     """It was to ask all that the file has: no selection, no stop at the first failure."""
     score: float | None = None
+    low: float | None = None
+    """Of the score's 95 % interval; None where it has none."""
+    high: float | None = None
     overall: float | None = None
     """The overall score of the run of several parts that it is, or is a part of."""
     passed: bool = False
@@ -63,6 +66,10 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     cases: int = 0
     cases_passed: int = 0
     critical_failed: tuple[str, ...] = ()
+    calls: int = 0
+    """Of the agent, as far as they were seen."""
+    cost_usd: float | None = None
+    """What they cost, where a price is known."""
     note: str = ""
     cells: tuple[PastCell, ...] = ()
 

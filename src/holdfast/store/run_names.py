@@ -15,18 +15,21 @@ PARTS = "parts"
 def stored_runs(runs: Path) -> list[Path]:
     """The folders of the runs that are stored, by number, the newest last; one without a run.json is none."""
     try:
-        found = [Path(entry.path) for entry in os.scandir(runs) if entry.name.isdigit()]
+        names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(filter(is_run, found), key=lambda path: int(path.name))
+    there = [name for name in names if os.path.isfile(f"{runs}/{name}/run.json")]
+    return [runs / name for name in sorted(there, key=int)]
 
 
 def parts_of(run: Path) -> list[Path]:
     """The folders of the parts of a run, by name; none of one that has no parts."""
+    folder = f"{run}/{PARTS}"
     try:
-        return sorted(path for path in (run / PARTS).iterdir() if is_run(path))
+        names = sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return [run / PARTS / name for name in names if os.path.isfile(f"{folder}/{name}/run.json")]
 
 
 def is_run(path: Path) -> bool:

@@ -12,13 +12,16 @@ from urllib.parse import urlsplit
 from holdfast.model.codec import encode
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
-from holdfast.model.world import Audited, AuditEvent, AuditType
+from holdfast.model.world import Audited, AuditEvent, AuditType, FileTexts
 from holdfast.protocols import CommandEnd, Database, FileChange, Mock, Recorded
 
 EVENTS_KEPT = 10_000
 """Events of one type that a trial keeps: an agent that never stops fills no disk, and hides no other type."""
 BODY_KEPT = 64_000
 """Characters of a body that an event keeps."""
+
+ReadTexts = Callable[[FileChange], FileTexts | None]
+"""What stood in a file that was changed, as far as it is kept."""
 
 
 class AuditLog:
@@ -27,7 +30,7 @@ class AuditLog:
     def __init__(self, path: Path, wanted: Audited) -> None:
         self.path = path
         self._wanted = wanted
-        self._events: list[tuple[float, AuditType, dict[str, Any]]] = []
+        self._events: list[tuple[float, AuditType, dict[str, Any], FileTexts | None]] = []
         self._counts: Counter[AuditType] = Counter()
         self.cut: set[AuditType] = set()
         """Types of which more happened than is kept."""
@@ -44,11 +47,12 @@ class AuditLog:
 
         return ended
 
-    def files(self, changes: Iterable[FileChange]) -> None:
+    def files(self, changes: Iterable[FileChange], texts: ReadTexts = lambda change: None) -> None:
         """How the workspace differs from the snapshot, seen at the end."""
         now = time.time()
         for change in changes if self._wanted.file_writes else ():
-            self._add(now, "file_write", {"path": change.path, "op": change.op, "bytes": change.bytes})
+            details = {"path": change.path, "op": change.op, "bytes": change.bytes}
+            self._add(now, "file_write", details, texts(change))
 
     async def database(self, service: Database) -> None:
         """The writes that a database saw."""
@@ -70,14 +74,16 @@ class AuditLog:
     def close(self) -> tuple[AuditEvent, ...]:
         """Every event in order, numbered; written to the log."""
         ordered = sorted(self._events, key=lambda event: event[0])
-        events = tuple(AuditEvent(ts, n, type, details) for n, (ts, type, details) in enumerate(ordered, 1))
+        events = tuple(
+            AuditEvent(ts, n, type, details, texts) for n, (ts, type, details, texts) in enumerate(ordered, 1)
+        )
         self.path.write_bytes(b"".join(encode(event) + b"\n" for event in events))
         return events
 
-    def _add(self, ts: float, type: AuditType, details: dict[str, Any]) -> None:
+    def _add(self, ts: float, type: AuditType, details: dict[str, Any], texts: FileTexts | None = None) -> None:
         self._counts[type] += 1
         if self._counts[type] <= EVENTS_KEPT:
-            self._events.append((ts, type, details))
+            self._events.append((ts, type, details, texts))
         else:
             self.cut.add(type)
 

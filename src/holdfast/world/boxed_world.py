@@ -32,6 +32,7 @@ from holdfast.world.addresses import GATEWAY, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile
 from holdfast.world.disturbances import Disturbances
+from holdfast.world.file_texts import ChangedTexts
 from holdfast.world.forbidden import Overheard
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
@@ -179,7 +180,8 @@ class BoxedWorld:
         self._service_planes.calm()
         trace = self.context.traced()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
-        self.log.files(self.changes())
+        untouched = None if self.spec.setup.commands else self._folder / "layer"
+        self.log.files(self.changes(), ChangedTexts(self.sandbox, untouched).of)
         for database in self.databases.values():
             await self.log.database(database)
         self.log.calls(trace, began, self.mocks)

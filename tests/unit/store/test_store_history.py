@@ -238,7 +238,7 @@ def test_only_the_user_may_read_it(runs: Path) -> None:
 
 def test_who_is_killed_while_it_is_made_leaves_a_sound_file_with_what_was_done(runs: Path) -> None:
     add(runs, *(f"{n:04d}" for n in range(1, 61)))
-    kill = "    if run.id == '0050':\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    kill = "    if run.id == '0010':\n        os.kill(os.getpid(), signal.SIGKILL)\n"
     killed = "import os, signal\n" + KIT.replace("def read(run):\n", f"def read(run):\n{kill}")
     done = subprocess.run([sys.executable, "-c", killed, str(runs)], capture_output=True)
     assert done.returncode == -9

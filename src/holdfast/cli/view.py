@@ -1,0 +1,108 @@
+"""holdfast view"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import options as shared
+from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.store.rundir import RunDir
+
+
+@click.command(name="view")
+@click.argument("run", default="")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="This port; else any that is free.")
+@click.option("--no-open", is_flag=True, help="Open no browser: print the address alone.")
+@click.option("--json", "as_json", is_flag=True, help="The address as JSON, for scripts; opens no browser.")
+def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
+    """Look at all runs of this project in a browser, those that are under way, too.
+
+    The page is for you alone: it is served on this machine, and its address holds a secret. Ctrl-C ends it.
+
+    \b
+      holdfast view
+      holdfast view 0007
+      holdfast view latest --no-open
+    """
+    from holdfast.runner.start import RUNS
+
+    found = _find(RUNS, run) if run else None
+    runs = _folder_of(found) if found is not None else RUNS.absolute()
+    if found is None:
+        _refuse_no_project(runs)
+    opens = not no_open and not as_json and sys.stdout.isatty()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(runs, found.id if found is not None else "", port, opens=opens, as_json=as_json))
+    return 0
+
+
+def _find(runs: Path, name: str) -> RunDir:
+    from holdfast.store.rundir import RunDir
+
+    return RunDir.find(runs, name)
+
+
+def _folder_of(run: RunDir) -> Path:
+    """The folder of all runs that this one lies in, here or in another project."""
+    from holdfast.web.run_id import is_run_id
+
+    runs = run.path.parents[2] if "/" in run.id else run.path.parent
+    if not is_run_id(run.id):
+        what = f"{run.path} is a run outside of a project: its folder must be a number"
+        raise UsageError(what, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001")
+    return runs
+
+
+def _refuse_no_project(runs: Path) -> None:
+    """Without runs and without a spec this is hardly the folder that was meant."""
+    if runs.is_dir() or any(Path(name).is_file() for name in shared.DEFAULT_FILES):
+        return
+    raise UsageError(
+        f"no run is stored here: there is no folder {runs}",
+        hint="go to the folder of your project, or make a run: holdfast demo, holdfast contract run",
+    )
+
+
+async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json: bool) -> None:
+    from holdfast.web.opened_page import opened_page
+    from holdfast.web.viewer import Viewer
+
+    viewer = Viewer(runs, os.environ)
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(number, over.set)
+    try:
+        try:
+            await viewer.open(port or 0)
+        except OSError as taken:
+            what = f"port {port} of 127.0.0.1 cannot be used: {taken.strerror}"
+            raise UsageError(what, hint="name another by --port, or leave it out: any that is free is taken") from None
+        url = viewer.url + (f"#/run/{run}" if run else "")
+        _tell(url, viewer.port, as_json)
+        with opened_page(url, runs.parent) if opens else nullcontext():
+            await over.wait()
+    finally:
+        await viewer.close()
+
+
+def _tell(url: str, port: int, as_json: bool) -> None:
+    if as_json:
+        from holdfast.model.codec import encode
+
+        sys.stdout.write(encode({"url": url, "port": port, "pid": os.getpid()}).decode() + "\n")
+    else:
+        print(url)
+        print("For you alone: who has this address sees every run. Ctrl-C ends it.", file=sys.stderr)
+    sys.stdout.flush()

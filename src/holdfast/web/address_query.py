@@ -1,0 +1,30 @@
+"""The query of an address: values by name, with what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.errors import UsageError
+
+LONG = 2_000
+"""Characters of one value."""
+
+
+class AddressQuery:
+    """The last value of each name."""
+
+    def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
+        self._values = {name: value[:LONG] for name, value in fields}
+
+    def text(self, name: str) -> str:
+        """Empty where it is not given."""
+        return self._values.get(name, "")
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A whole number from 0 to `most`; UsageError if it is none."""
+        text = self._values.get(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 12):
+            raise UsageError(f"{name} is {text[:40]!r}, and must be a whole number", hint="leave it out")
+        return min(int(text), most)

@@ -1,0 +1,189 @@
+"""What the page asks for, by address: each question is answered with plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
+from holdfast.runner.history import SEVERAL, past_run
+from holdfast.runner.whole import stored_overall
+from holdfast.store.rundir import RunDir
+from holdfast.web.address_query import AddressQuery
+from holdfast.web.causes_document import causes_document
+from holdfast.web.cell_document import cell_document
+from holdfast.web.compare_document import compare_document
+from holdfast.web.listing import listing, trend
+from holdfast.web.matrix_document import matrix_document
+from holdfast.web.notes import read_text
+from holdfast.web.opened_runs import NotThere, OpenedRun
+from holdfast.web.project import Project
+from holdfast.web.run_document import overall_document, run_document
+from holdfast.web.run_id import is_trial_id, run_folder, split_id
+from holdfast.web.run_row import run_row
+from holdfast.web.search import LEAST, search
+from holdfast.web.trial_document import trial_document, unended_document
+from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
+
+FIELDS = 20
+UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
+"""Of a run under way: there is no verdict yet."""
+NO_PAGE = "the address is not one of the viewer's"
+
+
+class Api:
+    """The questions that can be asked of a project. Its methods read files: they are called in a thread."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._asked: dict[str, Callable[[AddressQuery], Any]] = {
+            "runs": lambda query: listing(project, query),
+            "trend": lambda query: trend(project, query),
+            "compare": self._compare,
+            "search": self._search,
+            "notes": lambda query: project.notes.all(),
+        }
+        self._of_run: dict[str, Callable[[str, AddressQuery], WebReply]] = {
+            "matrix": self._matrix,
+            "cell": self._cell,
+            "causes": lambda id, query: self._kept(id, "causes", lambda opened: causes_document(opened.outcome.run)),
+        }
+
+    def get(self, target: str) -> WebReply:
+        """Answers a question; whatever is wrong with it or with a run is an answer, too."""
+        path, _, text = target.partition("?")
+        try:
+            words = [unquote(word, errors="strict") for word in path.split("/") if word]
+            query = AddressQuery(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
+        except ValueError:
+            return refused(400, "the address cannot be read", "open it from the list of runs")
+        return self._guarded(lambda: self._answer(words, query))
+
+    def has(self, run: str) -> bool:
+        """Whether there is such a run."""
+        try:
+            self._project.opened.folder(run)
+        except NotThere:
+            return False
+        return True
+
+    def put(self, target: str, body: bytes) -> WebReply:
+        """Keeps a mark and a note."""
+        words = [word for word in target.partition("?")[0].split("/") if word]
+        return self._guarded(lambda: self._note(words, body))
+
+    def _guarded(self, answer: Callable[[], WebReply]) -> WebReply:
+        try:
+            return answer()
+        except NotThere as missing:
+            return refused(404, str(missing), missing.hint)
+        except SpecError as wrong:
+            first = next((f"{one.path}: {one.message}" for one in wrong.problems if one.severity == "error"), "")
+            return refused(
+                409, f"{wrong}: {first}" if first else str(wrong), "holdfast validate says more of such a file"
+            )
+        except UsageError as wrong:
+            return refused(400, str(wrong), wrong.hint)
+        except UserError as wrong:
+            return refused(409, str(wrong), wrong.hint)
+        except HoldfastError as broken:
+            return refused(409, str(broken), "its files are not as a run leaves them")
+        except OSError as broken:
+            return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
+
+    def _note(self, words: list[str], body: bytes) -> WebReply:
+        id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])
+        on_trial = len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1])
+        if not id or (rest and not on_trial):
+            raise NotThere(NO_PAGE, hint="notes are kept of a run, or of a trial of it")
+        self._project.opened.folder(id)
+        return as_json(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
+
+    def _answer(self, words: list[str], query: AddressQuery) -> WebReply:
+        if len(words) == 1 and words[0] in self._asked:
+            return as_json(self._asked[words[0]](query))
+        if len(words) > 1 and words[0] == "runs":
+            id, rest = split_id(words[1:])
+            if id and not rest:
+                return self._run(id)
+            if id and len(rest) == 1 and rest[0] in self._of_run:
+                return self._of_run[rest[0]](id, query)
+            if id and len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1]):
+                return self._trial(id, rest[1])
+        raise NotThere(NO_PAGE, hint="open it from the list of runs")
+
+    def _run(self, id: str) -> WebReply:
+        run = self._project.opened.folder(id)
+        row = self._row(id)
+        if run.manifest().parts:
+            found = stored_overall(run)
+            whole = overall_document(found) if found is not None else {**UNDECIDED, "complete": False}
+            return as_json({"run": row, **whole, "parts": row["parts"]})
+
+        def shown(opened: OpenedRun) -> dict[str, Any]:
+            found = {"run": row, **run_document(opened.outcome.run)}
+            return {**found, **UNDECIDED} if opened.live is not None else found
+
+        return as_json(self._project.opened.use(id, shown))
+
+    def _row(self, id: str) -> dict[str, Any]:
+        known = self._project.list.known()
+        found = known.by_id.get(id)
+        if found is None:
+            found = past_run(self._project.opened.folder(id))
+        notes = self._project.notes.all()
+        row = run_row(found, self._project.runs, notes)
+        row["parts"] = [run_row(part, self._project.runs, notes) for part in known.parts(id)]
+        return row
+
+    def _compare(self, query: AddressQuery) -> dict[str, Any]:
+        project, a, b = self._project, query.text("a"), query.text("b")
+        rows = {"a": self._row(a), "b": self._row(b)}
+        return {**rows, **compare_document(project.opened, a, b, project.environ)}
+
+    def _search(self, query: AddressQuery) -> dict[str, Any]:
+        project, text, run = self._project, query.text("q").strip(), query.text("run")
+        if len(text) < LEAST:
+            raise UsageError("too little to look for", hint=f"type {LEAST} letters or more")
+        limit, notes = query.number("limit", 100, 500), project.notes.all()
+        if run:
+            folder = project.opened.folder(run)
+            kept = {key: note for key, note in notes.items() if key.partition("/trial/")[0] == run}
+            return search(folder.parts or (folder,), text, limit=limit, notes=kept)
+        ids = (past.id for past in project.list.known().runs if past.part != SEVERAL)
+        return search((RunDir(run_folder(project.runs, id)) for id in ids), text, limit=limit, notes=notes)
+
+    def _matrix(self, id: str, query: AddressQuery) -> WebReply:
+        return self._kept(
+            id, "matrix", lambda opened: matrix_document(opened.outcome.run, live=opened.live is not None)
+        )
+
+    def _cell(self, id: str, query: AddressQuery) -> WebReply:
+        rule, column = query.text("rule"), query.text("column")
+        return as_json(self._project.opened.use(id, lambda run: cell_document(run.outcome.run, rule, column)))
+
+    def _trial(self, id: str, trial: str) -> WebReply:
+        def shown(opened: OpenedRun) -> dict[str, Any]:
+            files = opened.outcome.cells.files
+            try:
+                found = files.trial(trial)
+            except KeyError:
+                trial_now = opened.live.begun(trial) if opened.live is not None else None
+                if opened.live is not None and trial_now is not None:
+                    return unended_document(trial_now, opened.live.calls(trial), files.again(trial))
+                raise NotThere(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
+            return trial_document(opened.outcome.run, found, files.again(trial))
+
+        return as_json(self._project.opened.use(id, shown))
+
+    def _kept(self, id: str, name: str, make: Callable[[OpenedRun], Any]) -> WebReply:
+        """Makes something of a run, once while its files stay as they are."""
+
+        def made(opened: OpenedRun) -> WebReply:
+            body = opened.made.get(name)
+            if body is None:
+                body = opened.made[name] = json_bytes(make(opened))
+            return WebReply(200, body)
+
+        return self._project.opened.use(id, made)

@@ -1,0 +1,107 @@
+"""What did not hold in a run, by rule and cause, each with the trial that tells best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.run import ReplicaRow, Run, TrialRow
+from holdfast.report import cases, wording
+from holdfast.report.case_causes import CaseCause, case_causes
+from holdfast.report.causes import Cause, Causes
+from holdfast.report.page_data import cut, utf16_span
+
+SHOWN, CELLS, TEXT = 500, 200, 4_000
+"""Causes, cells that one names, and characters of what was asked and answered."""
+
+
+def causes_document(run: Run) -> dict[str, Any]:
+    """Failures grouped by rule and cause, the worst first: cases, then cells."""
+    grouping = Causes(run)
+    for row in run.cells:
+        grouping.add(row)
+    found, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
+    told = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
+    return {
+        "causes": [*told, *(_cause(run, cause) for cause in found[: SHOWN - len(told)])],
+        "total": len(found) + len(of_cases),
+        "cells": grouping.total,
+    }
+
+
+def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
+    """Cases that did not pass, or not in full, because of the same rules."""
+    one = cases.telling(cause.first)
+    known = {rule.id: rule for rule in run.invariants}
+    first = known.get(cause.rules[0]) if cause.rules else None
+    return {
+        "rule": ", ".join(cause.rules),
+        "description": first.description if first else "",
+        "severity": ("critical" if first.gate else first.severity) if first else "",
+        "outcome": cause.outcome,
+        "reason": (_reason(one) if run.part == "scenario" else "") or cause.reason,
+        "marks_of_cells": {},
+        "mixed": False,
+        "fault": "; ".join(wording.fault(met) for met in wording.met(one.seen.ledger)[:5]) if one else "",
+        "cells": [],
+        "cases": [cases.head(row.case) for row in cause.members[:CELLS]],
+        "count": len(cause.members),
+        "trials": cause.trials,
+        "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
+        "next": "",
+        "trial": one.replica.trial if one else "",
+        "asked": cut(one.prompt, TEXT) if one else "",
+        "answered": cases.answered(one, TEXT) if one else None,
+        "marks": [],
+        "again": one.again if one else "",
+    }
+
+
+def _reason(one: ReplicaRow | None) -> str:
+    """What the trial has to say: the case itself names its rules alone."""
+    if one is None:
+        return ""
+    said = [f"{verdict.invariant}: {verdict.reason}" for verdict in cases.unpassed(one)]
+    return "; ".join([*said, *cases.violations(one)])
+
+
+def _cause(run: Run, cause: Cause) -> dict[str, Any]:
+    trial = wording.telling(cause.first)
+    return {
+        "rule": cause.rule,
+        "description": cause.description,
+        "severity": cause.severity,
+        "outcome": cause.outcome,
+        "reason": cause.reason,
+        "marks_of_cells": cause.marks,
+        "mixed": cause.mixed,
+        "fault": _faults(cause, trial),
+        "cells": [[cause.rule, member.head] for member in cause.members[:CELLS]],
+        "cases": [],
+        "count": cause.cells,
+        "trials": cause.trials,
+        "where": cause.place,
+        "next": wording.next_step(run, cause.first) if cause.outcome != "fail" else "",
+        **_told(trial),
+    }
+
+
+def _told(trial: TrialRow | None) -> dict[str, Any]:
+    if trial is None:
+        return {"trial": "", "asked": "", "answered": None, "marks": [], "again": ""}
+    answer = trial.answer or ""
+    return {
+        "trial": trial.id,
+        "asked": cut(trial.prompt, TEXT),
+        "answered": cut(wording.said(trial), TEXT),
+        "marks": [utf16_span(answer, *span) for span in trial.marks if span[1] <= min(TEXT, len(answer))],
+        "again": trial.again,
+    }
+
+
+def _faults(cause: Cause, trial: TrialRow | None) -> str:
+    """What the agent met in the trial that is shown; else under which faults the cells were."""
+    met = wording.met(trial.faults) if trial else []
+    if met:
+        return "; ".join(wording.fault(one) for one in met[:5])
+    shown = [" and ".join(name.shown for name in names) for names, _ in cause.faults if names]
+    return ", ".join(shown[:5])

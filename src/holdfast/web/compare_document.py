@@ -1,0 +1,107 @@
+"""Two runs side by side: rule by rule as `holdfast compare` tells it, and cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from holdfast.errors import UserError
+from holdfast.model.comparison import Comparison, RuleComparison
+from holdfast.report import cases, wording
+from holdfast.report.comparison_table import summary, verdict
+from holdfast.runner.comparison import compare_runs
+from holdfast.store.past_run import CASES
+from holdfast.store.rundir import RunDir
+from holdfast.web.opened_runs import OpenedRun, OpenedRuns
+
+CELLS = 5_000
+"""Cells that differ, of which the page gets the first."""
+
+_Place = tuple[str, str, str]
+"""Part, rule and column of a cell."""
+
+
+def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What changed from `a` to `b`; where nothing can be paired, that is said and the cells are shown all the same."""
+    before, after = opened.folder(a), opened.folder(b)
+    told, found = "", None
+    try:
+        found = compare_runs(before, after, environ=environ)
+    except UserError as refused:
+        told = f"{refused}: {refused.hint}" if refused.hint else str(refused)
+    then, now = _outcomes(opened, before, after), _outcomes(opened, after, before)
+    return {**_rules(found, told), **_cells(then, now)}
+
+
+def _rules(found: Comparison | None, told: str) -> dict[str, Any]:
+    if found is None:
+        return {"note": told, "summary": "", "notes": [], "left_out": [], "rules": []}
+    return {
+        "note": "",
+        "summary": summary(found),
+        "notes": found.notes,
+        "left_out": found.left_out,
+        "only_before": found.only_before,
+        "only_after": found.only_after,
+        "rules": [_rule(one) for one in found.rules],
+    }
+
+
+def _rule(one: RuleComparison) -> dict[str, Any]:
+    return {
+        "rule": one.rule,
+        "part": one.part,
+        "verdict": one.change,
+        "text": verdict(one),
+        "pairs": one.pairs,
+        "passed_before": one.passed_before,
+        "passed_after": one.passed_after,
+        "lost": one.lost,
+        "gained": one.gained,
+        "p": one.p,
+        "holm": one.p_holm,
+        "obeyed": one.obeyed,
+    }
+
+
+def _cells(then: Mapping[_Place, str], now: Mapping[_Place, str]) -> dict[str, Any]:
+    places = list(dict.fromkeys((*now, *then)))
+    differ = [place for place in places if then.get(place) != now.get(place)]
+    return {
+        "cells": [
+            {"part": part, "rule": rule, "column": column, "a": then.get(place), "b": now.get(place)}
+            for place in differ[:CELLS]
+            for part, rule, column in (place,)
+        ],
+        "same": len(places) - len(differ),
+        "differ": sum(place in then and place in now for place in differ),
+        "new": sum(place not in then for place in differ),
+        "gone": sum(place not in now for place in differ),
+    }
+
+
+def _outcomes(opened: OpenedRuns, run: RunDir, other: RunDir) -> dict[_Place, str]:
+    """The outcome of every cell. Only of two runs of several parts has a cell a part."""
+    both = bool(run.parts and other.parts)
+    found: dict[_Place, str] = {}
+    for one in _compared(run, other):
+        found |= opened.use(one.id, partial(_of_run, part=one.path.name if both else ""))
+    return found
+
+
+def _compared(run: RunDir, other: RunDir) -> tuple[RunDir, ...]:
+    """The parts of a run of several; beside a run of one part, the part that this is of."""
+    if not run.parts:
+        return (run,)
+    wanted = None if other.parts else other.manifest().options.part
+    return tuple(part for part in run.parts if wanted in (None, part.path.name))
+
+
+def _of_run(opened: OpenedRun, *, part: str) -> dict[_Place, str]:
+    run = opened.outcome.run
+    found: dict[_Place, str] = {
+        (part, row.cell.invariant, wording.column(row.cell)): row.cell.outcome for row in run.cells
+    }
+    found |= {(part, CASES, cases.head(row.case)): cases.outcome(row.case) for row in run.cases}
+    return found

@@ -1,0 +1,263 @@
+"""A run that another process is writing, followed through its files. Nothing is locked and nothing is written.
+
+Each look reads what has come since the last, and adds it up as the run itself does. What the agent's trials are doing
+now is in their traces, which are written as it happens.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import MsgspecError, Struct
+from msgspec.structs import replace
+
+from holdfast.model.codec import decoder
+from holdfast.model.observation import Observation
+from holdfast.model.score import Cell
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import plan
+from holdfast.report import wording
+from holdfast.runner.outcome import RunOutcome, conclude
+from holdfast.runner.start import stored_spec
+from holdfast.score import Tally
+from holdfast.score.cell import NOT_RUN
+from holdfast.store.audits import whole
+from holdfast.store.blobs import unpack
+from holdfast.store.planned import Planned
+from holdfast.store.rundir import RunDir, RunEnd, read_lines
+from holdfast.store.traces import is_id, trace_file
+from holdfast.web.file_tail import FileTail, Replaced
+
+UNDER_WAY = 20
+"""Trials that are shown while they go."""
+TOLD = 100
+"""Trials that ended since the last news and are told one by one: those that did not pass first."""
+_trials, _verdicts, _events = decoder(Trial), decoder(Verdict), decoder(TraceEvent)
+_BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
+
+
+class LiveNews(Struct):
+    """What happened since the last news."""
+
+    cells: list[Cell]
+    trials: list[dict[str, Any]]
+
+
+class LiveRun:
+    """One run while it goes. One thread at a time may use it."""
+
+    def __init__(self, run: RunDir, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
+        self.lock = threading.RLock()
+        self.version = 0
+        """Grows with everything that is read."""
+        self._run = run
+        self._clock = clock
+        self._manifest = run.manifest()
+        self._spec, _ = stored_spec(run, self._manifest, None, environ)
+        self._plan = plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
+        self._planned = Planned(self._plan)
+        self._anew(keep_errors=True)
+
+    def look(self) -> None:
+        """Reads what has come."""
+        try:
+            self._read()
+        except Replaced:
+            self._anew(keep_errors=self._keep_errors)
+            self._read()
+        except _RunAgain:
+            self._anew(keep_errors=False)
+            self._read()
+
+    def outcome(self) -> RunOutcome:
+        """The run as far as it has come."""
+        return conclude(
+            self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=RunEnd(False, self._elapsed())
+        )
+
+    def progress(self) -> dict[str, Any]:
+        """How far it has come, in numbers."""
+        spending = (self._tally.spending, self._tally.control_spending)
+        known = [found.cost_usd for found in (one.result() for one in spending) if found and found.cost_usd is not None]
+        return {
+            "done": self._done,
+            "total": len(self._plan.trials),
+            "at_most": self._plan.sequential,
+            "failed": self._failed,
+            "elapsed_s": self._elapsed(),
+            "cost_usd": sum(known) if known else None,
+            "under_way": list(self._under_way()),
+        }
+
+    def news(self) -> LiveNews:
+        """What happened since it was asked for last."""
+        cells = [so_far(self._tally.so_far(position)) for position in self._changed]
+        trials = sorted(self._ended, key=lambda one: one["outcome"] in ("pass", "n/a"))
+        self._changed.clear()
+        self._ended.clear()
+        return LiveNews(cells, trials[:TOLD])
+
+    def begun(self, id: str) -> Trial | None:
+        """A trial that was begun and of which nothing is stored yet."""
+        return self._pending.get(id)
+
+    # -- reading --------------------------------------------------------------------------------
+    def _anew(self, *, keep_errors: bool) -> None:
+        """`keep_errors`: trials that our side broke count; not where a run that was taken up runs them again."""
+        self._keep_errors = keep_errors
+        self._tally = Tally(self._spec, self._plan)
+        self._trial_file = FileTail(self._run.path / "trials.jsonl")
+        self._verdict_file = FileTail(self._run.verdicts())
+        self._observation_files: dict[Path, FileTail] = {}
+        self._pending: dict[str, Trial] = {}
+        self._seen: dict[str, Observation] = {}
+        self._given: dict[str, dict[str, Verdict]] = {}
+        self._taken: set[str] = set()
+        self._broken: set[str] = set()
+        self._changed: dict[int, None] = {}
+        self._ended: list[dict[str, Any]] = []
+        self._done = self._failed = 0
+
+    def _read(self) -> None:
+        # Read in the reverse of the order in which they are written: whatever a verdict is of has been written by then.
+        verdicts = self._verdict_file.lines()
+        observations = [line for path in self._run.observation_files() for line in self._tail(path).lines()]
+        for line in self._trial_file.lines():
+            self._begin(line)
+        for line in observations:
+            self._see(line)
+        for line in verdicts:
+            self._judge(line)
+        for id in [id for id in self._given if id in self._seen]:
+            self._take(id)
+        self.version += bool(verdicts or observations)
+
+    def _tail(self, path: Path) -> FileTail:
+        return self._observation_files.setdefault(path, FileTail(path))
+
+    def _begin(self, line: bytes) -> None:
+        trial = _decoded(_trials.decode, line)
+        if trial is None or trial.id in self._taken or not trial.task.turns:
+            return
+        if trial.kind == "contract" and not self._in_plan(trial):
+            return  # of another spec: the run was forced
+        self._pending[trial.id] = trial
+
+    def _in_plan(self, trial: Trial) -> bool:
+        try:
+            return self._planned.holds(trial)
+        except KeyError:
+            return False
+
+    def _see(self, line: bytes) -> None:
+        seen = _decoded(lambda data: unpack(data, self._run.path / "blobs"), line)
+        if seen is None:
+            return
+        if seen.trial in self._broken:
+            raise _RunAgain
+        trial = self._pending.get(seen.trial)
+        if trial is None or (seen.error and not self._keep_errors):
+            return
+        seen = whole(self._run, seen)
+        if trial.kind == "control":
+            self._tally.saw(trial, seen)
+            self._pending.pop(trial.id)
+            self._taken.add(trial.id)
+            return
+        if trial.id not in self._seen:
+            self._done += 1
+        self._seen[trial.id] = seen
+        if not self._plan.rules(trial):
+            self._take(trial.id)
+
+    def _judge(self, line: bytes) -> None:
+        verdict = _decoded(_verdicts.decode, line)
+        if verdict is not None and verdict.trial not in self._taken:
+            self._given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
+
+    def _take(self, id: str) -> None:
+        trial, seen, given = self._pending[id], self._seen[id], self._given.get(id, {})
+        rules = self._plan.rules(trial)
+        if any(rule.id not in given for rule in rules):
+            return  # the others follow
+        verdicts = [given[rule.id] for rule in rules]
+        self._tally.take(trial, seen, verdicts)
+        number = self._plan.params_index(trial.params)
+        self._changed |= {self._plan.position(rule.id, trial.scenario, number): None for rule in rules}
+        self._taken.add(id)
+        if seen.error:
+            self._broken.add(id)
+        self._failed += any(one.outcome == "fail" for one in verdicts)
+        self._ended.append(_told(trial, verdicts))
+        del self._pending[id], self._seen[id]
+        self._given.pop(id, None)
+
+    # -- what goes on now -----------------------------------------------------------------------
+    def _under_way(self) -> Iterator[dict[str, Any]]:
+        """Trials that have made a call and have not ended; one that has made none is not told from one that waits."""
+        shown = 0
+        for id, trial in self._pending.items():
+            if id in self._seen or not is_id(id):
+                continue
+            calls = self.calls(id)
+            if calls:
+                last = calls[-1]
+                where = wording.head(trial.scenario, trial.params)
+                said = f"{last.plane} {last.tool}".strip()
+                yield {"trial": id, "scenario": where, "calls": len(calls), "last_call": said}
+                shown += 1
+                if shown == UNDER_WAY:
+                    return
+
+    def calls(self, id: str) -> list[TraceEvent]:
+        """The calls of a trial under way, as far as it has come."""
+        try:
+            lines = list(read_lines(trace_file(self._run.path / "traces", id)))
+        except OSError:
+            return []
+        found = (_decoded(_events.decode, line) for line in lines)
+        return sorted((event for event in found if event is not None), key=lambda event: event.ts)
+
+    def _elapsed(self) -> float:
+        try:
+            began = datetime.fromisoformat(self._manifest.started).timestamp()
+        except ValueError:
+            return 0.0
+        return float(max(0, int(self._clock() - began)))
+
+
+def so_far(cell: Cell) -> Cell:
+    """A cell of a run under way: what is missing is still to come."""
+    return replace(cell, reason=cell.reason.replace(NOT_RUN, "have not run yet")) if NOT_RUN in cell.reason else cell
+
+
+class _RunAgain(Exception):
+    """A trial that our side had broken is run again: the run was taken up."""
+
+
+def _decoded(decode: Callable[[bytes], Any], line: bytes) -> Any:
+    """None for a line that is no record: it is told when the run is read as a whole."""
+    try:
+        return decode(line)
+    except _BROKEN:
+        return None
+
+
+def _told(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
+    """A trial that has ended, by the verdict that needs explaining most."""
+    order = (*wording.TROUBLE, "pass", "n/a")
+    worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)
+    return {
+        "id": trial.id,
+        "column": wording.head(trial.scenario, trial.params),
+        "rule": worst.invariant if worst else "",
+        "outcome": worst.outcome if worst else "",
+        "reason": worst.reason if worst else "",
+    }

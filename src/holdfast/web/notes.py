@@ -1,0 +1,145 @@
+"""Marks and notes of people, kept beside the runs and never in them: `.holdfast/notes.jsonl`.
+
+A line a change; the last one of a key counts. Several viewers may write: each locks a file beside it for as long as it
+appends. A torn last line is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from msgspec import MsgspecError, Struct
+
+from holdfast.errors import UsageError
+from holdfast.model.codec import decoder, encode
+
+FILE, LOCK = "notes.jsonl", "notes.lock"
+LONG = 10_000
+"""Characters of a note."""
+SPARE = 1_000
+"""Lines that say nothing any more, before the file is written anew."""
+NoteMark = Literal["", "star", "todo", "ok", "wrong"]
+
+
+class NoteText(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page sends."""
+
+    mark: NoteMark = ""
+    note: str = ""
+
+
+class KeptNote(Struct, frozen=True):
+    """A mark and a note on a run, or on a trial of it."""
+
+    mark: NoteMark = ""
+    note: str = ""
+    at: str = ""
+
+
+class _NoteLine(Struct, frozen=True):
+    key: str
+    mark: NoteMark = ""
+    note: str = ""
+    at: str = ""
+
+
+_texts, _lines = decoder(NoteText), decoder(_NoteLine)
+
+
+def read_text(body: bytes) -> NoteText:
+    """What was sent; UsageError if it is no note."""
+    try:
+        sent = _texts.decode(body)
+    except (MsgspecError, ValueError, RecursionError) as wrong:
+        raise UsageError(f"not a note: {wrong}", hint='send {"mark": "star", "note": "…"}') from wrong
+    if len(sent.note) > LONG:
+        raise UsageError(f"the note has {len(sent.note):,} characters", hint=f"at most {LONG:,} are kept")
+    return sent
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Notes:
+    """The notes of a project, read anew whenever the file has changed."""
+
+    def __init__(self, folder: Path, now: Callable[[], str] = _now) -> None:
+        self._folder = folder
+        self._path = folder / FILE
+        self._now = now
+        self._guard = threading.Lock()
+        self._stamp: tuple[int, ...] | None = None
+        self._kept: dict[str, KeptNote] = {}
+        self._count = 0
+
+    def all(self) -> dict[str, KeptNote]:
+        """By key: `0007`, or `0007/trial/7f3a2c`."""
+        with self._guard:
+            self._read()
+            return dict(self._kept)
+
+    def keep(self, key: str, text: NoteText) -> KeptNote:
+        """Writes one; an empty mark and an empty note remove what was there."""
+        note = KeptNote(text.mark, text.note, self._now())
+        with self._guard, self._locked():
+            self._append(_NoteLine(key, note.mark, note.note, note.at))
+            self._read()
+            if self._count > 2 * len(self._kept) + SPARE:
+                self._rewrite()
+        return note
+
+    def _append(self, line: _NoteLine) -> None:
+        fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with open(fd, "ab", buffering=0) as file:
+            size = os.fstat(fd).st_size
+            torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+            file.write((b"\n" if torn else b"") + encode(line) + b"\n")
+
+    def _read(self) -> None:
+        try:
+            about = os.stat(self._path)
+        except OSError:
+            self._stamp, self._kept, self._count = None, {}, 0
+            return
+        stamp = (about.st_ino, about.st_size, about.st_mtime_ns)
+        if stamp == self._stamp:
+            return
+        kept: dict[str, KeptNote] = {}
+        count = 0
+        for line in self._path.read_bytes().split(b"\n")[:-1]:
+            count += 1
+            try:
+                found = _lines.decode(line)
+            except (MsgspecError, ValueError, RecursionError):
+                continue  # something else wrote it, or it was torn
+            kept.pop(found.key, None)
+            if found.mark or found.note:
+                kept[found.key] = KeptNote(found.mark, found.note, found.at)
+        self._stamp, self._kept, self._count = stamp, kept, count
+
+    def _rewrite(self) -> None:
+        """Only what counts, in one step."""
+        beside = self._path.with_name(FILE + ".new")
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            for key, note in self._kept.items():
+                file.write(encode(_NoteLine(key, note.mark, note.note, note.at)) + b"\n")
+        beside.replace(self._path)
+        self._stamp = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fd = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)

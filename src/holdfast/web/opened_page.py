@@ -1,0 +1,56 @@
+"""Opening the page in the user's browser, without showing its address to other users of the machine.
+
+What a program is started with can be read by everybody (`ps`). So the browser is given a file that only the user may
+read, and that leads on to the address.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
+from tempfile import mkdtemp
+
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>Holdfast</title>
+<a href="{url}">Holdfast</a>
+"""
+
+
+@contextmanager
+def opened_page(url: str, folder: Path) -> Iterator[None]:
+    """Opens the address; the file that leads to it is gone afterwards. Where there is no browser, nothing happens."""
+    try:
+        place = Path(mkdtemp(prefix="view-", dir=folder if folder.is_dir() else None))
+    except OSError:
+        yield
+        return
+    page = place / "open.html"
+    try:
+        with open(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(_PAGE.format(url=escape(url)))
+        threading.Thread(target=_open, args=(page.as_uri(),), daemon=True).start()
+        yield
+    finally:
+        with suppress(OSError):
+            page.unlink(missing_ok=True)
+            place.rmdir()
+
+
+def _open(address: str) -> None:
+    """A browser of a text terminal would take it over: those are left alone."""
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        found = webbrowser.get()
+        in_terminal = isinstance(found, webbrowser.GenericBrowser) and not isinstance(
+            found, webbrowser.BackgroundBrowser
+        )
+        if not in_terminal or os.environ.get("BROWSER"):
+            found.open(address)

@@ -1,0 +1,142 @@
+"""Runs that were looked at, kept as they were read until their files change."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.errors import UserError
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.stored import look
+from holdfast.store.run_names import is_run
+from holdfast.store.rundir import RunDir
+from holdfast.web.live_run import LiveRun
+from holdfast.web.run_id import is_run_id, run_folder
+from holdfast.web.run_locks import is_written
+
+KEPT = 6
+"""Runs: one of 100,000 cells takes about 50 MB."""
+T = TypeVar("T")
+
+
+class NotThere(UserError):
+    """There is no such run, trial, rule or page."""
+
+
+class OpenedRun:
+    """A run as it was read. One thread at a time may use it: its records share open files."""
+
+    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], live: LiveRun | None = None) -> None:
+        self.outcome = outcome
+        self.live = live
+        """The run that goes on; None of one that has ended, or was killed."""
+        self.stamp = stamp
+        self.lock = threading.RLock()
+        self.made: dict[str, bytes] = {}
+        """What was made of it, by name: a matrix is asked for again and again."""
+
+
+class OpenedRuns:
+    """A few runs, the last that were used."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
+        self._runs = runs
+        self._environ = environ
+        self._open: OrderedDict[str, OpenedRun] = OrderedDict()
+        self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
+        self._live: dict[str, LiveRun] = {}
+
+    def folder(self, id: str) -> RunDir:
+        """The run's folder; NotThere if there is none."""
+        path = run_folder(self._runs, id)
+        if not is_run_id(id) or not is_run(path):
+            raise NotThere(f"there is no run {id}", hint="the list of runs says which there are")
+        return RunDir(path)
+
+    def use(self, id: str, what: Callable[[OpenedRun], T]) -> T:
+        """Does something with a run, alone."""
+        run = self.folder(id)
+        with self._lock:
+            opening = self._opening.setdefault(id, threading.Lock())
+        with opening:  # two who ask for one run read it once
+            opened = self._opened(run)
+        with opened.lock:
+            return what(opened)
+
+    def close(self) -> None:
+        with self._lock:
+            for one in self._open.values():
+                one.outcome.close()
+            self._open.clear()
+
+    def live(self, id: str) -> LiveRun | None:
+        """The run, if it is under way; None if it has ended or was killed."""
+        run = self.folder(id)
+        with self._lock:
+            opening = self._opening.setdefault(id, threading.Lock())
+        with opening:
+            return self._follow(run)
+
+    def _follow(self, run: RunDir) -> LiveRun | None:
+        if not under_way(run):
+            self._live.pop(run.id, None)
+            return None
+        live = self._live.get(run.id)
+        if live is None:
+            while len(self._live) >= KEPT:
+                self._live.pop(next(iter(self._live)), None)
+            live = self._live[run.id] = LiveRun(run, self._environ)
+        return live
+
+    def _opened(self, run: RunDir) -> OpenedRun:
+        live = self._follow(run)
+        stamp: tuple[object, ...]
+        if live is not None:
+            with live.lock:
+                live.look()
+                stamp = (id(live), live.version)
+                return self._known(run, stamp) or self._keep(run, OpenedRun(live.outcome(), stamp, live=live))
+        stamp = stamp_of(run)
+        return self._known(run, stamp) or self._keep(run, OpenedRun(look(run, environ=self._environ), stamp))
+
+    def _known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
+        with self._lock:
+            known = self._open.get(run.id)
+            if known is None or known.stamp != stamp:
+                return None
+            self._open.move_to_end(run.id)
+            return known
+
+    def _keep(self, run: RunDir, opened: OpenedRun) -> OpenedRun:
+        with self._lock:
+            self._open[run.id] = opened
+            self._open.move_to_end(run.id)
+            while len(self._open) > KEPT:
+                self._open.popitem(last=False)  # its files are closed with it
+        return opened
+
+
+def under_way(run: RunDir) -> bool:
+    """Whether the run is being written: by its first process, or by one that takes it up again."""
+    if not is_written(run.path):
+        return False
+    ended = run.ended()
+    return ended is None or not ended.complete  # one that is complete is only judged anew
+
+
+def stamp_of(run: RunDir) -> tuple[object, ...]:
+    """What tells whether a run changed: the sizes and times of its files."""
+    found: list[object] = []
+    names = ["run.json", "ended.json", "trials.jsonl", "part.json", run.verdicts().name]
+    for path in (*(run.path / name for name in names), *run.observation_files()):
+        try:
+            about = os.stat(path)
+            found.append((path.name, about.st_ino, about.st_size, about.st_mtime_ns))
+        except OSError:
+            found.append((path.name, None))
+    return tuple(found)

@@ -1,0 +1,30 @@
+"""A project as the viewer knows it: its list of runs, the runs that are open, and people's notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.web.notes import Notes
+from holdfast.web.opened_runs import OpenedRuns
+from holdfast.web.run_list import RunList, TellChanged
+
+
+class Project:
+    """The runs of one folder, for as long as somebody looks at them."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
+        self.runs = runs.absolute()
+        self.environ = environ
+        self.notes = Notes(self.runs.parent)
+        self.list = RunList(self.runs, changed=changed)
+        self.opened = OpenedRuns(self.runs, environ)
+
+    @property
+    def name(self) -> str:
+        """The folder that it lies in."""
+        return self.runs.parent.parent.name
+
+    def close(self) -> None:
+        self.list.close()
+        self.opened.close()

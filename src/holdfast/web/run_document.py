@@ -1,0 +1,163 @@
+"""All that the page of one run shows, but for its matrix and its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import asdict
+
+from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run import Run
+from holdfast.model.score import Case, Score
+from holdfast.report import calls, cases, wording
+from holdfast.report.page_data import rule_rows
+from holdfast.spec.references import param_text
+
+CASES = 5_000
+"""Cases that the page gets; the first of them are those that did not pass."""
+REPLICAS = 100
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """What a run came to, and of what it was."""
+    score = run.score
+    return {
+        "name": run.name,
+        "description": run.description,
+        "verdict": wording.verdict(score),
+        "reasons": score.reasons,
+        "number": score.value,
+        **_interval(score),
+        "min_score": score.min_score,
+        "calm": score.calm,
+        "chaos": score.chaos,
+        "paired": wording.paired(score.paired) if score.paired else "",
+        "pass_hat": wording.pass_hat(score),
+        "judged": wording.judged(score),
+        "replicas": score.replicas,
+        "one_sample": _one_sample(run),
+        "attacks": calls.attacks(score.attacks) if score.attacks else "",
+        "used": calls.used(score.spent),
+        "warnings": run.warnings,
+        "notes": run.notes,
+        "promises": [asdict(one) for one in run.promises],
+        "tolerated": score.tolerated,
+        "counts": score.counts,
+        "seed": str(run.seed),
+        "isolation": run.isolation,
+        "version": run.version,
+        "spec_path": run.spec_path,
+        "spec_digest": run.spec_digest,
+        "agent_digest": run.agent_digest,
+        "judged_from": run.judged_from,
+        "complete": run.complete,
+        "resume": "" if run.complete else wording.resume(run),
+        "folder": run.path,
+        "noun": cases.noun(run),
+        "rules": list(_rules(run)),
+        "columns": list(_columns(run)),
+        "has_matrix": wording.has_matrix(run),
+        **_cases(run),
+        "parts": [],
+    }
+
+
+def overall_document(found: Overall) -> dict[str, Any]:
+    """The same of a run of several parts: each has a page of its own."""
+    return {
+        "name": found.name,
+        "verdict": wording.VERDICTS.get(found.exit_code, "ERROR"),
+        "reasons": found.reasons,
+        "number": found.score,
+        "low": None,
+        "high": None,
+        "min_score": found.min_score,
+        "notes": found.notes,
+        "seed": str(found.seed),
+        "spec_path": found.spec_path,
+        "complete": True,
+        "rules": [],
+        "columns": [],
+        "has_matrix": False,
+        "cases": [],
+        "weights": [_part(part) for part in found.parts],
+    }
+
+
+def _part(part: PartResult) -> dict[str, Any]:
+    return {
+        "part": part.part,
+        "run": part.run,
+        "score": part.score,
+        "low": part.interval.low if part.interval else None,
+        "high": part.interval.high if part.interval else None,
+        "weight": part.weight,
+        "share": part.share,
+        "verdict": "" if part.skipped else wording.VERDICTS.get(part.exit_code, "ERROR"),
+        "reasons": part.reasons,
+        "said": part.said,
+        "skipped": part.skipped,
+        "trials": part.trials,
+    }
+
+
+def _interval(score: Score) -> dict[str, Any]:
+    found = score.interval
+    return {
+        "low": found.low if found else None,
+        "high": found.high if found else None,
+        "approximate": bool(found and found.approximate),
+        "interval": wording.interval(found),
+    }
+
+
+def _one_sample(run: Run) -> str:
+    if run.score.replicas > 1 or not run.score.trials:
+        return ""
+    return cases.ONE_SAMPLE if run.by_cases else wording.ONE_SAMPLE
+
+
+def _rules(run: Run) -> Iterator[dict[str, str]]:
+    for id, severity, check, description, where in rule_rows(run, [rule.id for rule in run.invariants]):
+        yield {"id": id, "severity": severity, "check": check, "description": description, "where": where}
+
+
+def _columns(run: Run) -> Iterator[dict[str, str]]:
+    """In the order of the matrix: every scenario with every set of params."""
+    for scenario in run.scenarios:
+        faults = [f"{one.mode} on {one.plane} {one.target}".rstrip(" *") for one in scenario.injections]
+        for params in run.params:
+            yield {
+                "name": wording.head(scenario.name, params),
+                "scenario": scenario.name,
+                "params": " ".join(f"{name}={param_text(value)}" for name, value in params.items()),
+                "faults": ", ".join(faults),
+            }
+
+
+def _cases(run: Run) -> dict[str, Any]:
+    if not run.by_cases:
+        return {"cases": [], "cases_left_out": 0}
+    order = {"fail": 0, "error": 1, "pass": 2}
+    every: Iterable[Case] = (row.case for row in run.cases)
+    found = sorted(every, key=lambda case: order[case.status]) if len(run.cases) > CASES else list(every)
+    return {"cases": [_case(case) for case in found[:CASES]], "cases_left_out": max(0, len(found) - CASES)}
+
+
+def _case(case: Case) -> dict[str, Any]:
+    return {
+        "name": cases.head(case),
+        "status": cases.outcome(case),
+        "composite": case.composite,
+        "flaky": case.flaky,
+        "scenario": case.scenario,
+        "params": wording.params(case.params),
+        "prompt": case.prompt[:2_000],
+        "reason": case.reason,
+        "replicas": [
+            {"trial": one.trial, "outcome": one.status, "composite": one.composite, "reason": one.reason}
+            for one in case.replicas[:REPLICAS]
+        ],
+        "replicas_left_out": max(0, len(case.replicas) - REPLICAS),
+    }

@@ -1,0 +1,182 @@
+"""All runs of a project, kept up to date by one thread while somebody looks.
+
+The index is the history of the project (`history.db`). What is known is shown at once; what is not indexed yet follows.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.errors import HoldfastError
+from holdfast.runner.history import SEVERAL, history
+from holdfast.runner.whole import ORDER
+from holdfast.store.history import History
+from holdfast.store.past_run import PastRun
+from holdfast.store.run_names import parts_of
+from holdfast.web.run_id import run_folder
+from holdfast.web.run_locks import is_written
+
+GLANCE_S = 0.5
+"""Between two looks at what tells that something changed: the folder itself, and runs that have not ended."""
+SCAN_S = 5.0
+"""Between two looks at every run; more where there are so many that it takes long."""
+FIRST_S = 0.7
+"""So long the first reader waits for what is not indexed yet."""
+EMPTY_S = 10.0
+"""And so long while not one is known."""
+GLANCED = 50
+"""Runs that have not ended, of which so many are looked at: the others were killed long ago."""
+_PUBLISH_S = 1.0
+_LOOKED_S = 30.0
+"""Nobody asked for so long: nobody looks."""
+
+
+TellChanged = Callable[[list[str]], None]
+"""Hears, from another thread, the ids of runs that are new, changed or gone."""
+
+
+class KnownRuns(Struct, frozen=True):
+    """The runs as of one moment, the newest first; parts follow their runs."""
+
+    runs: tuple[PastRun, ...] = ()
+    by_id: dict[str, PastRun] = {}
+    left: int | None = 0
+    """Runs that are not indexed yet; None: it is not known yet how many."""
+    trouble: str = ""
+    """What is wrong with the list, or with the file that it is kept in."""
+
+    @property
+    def whole(self) -> list[PastRun]:
+        """Without parts."""
+        return [run for run in self.runs if "/" not in run.id]
+
+    def parts(self, id: str) -> list[PastRun]:
+        """The parts of a run, in the order in which they are run."""
+        return [self.by_id[part] for part in (f"{id}/{name}" for name in ORDER) if part in self.by_id]
+
+
+class RunList:
+    """Reads the folders in a thread of its own, which ends with `close`."""
+
+    def __init__(self, runs: Path, *, changed: TellChanged = lambda ids: None) -> None:
+        self._folder = runs
+        self._changed = changed
+        self._known = KnownRuns()
+        self._wake = threading.Event()
+        self._done = threading.Event()
+        self._first = threading.Event()
+        self._over = False
+        self._asked_at = time.monotonic()
+        self._publish_at = 0.0
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._keep, name="run-list", daemon=True)
+        self._thread.start()
+
+    def known(self) -> KnownRuns:
+        """What is known by now; the first who asks waits a moment for it."""
+        self._asked_at = time.monotonic()
+        if not self._done.is_set():
+            self._done.wait(FIRST_S)
+            self._first.wait(EMPTY_S)
+        return self._known
+
+    def look(self) -> None:
+        """Looks at the folders at once: somebody knows that something changed."""
+        self._asked_at = time.monotonic()
+        self._wake.set()
+
+    def heard(self) -> None:
+        """Somebody still listens."""
+        self._asked_at = time.monotonic()
+
+    def close(self) -> None:
+        self._over = True
+        self._wake.set()
+        self._thread.join(timeout=0.5)  # one that reads a large run ends with the process
+
+    def _keep(self) -> None:
+        while not self._over:
+            try:
+                with history(self._folder, self._tell, self._step) as found:
+                    self._follow(found)
+            except _Over:
+                return
+            except Exception as broken:  # whatever it is: the page says so, and shows what was known
+                self._trouble = (
+                    str(broken) if isinstance(broken, HoldfastError) else f"the runs cannot be read: {broken}"
+                )
+                self._publish(self._known.runs)
+                self._wake.wait(SCAN_S)
+                self._wake.clear()
+
+    def _follow(self, found: History) -> None:
+        """Until the viewer ends, or the folder of runs is there that was not before."""
+        self._publish(tuple(found.runs()))
+        self._done.set()
+        there = self._folder.is_dir()
+        scanned_at, seen = time.monotonic(), self._glance()
+        every = SCAN_S
+        while not self._over and there == self._folder.is_dir():
+            woken = self._wake.wait(GLANCE_S)
+            self._wake.clear()
+            began = time.monotonic()
+            if self._over or began - self._asked_at > _LOOKED_S:
+                continue
+            now = self._glance()
+            if not woken and now == seen and began - scanned_at < every:
+                continue
+            if found.update(self._step):
+                self._publish(tuple(found.runs()))
+            self._tell_changed(sorted({id for id, _ in now[1] ^ seen[1]}))
+            scanned_at = time.monotonic()
+            every, seen = max(SCAN_S, 20 * (scanned_at - began)), self._glance()
+
+    def _glance(self) -> tuple[int, frozenset[tuple[str, str]]]:
+        """What changes when a run begins, ends or is killed."""
+        try:
+            folder = os.stat(self._folder).st_mtime_ns
+        except OSError:
+            folder = 0
+        unended = [run for run in self._known.runs if not run.ended or run.exit_code == 2][:GLANCED]
+        return folder, frozenset((run.id, self._state(run)) for run in unended)
+
+    def _state(self, run: PastRun) -> str:
+        path = run_folder(self._folder, run.id)
+        ends = [os.path.isfile(path / name) for name in ("ended.json", "overall.json")]
+        return f"{is_written(path)}{ends}{len(parts_of(path)) if run.part == SEVERAL else 0}"
+
+    def _step(self, found: History, left: int | None) -> None:
+        """Shows what is known while the rest is read."""
+        if self._over:
+            raise _Over
+        began = time.monotonic()
+        if not self._first.is_set() or (left and began > self._publish_at):
+            self._publish(tuple(found.runs()), left)
+            took = time.monotonic() - began
+            self._publish_at = began + max(_PUBLISH_S, 10 * took)  # the rest of the time is for reading
+
+    def _publish(self, runs: tuple[PastRun, ...], left: int | None = 0) -> None:
+        before, by_id = self._known.by_id, {run.id: run for run in runs}
+        changed = [id for id in {**by_id, **before} if by_id.get(id) != before.get(id)]
+        self._known = KnownRuns(runs, by_id, left, self._trouble)
+        if runs or left == 0:
+            self._first.set()
+        self._tell_changed(changed)
+
+    def _tell_changed(self, ids: list[str]) -> None:
+        if ids:
+            self._changed(ids)
+
+    def _tell(self, message: str) -> None:
+        """Of the file of the history: the list is whole all the same."""
+        self._trouble = message
+
+
+class _Over(Exception):
+    """The viewer ends while runs are being read."""

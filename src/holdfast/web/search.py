@@ -1,0 +1,199 @@
+"""Words in what agents were asked and said, in why they failed, and in notes: read from the files, newest run first.
+
+There is no index: lines without the words are passed over as bytes, which is as fast as the disk. It ends after a time
+that a person waits, and says how far it came.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import MsgspecError
+
+from holdfast.model.codec import decoder, encode
+from holdfast.model.observation import Observation
+from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
+from holdfast.report.page_data import utf16_span
+from holdfast.report.wording import head
+from holdfast.store.blobs import unpack
+from holdfast.store.rundir import RunDir, read_lines
+from holdfast.web.notes import KeptNote
+
+LEAST = 2
+"""Characters that are looked for at least."""
+SECONDS = 2.0
+AROUND = 80
+"""Characters on each side of what was found."""
+PER_RUN = 50
+_BLOB = b'"blob":'
+_verdicts, _trials = decoder(Verdict), decoder(Trial)
+_BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
+
+
+class FoundText(NamedTuple):
+    """A place where the words stand."""
+
+    trial: str
+    rule: str
+    where: str
+    text: str
+    at: tuple[int, int]
+
+
+class Needle:
+    """What is looked for, whatever the case of its letters."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.casefold()
+        self._ascii = text.isascii()
+        self._bytes = encode(text)[1:-1].lower()
+
+    def may_hold(self, line: bytes) -> bool:
+        """Whether a line of JSON may hold it; it is decoded only then. A blob is in a file of its own."""
+        if _BLOB in line:
+            return True
+        if self._ascii:
+            return self._bytes in line.lower()
+        return self._bytes.decode().casefold() in line.decode("utf-8", "replace").casefold()
+
+    def excerpt(self, text: str) -> tuple[str, tuple[int, int]] | None:
+        """The words with what stands around them, and where in that they are; None if they are not there."""
+        folded = text.casefold()
+        at = folded.find(self._text)
+        if at < 0:
+            return None
+        end = at + len(self._text)
+        if len(folded) != len(text):
+            at, end = _unfolded(text, at), _unfolded(text, end)
+        start = max(0, at - AROUND)
+        shown = ("…" if start else "") + text[start : end + AROUND] + ("…" if end + AROUND < len(text) else "")
+        begin = at - start + (1 if start else 0)
+        return shown, utf16_span(shown, begin, begin + end - at)
+
+
+def _unfolded(text: str, at: int) -> int:
+    """A place in a text without cases as one in the text itself: some letters are two without their case."""
+    for place, letter in enumerate(text):
+        if at <= 0:
+            return place
+        at -= len(letter.casefold())
+    return len(text)
+
+
+def search(
+    runs: Iterable[RunDir],
+    text: str,
+    *,
+    limit: int,
+    notes: Mapping[str, KeptNote],
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
+    """Where the words stand."""
+    needle, until = Needle(text), clock() + SECONDS
+    hits = list(_in_notes(notes, needle))[:limit]
+    searched = left = 0
+    for run in runs:
+        if len(hits) >= limit or clock() > until:
+            left += 1
+            continue
+        searched += 1
+        found = _Limited(_in_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
+        hits += _placed(run, list(found))
+        left += found.stopped
+    return {"hits": hits, "searched": searched, "not_searched": left, "more": left > 0}
+
+
+class _Limited:
+    """So many of what is found, until the time is over."""
+
+    def __init__(self, found: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
+        self._found, self._most, self._clock, self._until = found, most, clock, until
+        self.stopped = False
+
+    def __iter__(self) -> Iterator[FoundText]:
+        for number, one in enumerate(self._found):
+            if number % 256 == 0 and self._clock() > self._until:
+                self.stopped = True
+                return
+            if one is not None:
+                yield one
+                self._most -= 1
+                if not self._most:
+                    return
+
+
+def _in_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:
+    """Every place; None for a line without one, so that whoever asks can stop."""
+    with suppress(OSError):
+        for line in read_lines(run.verdicts()):
+            yield _in_verdict(line, needle) if needle.may_hold(line) else None
+        for path in run.observation_files():
+            for line in read_lines(path):
+                if not needle.may_hold(line):
+                    yield None
+                    continue
+                yield from _in_observation(line, run.path / "blobs", needle)
+
+
+def _in_verdict(line: bytes, needle: Needle) -> FoundText | None:
+    try:
+        verdict = _verdicts.decode(line)
+    except _BROKEN:
+        return None
+    found = needle.excerpt(verdict.reason)
+    return FoundText(verdict.trial, verdict.invariant, "reason", *found) if found else None
+
+
+def _in_observation(line: bytes, blobs: Path, needle: Needle) -> Iterator[FoundText | None]:
+    yield None
+    try:
+        seen: Observation = unpack(line, blobs)
+    except _BROKEN:
+        return
+    for turn in seen.turns:
+        for where, text in (("answer", turn.text), ("prompt", turn.asked)):
+            found = needle.excerpt(text) if text else None
+            if found:
+                yield FoundText(seen.trial, "", where, *found)
+
+
+def _in_notes(notes: Mapping[str, KeptNote], needle: Needle) -> Iterator[dict[str, Any]]:
+    for key, kept in notes.items():
+        found = needle.excerpt(kept.note)
+        if found:
+            run, _, trial = key.partition("/trial/")
+            yield {
+                "run": run,
+                "trial": trial,
+                "rule": "",
+                "column": "",
+                "where": "note",
+                "text": found[0],
+                "at": found[1],
+            }
+
+
+def _placed(run: RunDir, found: list[FoundText]) -> list[dict[str, Any]]:
+    columns = _columns(run, {one.trial for one in found})
+    return [{"run": run.id, "column": columns.get(one.trial, ""), **one._asdict()} for one in found]
+
+
+def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:
+    """In which scenario and with which params the trials were."""
+    columns: dict[str, str] = {}
+    wanted = {f'"id":"{id}"'.encode(): id for id in trials}
+    with suppress(OSError):
+        for line in read_lines(run.path / "trials.jsonl") if wanted else ():
+            id = wanted.get(line[1 : line.find(b",")])
+            if id is not None and id not in columns:
+                with suppress(*_BROKEN):
+                    trial: Trial = _trials.decode(line)
+                    columns[id] = head(trial.scenario, trial.params)
+            if len(columns) == len(trials):
+                break
+    return columns

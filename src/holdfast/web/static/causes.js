@@ -1,0 +1,121 @@
+// What did not hold, grouped by rule and cause: the rule in words, why, one answer, and how to see it again.
+import { get } from "./api.js";
+import { cellAddress, runPath, trialAddress } from "./address.js";
+import { button, command, el, facts, passage, plain, visible } from "./dom.js";
+import { tellable } from "./names.js";
+import { badge, plural } from "./words.js";
+
+const OPEN = 2, FIRST = 20, PLACES = 8, TEXT = 600, NAME = 36;
+
+// A case and a cell that one rule brought down in the same trial are one cause, told once.
+function joined(found) {
+  const keyOf = (cause) => JSON.stringify([cause.rule, cause.trial]);
+  const ofCells = new Map(found.causes.filter((cause) => !cause.cases?.length).map((cause) => [keyOf(cause), cause]));
+  const causes = found.causes.flatMap((cause) => {
+    const twin = ofCells.get(keyOf(cause));
+    if (!cause.cases?.length) return ofCells.has(keyOf(cause)) ? [cause] : [];
+    if (twin) ofCells.delete(keyOf(cause));
+    return [twin ? { ...cause, reason: twin.reason, cells: twin.cells, cell_count: twin.count } : cause];
+  });
+  return { ...found, causes, total: found.total - (found.causes.length - causes.length) };
+}
+
+// The list keeps its entries while a run goes on: what was opened stays open, what has the focus keeps it.
+export class Causes {
+  constructor(run) {
+    this.run = run;
+    this.shown = FIRST;
+    this.entries = new Map();
+    this.told = el("p", { class: "status" });
+    this.list = el("ol", { class: "causes" });
+    this.more = button("", () => this.showAll(), { class: "more", hidden: true });
+    this.node = el("section", { class: "did-not-hold", hidden: true }, el("h2", null, "What did not hold"), this.told, this.list, this.more);
+  }
+
+  async load(signal) {
+    this.found = joined(await get(`${runPath(this.run)}/causes`, signal));
+    this.draw();
+  }
+
+  showAll() {
+    this.shown = Infinity;
+    this.draw();
+  }
+
+  draw() {
+    const { causes, total } = this.found, count = (list) => list.reduce((sum, cause) => sum + cause.count, 0);
+    const ofCases = causes.filter((cause) => cause.cases?.length), cases = count(ofCases);
+    const cells = count(causes) - cases + ofCases.reduce((sum, cause) => sum + (cause.cell_count ?? 0), 0);
+    const places = [cases ? plural(cases, "case") : "", cells ? plural(cells, "cell") : ""].filter(Boolean).join(" and ");
+    this.node.hidden = !causes.length;
+    this.told.textContent = causes.length < cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
+    const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry(cause, n < OPEN));
+    const keep = new Set(wanted);
+    for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));
+    let next = this.list.firstElementChild;
+    for (const item of wanted) {
+      if (item === next) next = next.nextElementSibling;
+      else this.list.insertBefore(item, next);
+    }
+    this.more.hidden = causes.length <= this.shown;
+    this.more.textContent = `Show ${causes.length - this.shown} more`;
+  }
+
+  entry(cause, open) {
+    const key = JSON.stringify([cause.rule, cause.outcome, cause.reason, cause.fault]), face = JSON.stringify(cause);
+    let item = this.entries.get(key);
+    if (!item) this.entries.set(key, (item = el("li", null, entry(this.run, cause, open))));
+    else if (item.face !== face) {
+      const was = item.firstElementChild, focused = was.contains(document.activeElement);
+      item.replaceChildren(entry(this.run, cause, was.open));
+      if (focused) item.querySelector("summary").focus({ preventScroll: true });
+    }
+    item.face = face;
+    return item;
+  }
+}
+
+function entry(run, cause, open) {
+  const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
+  const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
+  const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
+    el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null),
+    cause.rule ? el("span", { class: "why" }, plain(cause.reason)) : null);
+  const view = el("details", { class: "cause" }, summary);
+  const fill = () => view.childElementCount === 1 && view.append(body(run, cause));
+  view.addEventListener("toggle", () => view.open && fill());
+  if (open) {
+    fill();
+    view.open = true;
+  }
+  return view;
+}
+
+const cut = (text) => (text.length > TEXT ? `${text.slice(0, TEXT)} …` : text);
+
+function body(run, cause) {
+  return facts([
+    ["rule", cause.description],
+    ["asked", cause.asked ? passage(cut(cause.asked)) : ""],
+    ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
+    ["met", cause.fault],
+    ["next", cause.next],
+    ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
+    ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],
+    ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
+    ["again", cause.again ? command(cause.again) : ""],
+    ["trial", cause.trial ? el("a", { class: "button", href: trialAddress(run, cause.trial) }, "Open the trial: calls, files, audit") : ""],
+  ]);
+}
+
+function caseNames({ cases, count }) {
+  const more = count - Math.min(cases.length, PLACES);
+  return el("ul", { class: "places" }, ...cases.slice(0, PLACES).map((name) => plain(name, "li")), more > 0 ? el("li", null, `and ${more} more`) : null);
+}
+
+function cells(run, cause) {
+  const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([, column]) => column), NAME);
+  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: visible(column) }, plain(names[n]))));
+  const more = (cause.cell_count ?? cause.count) - shown.length;
+  return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
+}

@@ -1,0 +1,180 @@
+"""The viewer's server: every request through the gate, then a file of the page or an answer about the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from holdfast.http1.server import BadRequest, Exchange, Listener, serve
+from holdfast.web.api import Api
+from holdfast.web.daemon_workers import DaemonWorkers
+from holdfast.web.event_hub import EventHub, Listening
+from holdfast.web.gate import NOTHING, Gate, new_token
+from holdfast.web.idle_connections import IdleConnections
+from holdfast.web.project import Project
+from holdfast.web.static_files import static_file
+from holdfast.web.web_reply import SMALL, WebReply, refused
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    ("Content-Security-Policy", POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
+WORKERS = 16
+"""Questions that are answered at once: each reads files."""
+BODY, BODY_S = 100_000, 10.0
+"""Bytes of a request's body, and how long it may take to come."""
+COMMENT_S = 15.0
+EVENTS = "api/events"
+NAMED = 200
+"""Runs that one event names."""
+SLOW_S = 30.0
+"""So long a client may take to read a reply."""
+
+
+class Viewer:
+    """Serves one project on a loopback address until it is closed."""
+
+    def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._project = Project(runs, environ, changed=self._changed)
+        self._api = Api(self._project)
+        self._workers = DaemonWorkers(WORKERS)
+        self._hub = EventHub(self._project.opened, self._workers, self._project.list.look)
+        self._gate = Gate(new_token(), 0)
+        self._listener: Listener | None = None
+        self._idle = IdleConnections()
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._gate.port}/{self._gate.token}/"
+
+    @property
+    def port(self) -> int:
+        return self._gate.port
+
+    async def open(self, port: int = 0) -> None:
+        """Listens; OSError if the port is taken."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = await serve(self._serve, port=port)
+        self._gate = Gate(self._gate.token, self._listener.port)
+        listener = self._listener
+        self._sweeping = asyncio.create_task(self._idle.keep_sweeping(lambda: listener.connections))
+
+    async def close(self) -> None:
+        await self._hub.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+        self._workers.shutdown()
+        self._project.close()
+
+    async def _serve(self, exchange: Exchange) -> None:
+        self._idle.begin(exchange.connection)
+        try:
+            await self._enter(exchange)
+        finally:
+            self._idle.end(exchange.connection)
+
+    async def _enter(self, exchange: Exchange) -> None:
+        try:
+            entered = self._gate.enter(exchange.head)
+            if isinstance(entered, str) and entered.partition("?")[0] == EVENTS and exchange.head.method == "GET":
+                await self._stream(exchange, entered)
+                return
+            reply = entered if isinstance(entered, WebReply) else await self._answer(exchange, entered)
+            await self._send(exchange, reply)
+        except ConnectionResetError:
+            exchange.cut()
+
+    async def _stream(self, exchange: Exchange, below: str) -> None:
+        """Events, until the client leaves or does not read any more."""
+        run = dict(parse_qsl(below.partition("?")[2])).get("run", "")
+        known = not run or await asyncio.get_running_loop().run_in_executor(self._workers, self._api.has, run)
+        one = self._hub.join(run) if known else None
+        if one is None:
+            busy = refused(503, "too many pages listen", "close some tabs") if known else NOTHING
+            await self._send(exchange, busy)
+            return
+        try:
+            headers = (*HEADERS, ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"))
+            await exchange.start(200, headers)
+            await self._write(exchange, b": listening\n\n")
+            while not one.over.is_set():
+                await self._write(exchange, await self._next(exchange, one))
+            exchange.cut()
+        finally:
+            self._hub.leave(one)
+
+    async def _next(self, exchange: Exchange, one: Listening) -> bytes:
+        """The next event; a comment where there is none for a while, which tells whether the client is there."""
+        self._project.list.heard()
+        waiting = asyncio.ensure_future(one.queue.get())
+        leaving = asyncio.ensure_future(exchange.connection.closed())
+        try:
+            await asyncio.wait((waiting, leaving), timeout=COMMENT_S, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else b": still here\n\n"
+        finally:
+            waiting.cancel()
+            leaving.cancel()
+
+    async def _write(self, exchange: Exchange, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(SLOW_S):
+                await exchange.write(data)
+        except TimeoutError:
+            raise ConnectionResetError("the client does not read") from None
+
+    def _changed(self, ids: list[str]) -> None:
+        """The list changed: told from the thread that reads it."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._hub.list_changed, ids[:NAMED])
+
+    async def _answer(self, exchange: Exchange, below: str) -> WebReply:
+        path, _, _ = below.partition("?")
+        loop = asyncio.get_running_loop()
+        try:
+            if exchange.head.method == "PUT":
+                async with asyncio.timeout(BODY_S):
+                    body = await exchange.body(BODY)
+                if not path.startswith("api/"):
+                    return NOTHING
+                return await loop.run_in_executor(self._workers, self._api.put, path.removeprefix("api/"), body)
+            if path.startswith("api/"):
+                return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
+            return await loop.run_in_executor(self._workers, static_file, path) or NOTHING
+        except TimeoutError:
+            return refused(408, "the request came too slowly", "send it again")
+        except (BadRequest, ConnectionError):
+            raise
+        except Exception as bug:  # the page says so; one bad run must not take the viewer down
+            return refused(500, f"{type(bug).__name__}: {bug}", "this is a bug in Holdfast")
+
+    async def _send(self, exchange: Exchange, reply: WebReply) -> None:
+        headers = [*HEADERS, ("Content-Type", reply.type)]
+        if reply.etag:
+            headers += [("ETag", reply.etag), ("Cache-Control", "no-cache")]
+        else:
+            headers.append(("Cache-Control", "no-store"))
+        body, status = reply.body, reply.status
+        if reply.etag and exchange.head.get("if-none-match") == reply.etag:
+            body, status = b"", 304
+        elif len(body) > SMALL and "gzip" in (exchange.head.get("accept-encoding") or ""):
+            body = await asyncio.get_running_loop().run_in_executor(self._workers, reply.packed)
+            headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        try:
+            async with asyncio.timeout(SLOW_S):
+                await exchange.respond(status, headers, body)
+        except TimeoutError:
+            exchange.cut()

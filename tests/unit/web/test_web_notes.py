@@ -1,0 +1,91 @@
+"""Marks and notes of people: kept in one file by several viewers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.web.notes import FILE, KeptNote, Notes, NoteText, read_text
+
+WRITER = """
+import sys
+from pathlib import Path
+from holdfast.web.notes import Notes, NoteText
+notes = Notes(Path(sys.argv[1]))
+for n in range(60):
+    notes.keep(f"{sys.argv[2]}{n:03d}", NoteText("ok", "x" * 500))
+"""
+
+
+def at_noon(folder: Path) -> Notes:
+    return Notes(folder, lambda: "noon")
+
+
+def test_the_last_of_a_key_counts_and_an_empty_one_removes_it(tmp_path: Path) -> None:
+    notes = at_noon(tmp_path)
+    notes.keep("0001", NoteText("star", "first"))
+    notes.keep("0002", NoteText("", "second"))
+    assert notes.keep("0001", NoteText("wrong", "")) == KeptNote("wrong", "", "noon")
+    notes.keep("0002", NoteText())
+    assert at_noon(tmp_path).all() == {"0001": KeptNote("wrong", "", "noon")}
+
+
+def test_another_viewer_sees_it_at_once(tmp_path: Path) -> None:
+    one, other = at_noon(tmp_path), at_noon(tmp_path)
+    assert other.all() == {}
+    one.keep("0001", NoteText("star"))
+    assert set(other.all()) == {"0001"}
+    other.keep("0002", NoteText("todo"))
+    assert set(one.all()) == {"0001", "0002"}
+
+
+def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name]) for name in ("1", "2")]
+    assert [writer.wait(30) for writer in writers] == [0, 0]
+    assert len(Notes(tmp_path).all()) == 120
+
+
+@pytest.mark.parametrize("tail", [b'{"key":"0002","mark":"st', b"\xff\xfe\n", b"[]\n", b'{"key":"0002","mark":"?"}\n'])
+def test_what_is_torn_or_of_somebody_else_is_passed_over_and_kept_apart(tmp_path: Path, tail: bytes) -> None:
+    at_noon(tmp_path).keep("0001", NoteText("star"))
+    with open(tmp_path / FILE, "ab") as file:
+        file.write(tail)
+    notes = at_noon(tmp_path)
+    assert set(notes.all()) == {"0001"}
+    notes.keep("0003", NoteText("ok"))
+    assert set(at_noon(tmp_path).all()) == {"0001", "0003"}
+
+
+def test_a_file_of_many_changes_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.web.notes.SPARE", 10)
+    notes, other = at_noon(tmp_path), at_noon(tmp_path)
+    for number in range(30):
+        notes.keep("0001", NoteText("ok", str(number)))
+    assert len((tmp_path / FILE).read_bytes().splitlines()) <= 13
+    assert other.all() == {"0001": KeptNote("ok", "29", "noon")}
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text("mine\n")
+    (tmp_path / FILE).symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links"):
+        at_noon(tmp_path).keep("0001", NoteText("ok"))
+    assert target.read_text() == "mine\n"
+
+
+def test_half_a_character_is_no_note() -> None:
+    with pytest.raises(UsageError, match="not a note"):
+        read_text(json.dumps({"note": "a\ud800b"}).encode())
+
+
+def test_a_note_that_is_too_long_is_refused() -> None:
+    assert len(read_text(json.dumps({"note": "x" * 10_000}).encode()).note) == 10_000
+    with pytest.raises(UsageError, match="10,001 characters"):
+        read_text(json.dumps({"note": "x" * 10_001}).encode())

@@ -1,0 +1,130 @@
+"""Small values of the viewer: names, bounds, differences, files that grow."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.world import AuditEvent, FileTexts
+from holdfast.web.daemon_workers import DaemonWorkers
+from holdfast.web.file_changes import file_changes
+from holdfast.web.file_tail import FileTail, Replaced
+from holdfast.web.opened_page import opened_page
+from holdfast.web.run_id import is_run_id, is_trial_id, split_id
+from holdfast.web.shortened import ITEMS, TEXT, shortened
+
+
+@pytest.mark.parametrize("id", ["0007", "0007/contract", "1", "123456789012", "0001/replay"])
+def test_ids_of_runs(id: str) -> None:
+    assert is_run_id(id)
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["", "..", "0007/", "/0007", "0007/..", "0007/other", "0007/contract/x", "٣", "1234567890123", "0007\n", "0x1"],
+)
+def test_what_is_no_id_of_a_run(id: str) -> None:
+    assert not is_run_id(id)
+
+
+def test_ids_of_trials() -> None:
+    assert is_trial_id("7f3a2c91d044")
+    assert not any(map(is_trial_id, ("", "..", "7F", "7f/3a", "7f.jsonl", "a" * 65, "7f\n")))
+
+
+def test_a_path_begins_with_the_longest_id() -> None:
+    assert split_id(["0007", "contract", "matrix"]) == ("0007/contract", ["matrix"])
+    assert split_id(["0007", "matrix"]) == ("0007", ["matrix"])
+    assert split_id(["x", "0007"]) == ("", ["x", "0007"])
+
+
+def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:
+    assert shortened({"rows": list(range(ITEMS + 5))})["rows"][-1] == "[5 more are left out]"
+    assert shortened({str(n): n for n in range(ITEMS + 2)})["…"] == "[2 more are left out]"
+    assert shortened("x" * (TEXT + 3)).endswith("[cut here: 3 more characters]")
+    assert shortened([2**53, -(2**60), 7, True, None, 1.5]) == [str(2**53), str(-(2**60)), 7, True, None, 1.5]
+    deep: object = "end"
+    for _ in range(40):
+        deep = [deep]
+    assert "left out" in str(shortened(deep))
+
+
+def change(before: str | None = None, after: str | None = None) -> AuditEvent:
+    return AuditEvent(0.0, 1, "file_write", {"path": "a.txt", "op": "modified", "bytes": 9}, FileTexts(before, after))
+
+
+def test_a_file_that_was_changed_has_its_difference() -> None:
+    (found,) = file_changes([change(before="one\ntwo\n", after="one\n2\n")])
+    assert found["diff"].splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+2"]
+    (made,) = file_changes([change(after="new\n")])
+    assert made["diff"].endswith("+new")
+    (unknown,) = file_changes([change()])
+    assert (unknown["diff"], unknown["before"], unknown["bytes"]) == ("", None, 9)
+    assert file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []
+
+
+def test_the_tail_of_a_file_gives_whole_lines_once(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    tail = FileTail(path)
+    assert tail.lines() == []
+    path.write_bytes(b"one\ntw")
+    assert tail.lines() == [b"one"]
+    assert tail.lines() == []
+    with open(path, "ab") as file:
+        file.write(b"o\nthree\n")
+    assert tail.lines() == [b"two", b"three"]
+    path.write_bytes(b"x\n")
+    with pytest.raises(Replaced):
+        tail.lines()
+
+
+def test_a_line_that_is_longer_than_one_look_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.web.file_tail.MOST", 8)
+    path = tmp_path / "lines"
+    path.write_bytes(b"x" * 100 + b"\nshort\nend\n")
+    tail = FileTail(path)
+    found = [line for _ in range(4) for line in tail.lines()]
+    assert found == [b"x" * 100, b"short", b"end"]
+
+
+def test_a_pipe_in_a_files_place_holds_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert FileTail(tmp_path / "pipe").lines() == []
+
+
+def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("holdfast.web.opened_page._open", opened.append)
+    url = 'http://127.0.0.1:1/secret/#/run/0007"><script>'
+    with opened_page(url, tmp_path):
+        (page,) = tmp_path.rglob("*.html")
+        assert page.stat().st_mode & 0o777 == 0o600
+        assert page.parent.stat().st_mode & 0o777 == 0o700
+        assert "<script>" not in page.read_text()
+        assert "http://127.0.0.1:1/secret/#/run/0007&quot;" in page.read_text()
+        assert opened == [page.as_uri()]
+        assert "secret" not in opened[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_do_as_much_at_once_as_they_may() -> None:
+    workers, both = DaemonWorkers(2), threading.Barrier(2)
+    pair = [workers.submit(both.wait, 10) for _ in range(2)]
+    assert sorted(one.result(10) for one in pair) == [0, 1]
+    assert [workers.submit(lambda n=n: n * n).result(10) for n in range(20)] == [n * n for n in range(20)]
+    assert isinstance(workers.submit(int, "x").exception(10), ValueError)
+    assert sum(thread.name == "viewer" for thread in threading.enumerate()) <= 2
+
+
+def test_workers_that_end_leave_what_waits_undone() -> None:
+    workers, busy, over = DaemonWorkers(1), threading.Event(), threading.Event()
+    first = workers.submit(lambda: (busy.set(), over.wait(10)))
+    assert busy.wait(10)
+    second = workers.submit(lambda: 1)
+    workers.shutdown()
+    assert second.cancelled()
+    over.set()
+    assert first.result(10)
