@@ -18,6 +18,8 @@ _AFTER = (
     (r"; the calls had .*", ""),
     (r"\bis .{1,200}?(, (?:not|none of|without|which does not match|which is no number)\b)", r"is …\1"),
 )
+# A mail too many and a mail too few are two causes.
+_COUNTED = r"(\b(?:is|was called)) (-?\d+(?:\.\d+)?)(?: times?)?, not (-?\d+(?:\.\d+)?)\b"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 # A filter of a mock's requests tells which assertion it is. An apostrophe inside a word quotes nothing.
 _QUOTED = r"request_count of \{[^}]{0,200}\}?|(?<!\w)(['\"`])(.{0,400}?)\1(?!\w)|[“«](.{0,400}?)[”»]"
@@ -57,7 +59,7 @@ def kind(reason: str) -> str:
     What tells one cause from another stays: words, names of fields, patterns, types of exceptions, endings, statuses,
     exit codes. A quoted name stays where the words around it say that it is one.
     """
-    text = reason[:LONGEST]
+    text = re.sub(_COUNTED, _compared, reason[:LONGEST])
     for pattern, instead in _AFTER:
         text = re.sub(pattern, instead, text, flags=re.DOTALL)
     text = re.sub(_TIME, "#", text)
@@ -82,6 +84,11 @@ def _unquoted(found: re.Match[str]) -> str:
     ):
         return found[0]
     return "'…'"
+
+
+def _compared(found: re.Match[str]) -> str:
+    """Of two numbers, which is the larger."""
+    return f"{found[1]}-{'above' if float(found[2]) > float(found[3]) else 'below'} #"
 
 
 def _place(found: re.Match[str]) -> str:

@@ -28,6 +28,8 @@ SAME = (
     ("trial 7f3a2c99ab was lost", "trial 81aa2c99ab was lost"),
 )
 APART = (
+    ('request_count of {"path":"/mails"} is 2, not 1', 'request_count of {"path":"/mails"} is 0, not 1'),
+    ("pay was called 3 times, not 2 times", "pay was called 1 time, not 2 times"),
     ("nothing matches (?i)source", "nothing matches (?i)reference"),
     ("ended in raised: ValueError: x", "ended in raised: KeyError: x"),
     ("ended in raised: KeyError: 'price'", "ended in raised: KeyError: 'name'"),
