@@ -130,7 +130,7 @@ class Api:
     def _row(self, id: str) -> dict[str, Any]:
         known = self._project.list.known()
         found = known.by_id.get(id)
-        if found is None:
+        if found is None or not found.ended:  # it may have ended since the list was made
             found = past_run(self._project.opened.folder(id))
         notes = self._project.notes.all()
         row = run_row(found, self._project.runs, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -20,10 +21,12 @@ RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 def state_of(run: PastRun, runs: Path) -> RunState:
     """What became of it, or whether it is still under way."""
     unended = run.note == NOT_ENDED or (not run.ended and not run.note)
-    if (unended or run.exit_code == 2) and is_written(run_folder(runs, run.id)):
+    folder = run_folder(runs, run.id)
+    if (unended or run.exit_code == 2) and is_written(folder):
         return "running"
-    if unended:
-        return "killed"
+    if unended:  # one that has ended just now is not in the list yet
+        ended = any(os.path.isfile(folder / name) for name in ("ended.json", "overall.json"))
+        return "running" if ended else "killed"
     if run.note:
         return "unreadable"
     return "interrupted" if run.exit_code == 2 else "ended"

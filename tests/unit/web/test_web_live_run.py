@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_kit import ViewerClient, make_project, viewing
+from web_kit import ViewerClient, make_project, viewing, wait_until
 
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
@@ -186,9 +186,18 @@ def test_a_page_follows_the_run_until_it_ends(writing: Writing) -> None:
             _sees_a_trial(client)
             writing.end()
             assert wait("ended") == {"run": "0002"}
-            assert "0002" in wait("runs")["ids"]
-        found = client.get("runs/0002")
-        assert (found["verdict"], found["run"]["state"]) == ("FAIL", "ended")
+            found = client.get("runs/0002")
+            assert (found["verdict"], found["run"]["state"]) == ("FAIL", "ended"), "what the page asks for then"
+        wait_until(lambda: client.get("runs")["runs"][0]["state"] == "ended")
+
+
+def test_the_list_is_told_that_a_run_has_ended(writing: Writing) -> None:
+    with viewing(writing.folder) as client, client.listening() as wait:
+        writing.rest()
+        writing.end()
+        assert client.get("runs")["runs"][0]["state"] in ("running", "ended"), "never killed"
+        assert "0002" in wait("runs")["ids"]
+        wait_until(lambda: client.get("runs")["runs"][0]["state"] == "ended")
 
 
 def _sees_a_trial(client: ViewerClient) -> None:
