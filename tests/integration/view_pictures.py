@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         desk = project(Path(folder))
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        with viewing(desk) as url:
+        with chdir(desk), viewing(desk) as url:  # commands are told as they are typed there
             pictures = Pictures(browser, url, desk)
             for name in names or ["list", "run", "comparison", "trial", "phone", "dark", "live"]:
                 getattr(pictures, name)()

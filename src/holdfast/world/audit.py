@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from holdfast.model.codec import encode
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
@@ -77,7 +79,8 @@ class AuditLog:
         events = tuple(
             AuditEvent(ts, n, type, details, texts) for n, (ts, type, details, texts) in enumerate(ordered, 1)
         )
-        self.path.write_bytes(b"".join(encode(event) + b"\n" for event in events))
+        plain = (event if event.texts is None else replace(event, texts=None) for event in events)
+        self.path.write_bytes(b"".join(encode(event) + b"\n" for event in plain))  # scripts know four keys
         return events
 
     def _add(self, ts: float, type: AuditType, details: dict[str, Any], texts: FileTexts | None = None) -> None:
