@@ -11,6 +11,8 @@ from holdfast.http1.heads import RequestHead
 from holdfast.web.web_reply import WebReply, refused
 
 METHODS = ("GET", "HEAD", "PUT")
+OTHERS = ("cross-site", "same-site")
+"""Who asks, as browsers tell it: a page of another site, or of another port of this machine."""
 NOTHING = WebReply(404, b"not found\n", "text/plain; charset=utf-8")
 """For whoever has no token: the same for every path."""
 
@@ -43,7 +45,7 @@ class Gate(Struct, frozen=True):
             return refused(405, f"{head.method} is not done here", "GET, HEAD and PUT are")
         origin = head.get("origin")
         own = [f"http://{host}" for host in self.hosts]
-        if (origin is not None and origin not in own) or (head.get("sec-fetch-site") == "cross-site" and _asks(rest)):
+        if (origin is not None and origin not in own) or (head.get("sec-fetch-site") in OTHERS and _asks(rest)):
             return refused(403, "asked for by a page of another site", "open the address that holdfast view printed")
         return rest
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 from tempfile import mkdtemp
 
+HOUR_S = 3600.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
@@ -26,6 +28,7 @@ _PAGE = """<!doctype html>
 @contextmanager
 def opened_page(url: str, folder: Path) -> Iterator[None]:
     """Opens the address; the file that leads to it is gone afterwards. Where there is no browser, nothing happens."""
+    _remove_old(folder)
     try:
         place = Path(mkdtemp(prefix="view-", dir=folder if folder.is_dir() else None))
     except OSError:
@@ -41,6 +44,15 @@ def opened_page(url: str, folder: Path) -> Iterator[None]:
         with suppress(OSError):
             page.unlink(missing_ok=True)
             place.rmdir()
+
+
+def _remove_old(folder: Path) -> None:
+    """What viewers have left that were killed: a browser has read its file within the hour."""
+    for left in folder.glob("view-*/open.html"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > HOUR_S:
+                left.unlink()
+                left.parent.rmdir()
 
 
 def _open(address: str) -> None:

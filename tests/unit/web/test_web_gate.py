@@ -70,6 +70,7 @@ def test_a_page_of_another_site_is_refused_with_the_token_too(method: str) -> No
     assert enter(method=method, Origin="null") == 403
     assert enter(method=method, Origin="http://127.0.0.1:8124") == 403
     assert enter(method=method, Sec_Fetch_Site="cross-site") == 403
+    assert enter(method=method, Sec_Fetch_Site="same-site") == 403
     assert enter(method=method, Origin="http://127.0.0.1:8123", Sec_Fetch_Site="same-origin") == "api/runs"
 
 

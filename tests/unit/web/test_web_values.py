@@ -110,6 +110,18 @@ def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_killed_viewer_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.web.opened_page._open", lambda address: None)
+    for name, age in (("view-old", 7200), ("view-new", 60)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "open.html").touch()
+        then = (tmp_path / name / "open.html").stat().st_mtime - age
+        os.utime(tmp_path / name / "open.html", (then, then))
+    with opened_page("http://127.0.0.1:1/x/", tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["view-new"]
+
+
 def test_workers_do_as_much_at_once_as_they_may() -> None:
     workers, both = DaemonWorkers(2), threading.Barrier(2)
     pair = [workers.submit(both.wait, 10) for _ in range(2)]
