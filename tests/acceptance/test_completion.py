@@ -48,6 +48,14 @@ def test_tab_offers_what_fits(project: MakeProject) -> None:
     assert offered == TYPED
 
 
+@pytest.mark.parametrize("option", ["--scenario", "--invariant"])
+def test_tab_offers_nothing_where_there_is_no_spec(tmp_path: Path, option: str) -> None:
+    env = {**os.environ, "_HOLDFAST_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
+    env["COMP_WORDS"] = f"holdfast contract run {option} "
+    done = subprocess.run([HOLDFAST], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_asks_for_what_is_typed(project: MakeProject, shell: str) -> None:
     result = project({}).cli("completion", shell)

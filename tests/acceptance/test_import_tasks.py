@@ -115,6 +115,26 @@ def test_the_reference_solution_passes_and_an_agent_that_only_looks_fails_and_se
     assert (code, why, answer.split()) == (1, failed, seen)
 
 
+def test_a_folder_that_is_no_imported_task_is_not_overwritten(made: Project) -> None:
+    """Least of all the task itself, which lies where its spec would go if the command is run beside it."""
+    before = {path: path.read_bytes() for path in (made.folder / "tasks").rglob("*") if path.is_file()}
+    result = made.cli("import", "tasks/greet", "-o", "tasks", "--force")
+    assert result.code == 4
+    assert "tasks/greet is no imported task" in result.err
+    assert "-o" in result.err
+    assert {path: path.read_bytes() for path in (made.folder / "tasks").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("source", ["./tests", "data/../tests", "shown"])
+def test_tests_are_hidden_whatever_path_leads_to_them(made: Project, source: str) -> None:
+    task = made.folder / "tasks" / "answer"
+    (task / "data").mkdir()
+    (task / "shown").symlink_to("tests")
+    (task / "Dockerfile").write_text(f"FROM ubuntu\nWORKDIR /app\nCOPY {source} /app/\n")
+    assert made.cli("import", "tasks/answer", "-o", "specs").code == 0
+    assert not (made.folder / "specs" / "answer" / "files").exists()
+
+
 def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project) -> None:
     told = made.cli("import", "tasks", "-o", "specs").err
     assert "answer: not carried over: tests: it is not for the agent to see\n" in told

@@ -43,8 +43,9 @@ def command(
 
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
+    known = check_output if whole else reporter
     for path in outputs:
-        check_output(path) if whole else reporter(path)
+        known(path)
     merged = merge(shards, RUNS.absolute(), partial=partial)
     if whole:
         return _show_whole(merged, outputs, as_json=as_json, quiet=quiet)
@@ -70,12 +71,13 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
     """Every part of the run, judged, and all of them together; the exit code."""
+    from holdfast.cli.run_job import HARNESS
     from holdfast.cli.whole_run import conclude_merged, show_overall, tell_whole_step, write_overall
 
-    with closing(conclude_merged(merged.run, merged.beside, report=True)) as found:
+    with closing(conclude_merged(merged.run, merged.beside)) as found:
         missing = write_overall(found, outputs, report=True)
         tell_whole_step(found, annotations=False)
         show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
-    return found.overall.exit_code or (3 if missing else 0)
+    return found.overall.exit_code or (HARNESS if missing else 0)

@@ -69,21 +69,24 @@ def _recipes(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
 
 
 def _scenarios(ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    spec = _spec(ctx)
-    contract = spec.get("contract")
-    for place in (spec, contract if isinstance(contract, dict) else {}):
-        for entry in _listed(place.get("chaos_matrix")):
-            yield str(entry.get("name", ""))
+    for matrix in _sections(ctx, "chaos_matrix"):
+        yield from (str(scenario.get("name", "")) for scenario in _listed(matrix))
 
 
 def _rules(ctx: click.Context, _incomplete: str) -> Iterator[str]:
-    spec = _spec(ctx)
-    contract = spec.get("contract")
-    for place in (spec, contract if isinstance(contract, dict) else {}):
-        rules = place.get("invariants")
+    for rules in _sections(ctx, "invariants"):
         if isinstance(rules, dict):
             yield from map(str, rules)
         yield from (str(rule.get("id", "")) for rule in _listed(rules))
+
+
+def _sections(ctx: click.Context, key: str) -> Iterator[Any]:
+    """What the spec has under that key: at the top, and in its contract."""
+    spec = _spec(ctx)
+    contract = spec.get("contract")
+    yield spec.get(key)
+    if isinstance(contract, dict):
+        yield contract.get(key)
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
@@ -94,9 +97,11 @@ def _spec(ctx: click.Context) -> dict[str, Any]:
     """The spec that the words so far name, or the one that is here."""
     import yaml
 
+    from holdfast.cli.options import DEFAULT_FILES
+
     named = ctx.params.get("config") or ctx.params.get("file")
-    path = next(name for name in (named, "holdfast.yaml", "flakestorm.yaml") if name and os.path.isfile(name))
-    if os.path.getsize(path) > _LARGEST:
+    path = next((name for name in (named, *DEFAULT_FILES) if name and os.path.isfile(name)), None)
+    if path is None or os.path.getsize(path) > _LARGEST:
         return {}
     with open(path, encoding="utf-8") as file:
         try:

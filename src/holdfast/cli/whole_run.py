@@ -287,7 +287,7 @@ def look_whole(whole: RunDir) -> WholeOutcome:
     return WholeOutcome(found, outcomes, spec, whole, stack)
 
 
-def conclude_merged(whole: RunDir, beside: Sequence[PartResult], *, report: bool) -> WholeOutcome:
+def conclude_merged(whole: RunDir, beside: Sequence[PartResult]) -> WholeOutcome:
     """A run whose parts were joined of shards: judged, stored, and each part with its page. `beside` did not run."""
     from holdfast.cli.run_job import with_reports
     from holdfast.runner.outcome import store_score
@@ -296,7 +296,7 @@ def conclude_merged(whole: RunDir, beside: Sequence[PartResult], *, report: bool
     spec, results = found.spec, list(beside)
     for part, outcome in found.outcomes.items():
         store_score(whole.part(part), outcome.score)
-        page = shown_path(whole.part(part).path / "report.html") if report else ""
+        page = shown_path(whole.part(part).path / "report.html")
         found.outcomes[part] = with_reports(replace(outcome, run=replace(outcome.run, page=page)), ())
         results += part_results(found.outcomes[part], whole, spec.weights)
     least = whole.manifest().options.min_score

@@ -16,7 +16,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.context import Met, Saw
 from holdfast.execute.local import Observed, OnStart, Store
 from holdfast.execute.ray_order import WorkerReport, WorkOrder, packed_trials, read_observation
-from holdfast.execute.ray_pool import Batch, ClusterWorker, Needs, WorkerPool, answer, said_by
+from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, answer, said_by
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.reading.words import plural
@@ -52,7 +52,13 @@ class RayExecutor:
     """Trials on the workers of a cluster, which `open` starts. The connection is the caller's to close."""
 
     def __init__(
-        self, ray: Any, order: WorkOrder, needs: Needs, *, told: Told | None = None, mask: Callable[[str], str] = str
+        self,
+        ray: Any,
+        order: WorkOrder,
+        needs: WorkerNeeds,
+        *,
+        told: Told | None = None,
+        mask: Callable[[str], str] = str,
     ) -> None:
         """`mask` takes secrets out of what workers say of themselves."""
         self._ray = ray

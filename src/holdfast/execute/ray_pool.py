@@ -28,7 +28,7 @@ _NODE = "ray.io/node-id"
 _UNNAMED = "a worker"
 
 
-class Needs(Struct, frozen=True):
+class WorkerNeeds(Struct, frozen=True):
     """What one worker takes of its machine, in Ray's words."""
 
     cpus: float = 1.0
@@ -76,7 +76,7 @@ class ClusterWorker:
 class WorkerPool:
     """Those that work, those that open, and why others cannot."""
 
-    def __init__(self, ray: Any, order: WorkOrder, needs: Needs, mask: Callable[[str], str]) -> None:
+    def __init__(self, ray: Any, order: WorkOrder, needs: WorkerNeeds, mask: Callable[[str], str]) -> None:
         self._ray = ray
         self._order = pickle.dumps(order)
         self._first = (order.version, order.python)
@@ -92,21 +92,26 @@ class WorkerPool:
         self.refused: dict[tuple[str, str], WorkerReport] = {}
         """Why workers cannot work, each reason of a machine once."""
         self.site_notes: tuple[str, ...] = ()
-        self._named = 0
+        self._refused_at_first = 0
+        """How many of the refusals were known when the pool was open."""
 
     async def open(self, workers: int) -> None:
         """Opens so many workers, or as many as the cluster has room for; raises if none can work."""
         self._elsewhere = workers * max(0, len(self._other_nodes()) - 1)
         for _ in range(workers):
             self.open_another()
-        until = perf_counter() + OPEN_S
-        while self.opening and not self.workers and perf_counter() < until:
-            await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
-        until = perf_counter() + _ROOM_S
-        while self.opening and self.workers and perf_counter() < until:  # those that wait for room may come later
-            await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
+        await self._await_opening(OPEN_S, lambda: bool(self.workers))
+        if self.workers:
+            await self._await_opening(_ROOM_S, lambda: False)  # those that wait for room may come later
+        self._refused_at_first = len(self.refused)
         if not self.workers:
             raise self.nobody()
+
+    async def _await_opening(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Waits until no worker opens any more, until it is enough, or for so long."""
+        until = perf_counter() + seconds
+        while self.opening and not enough() and perf_counter() < until:
+            await asyncio.wait(self.opening, timeout=until - perf_counter(), return_when=asyncio.FIRST_COMPLETED)
 
     def open_another(self) -> None:
         task = asyncio.create_task(self._open_one())
@@ -179,16 +184,15 @@ class WorkerPool:
     def notes(self) -> tuple[str, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        self._named = len(self.refused)
-        return (*self.site_notes, where, *self._refusals())
+        return (*self.site_notes, where, *self._refusals()[: self._refused_at_first])
 
     def _refusals(self) -> tuple[str, ...]:
         return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())
 
     @property
     def late(self) -> tuple[str, ...]:
-        """What was not known yet when the notes were asked for."""
-        return self._refusals()[self._named :]
+        """What was not known yet when the pool was open."""
+        return self._refusals()[self._refused_at_first :]
 
     def end(self, worker: ClusterWorker) -> None:
         """It works no more, whatever it is at."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,14 @@ class TaskTests(Struct, frozen=True):
     env: dict[str, str] = field(default_factory=dict)
 
 
+class TaskEgress(Struct, frozen=True):
+    """Where a task lets its agent go."""
+
+    default: Literal["allow", "deny"]
+    allow: tuple[str, ...] = ()
+    """Hosts that are open where nothing else is."""
+
+
 class ForeignTask(Struct, frozen=True):
     """All that a task folder says."""
 
@@ -46,9 +54,11 @@ class ForeignTask(Struct, frozen=True):
     image: str | None = None
     workdir: str | None = None
     agent_timeout_s: float | None = None
-    resources: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, int | float | str] = field(default_factory=dict)
+    """As the spec has them: `cpu`, `memory`, `disk`."""
     env: dict[str, str] = field(default_factory=dict)
-    network: dict[str, Any] = field(default_factory=dict)
+    egress: TaskEgress | None = None
+    """None: the task says nothing that a spec should open."""
     solution: dict[str, bytes] = field(default_factory=dict)
     """Files of the reference solution; `solve.sh` is run."""
     left_out: tuple[str, ...] = ()
@@ -106,8 +116,3 @@ def without_canary(text: str) -> str:
     while lines and (re.match(r"\s*(<!--|#).*canary", lines[0], re.IGNORECASE) or not lines[0].strip()):
         lines.pop(0)
     return "".join(lines)
-
-
-def not_carried(place: str, keys: Iterable[str]) -> list[str]:
-    """One line for each key that has no place in a spec."""
-    return [f"{place}{key}" for key in keys]

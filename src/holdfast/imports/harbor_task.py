@@ -11,8 +11,8 @@ from holdfast.errors import UserError
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
+    TaskEgress,
     TaskTests,
-    not_carried,
     seconds_of,
     text_of,
     tree,
@@ -63,7 +63,7 @@ def harbor_task(folder: Path) -> ForeignTask:
         agent_timeout_s=seconds_of(agent, "timeout_sec", _AGENT_S, folder / MARK),
         resources=_resources(environment),
         env=env,
-        network=_network(environment, agent, left_out),
+        egress=_egress(environment, agent, left_out),
         solution=_solution(folder / "solution"),
         left_out=tuple(left_out),
     )
@@ -91,9 +91,7 @@ def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any
 def _left_out(said: Mapping[str, Any]) -> list[str]:
     """Every key without a place, by its name."""
     tables = {"": said, **{f"{name}.": _table(said, name) for name in ("agent", "verifier", "environment", "solution")}}
-    return [
-        line for place, table in tables.items() for line in not_carried(place, sorted(set(table) - _CARRIED[place]))
-    ]
+    return [f"{place}{key}" for place, table in tables.items() for key in sorted(set(table) - _CARRIED[place])]
 
 
 def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
@@ -121,7 +119,7 @@ def _solution(folder: Path) -> dict[str, bytes]:
     return files if "solve.sh" in files else {}
 
 
-def _resources(environment: Mapping[str, Any]) -> dict[str, Any]:
+def _resources(environment: Mapping[str, Any]) -> dict[str, int | float | str]:
     sizes = {"memory": environment.get("memory_mb"), "disk": environment.get("storage_mb")}
     old = {"memory": environment.get("memory"), "disk": environment.get("storage")}
     found = {key: f"{size}Mi" for key, size in sizes.items() if size}
@@ -129,16 +127,16 @@ def _resources(environment: Mapping[str, Any]) -> dict[str, Any]:
     return ({"cpu": environment["cpus"]} if environment.get("cpus") else {}) | found
 
 
-def _network(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> dict[str, Any]:
+def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: list[str]) -> TaskEgress | None:
     mode = agent.get("network_mode") or environment.get("network_mode")
     hosts = agent.get("allowed_hosts") or environment.get("allowed_hosts") or []
     if mode == "allowlist":
-        return {"egress": {"default": "deny", "allow": [str(host) for host in hosts]}}
+        return TaskEgress("deny", tuple(map(str, hosts)))
     if mode == "public" or (mode is None and environment.get("allow_internet")):
-        return {"egress": {"default": "allow"}}
+        return TaskEgress("allow")
     if mode is None and environment.get("allow_internet") is None:
         left_out.append("the internet, which a Harbor task may use unless it says otherwise: network.egress opens it")
-    return {}
+    return None
 
 
 def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class _StepReader:
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)
 
     def _place_file(self, path: Path, inside: str) -> None:
-        top = path.relative_to(self._task.context).parts[0]
+        top = path.resolve().relative_to(self._task.context.resolve()).parts[0]  # by no link or `..` past it
         if top in self._task.hidden:
             hidden = f"{top}: it is not for the agent to see"
             if hidden not in self._place.left_out and top != "Dockerfile":

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.imports.foreign_task import ForeignTask
+from holdfast.imports.foreign_task import ForeignTask, TaskEgress
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.verify_task import moved
 from holdfast.world.holders.workspace import WORKSPACE
@@ -45,7 +45,7 @@ def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, 
     if solution:
         inside = {**paths, "/solution": "/agent"}
         made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
-    left_out = (*task.left_out, *place.left_out, *_of_paths(task, place))
+    left_out = (*task.left_out, *place.left_out, *_fetching_tests(task))
     spec = _spec(task, place, paths, agent, solution)
     _refuse_references(task, spec)
     text = _header(task, place, left_out) + _yaml(spec)
@@ -56,11 +56,6 @@ def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, 
 def _spec(
     task: ForeignTask, place: TaskEnvironment, paths: dict[str, str], agent: str | None, solution: bool
 ) -> dict[str, Any]:
-    started: dict[str, Any] = {"type": "command", "command": agent or NO_AGENT}
-    if solution:
-        started = {"type": "command", "command": "bash /agent/solve.sh", "dir": f"./{_SOLUTION}"}
-    if task.agent_timeout_s is not None:
-        started["timeout"] = _time(task.agent_timeout_s)
     setup = {
         "packages": place.packages,
         "commands": [moved(command, paths) for command in place.commands],
@@ -77,17 +72,31 @@ def _spec(
         "id": task.name,
         "description": task.description or f"{task.name}, imported from {task.origin}",
         "task": {"prompt": moved(task.prompt, paths)},
-        "agent": started,
+        "agent": _agent(task, agent, solution),
         "base": place.image,
         "setup": {key: value for key, value in setup.items() if value},
         "fixtures": [{"type": "directory", "source": _FILES, "path": "."}] if place.files else [],
-        "network": task.network,
+        "network": _network(task.egress),
         "resources": task.resources,
         "invariants": {
             "tests_pass": {"description": "The task's own tests pass", "gate": True, "check": tests},
         },
     }
     return {key: value for key, value in spec.items() if value}
+
+
+def _agent(task: ForeignTask, agent: str | None, solution: bool) -> dict[str, Any]:
+    started = {"type": "command", "command": agent or NO_AGENT}
+    if solution:
+        started = {"type": "command", "command": "bash /agent/solve.sh", "dir": f"./{_SOLUTION}"}
+    return started | ({"timeout": _time(task.agent_timeout_s)} if task.agent_timeout_s is not None else {})
+
+
+def _network(egress: TaskEgress | None) -> dict[str, Any]:
+    if egress is None:
+        return {}
+    hosts = {"allow": list(egress.allow)} if egress.default == "deny" else {}
+    return {"egress": {"default": egress.default, **hosts}}
 
 
 def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
@@ -131,11 +140,11 @@ def _rewritten(data: bytes, paths: dict[str, str]) -> bytes:
         return data
 
 
-def _of_paths(task: ForeignTask, place: TaskEnvironment) -> list[str]:
+def _fetching_tests(task: ForeignTask) -> list[str]:
     """What the user should know of tests that fetch their tools."""
     text = task.tests.files[task.tests.script].decode("utf-8", "replace")
     words = [word for word in ("apt-get", "curl", "wget", "uvx", "uv ", "pip install", "npm ") if word in text]
-    if not words or task.network:
+    if not words or task.egress is not None:
         return []
     return [
         f"{task.tests.script} uses {', '.join(word.strip() for word in words)}: the network is closed, so change it"

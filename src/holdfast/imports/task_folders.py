@@ -60,7 +60,12 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
         raise UserError(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
     there = next((one for one in targets if one.exists() or one.is_symlink()), None)
     if there is not None and not force:
-        raise UserError(f"{there} is already there; nothing was written", hint="overwrite it with --force")
+        hint = "overwrite it with --force, or choose another folder with -o"
+        raise UserError(f"{there} is already there; nothing was written", hint=hint)
+    kept = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
+    if kept is not None:
+        hint = "choose another folder with -o, or remove it yourself"
+        raise UserError(f"{kept} is no imported task, so --force leaves it; nothing was written", hint=hint)
     try:
         below.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as beside:

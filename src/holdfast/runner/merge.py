@@ -139,50 +139,50 @@ def _shard(run: RunDir) -> FoundShard:
 
 
 # -- whether they fit ---------------------------------------------------------------------------------
-def _fit(parts: Sequence[FoundShard]) -> None:
+def _fit(shards: Sequence[FoundShard]) -> None:
     """Refuses what is not of one run."""
-    first = parts[0]
-    for part in parts[1:]:
+    first = shards[0]
+    for other in shards[1:]:
         for what, of in _SAME.items():
-            if of(part) != of(first):
+            if of(other) != of(first):
                 raise UsageError(
-                    f"{first} and {part} are not of one run: {what} differs",
+                    f"{first} and {other} are not of one run: {what} differs",
                     hint="run every shard from the same files, with the same seed and options",
                 )
-    for one, other in pairwise(parts):
+    for one, other in pairwise(shards):
         if one.shard == other.shard:
             numbers = f"shard {one.shard.number} of {one.shard.of}"
             raise UsageError(f"{numbers} is given twice: {one} and {other}", hint="name each shard once")
 
 
-def _made(part: FoundShard) -> bytes:
+def _made(one: FoundShard) -> bytes:
     """What was derived from the spec, where something was: mutations that a model wrote are not the same twice."""
-    path = part.run.path / "part.json"
+    path = one.run.path / "part.json"
     return path.read_bytes() if path.is_file() else b""
 
 
 _OWN = ("concurrency", "max_time_s", "keep", "preflight", "on", "send_secrets", "select", "part")
-"""Options that each shard may have its own way: they do not decide what is run."""
+"""Options that each shard may have its own way, and two that are compared by what they mean: `select` and `part`."""
 
 
 def _option(name: str) -> Callable[[FoundShard], object]:
     """What an option was, as far as it decides what is run."""
-    return lambda part: getattr(part.manifest.options, name)
+    return lambda one: getattr(one.manifest.options, name)
 
 
-def _selected(part: FoundShard) -> object:
-    return replace(part.manifest.options.select, shard=None)
+def _selected(one: FoundShard) -> object:
+    return replace(one.manifest.options.select, shard=None)
 
 
 _SAME: dict[str, Callable[[FoundShard], object]] = {
-    "the command": lambda part: part.manifest.options.part,
-    "which parts were run": lambda part: part.manifest.parts,
-    "the number of shards": lambda part: part.shard.of,
-    "the spec": lambda part: part.manifest.spec_digest,
-    "the agent": lambda part: part.manifest.agent_digest,
-    "the seed": lambda part: part.manifest.seed,
-    "what variables gave for numbers": lambda part: part.manifest.settled,
-    "the version of Holdfast": lambda part: part.manifest.version,
+    "the command": lambda one: one.manifest.options.part,
+    "which parts were run": lambda one: one.manifest.parts,
+    "the number of shards": lambda one: one.shard.of,
+    "the spec": lambda one: one.manifest.spec_digest,
+    "the agent": lambda one: one.manifest.agent_digest,
+    "the seed": lambda one: one.manifest.seed,
+    "what variables gave for numbers": lambda one: one.manifest.settled,
+    "the version of Holdfast": lambda one: one.manifest.version,
     "what was selected": _selected,
     **{f"--{name.replace('_', '-')}": _option(name) for name in RunOptions.__struct_fields__ if name not in _OWN},
     "what was made of the spec": _made,
@@ -195,16 +195,16 @@ def _lost(shards: Sequence[FoundShard]) -> Iterator[str]:
     there = {one.shard.number for one in shards}
     lost = [str(number) for number in range(1, of + 1) if number not in there]
     if lost:
-        one = len(lost) == 1
-        yield f"shard{'' if one else 's'} {', '.join(lost)} of {of} {'is' if one else 'are'} missing"
+        shard, is_ = ("shard", "is") if len(lost) == 1 else ("shards", "are")
+        yield f"{shard} {', '.join(lost)} of {of} {is_} missing"
 
 
 def _unfinished(shards: Sequence[FoundShard], by_part: Mapping[Part, Sequence[FoundShard]]) -> Iterator[str]:
     """Which have something left to run, in words."""
     for one in shards:
-        own = [part for parts in by_part.values() for part in parts if part.shard == one.shard] if by_part else [one]
+        own = [its for found in by_part.values() for its in found if its.shard == one.shard] if by_part else [one]
         whole = len(own) == max(1, len(by_part))
-        if not whole or any(not part.ended.complete or part.ended.unrun for part in own):
+        if not whole or any(not its.ended.complete or its.ended.unrun for its in own):
             command = "holdfast ci" if by_part else run_command(one.manifest.options.part)
             again = f"{command} --resume {one.run.path.name}"
             yield f"shard {one.shard.number} of {one.shard.of} has not run to its end (there: {again})"
@@ -235,9 +235,9 @@ def _join(shards: Sequence[FoundShard], run: RunDir, missing: tuple[str, ...]) -
     _end(shards, run, notes, said, complete=not missing)
 
 
-def _add(part: FoundShard, run: RunDir, known: set[str]) -> set[str]:
+def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
     """Adds a shard's records and files; the controls that it has."""
-    source = part.run
+    source = one.run
     planned = source.path / "trials.jsonl"
     own = {trial.id for trial in map(read_trial, read_lines(planned)) if trial.kind == "control"}
     _append(run.path / planned.name, _of_others(planned, known, lambda line: read_trial(line).id))
@@ -273,9 +273,9 @@ def _copy_files(source: Path, target: Path) -> None:
             shutil.copyfile(entry.path, target / entry.name)
 
 
-def _end(parts: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
+def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said: list[str], *, complete: bool) -> None:
     """The end of the whole, and its seals."""
-    ends = [part.ended for part in parts]
+    ends = [one.ended for one in shards]
     whole = RunEnd(
         complete,
         max(end.duration_s for end in ends),

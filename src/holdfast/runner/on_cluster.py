@@ -19,7 +19,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.execute.ray_cluster import LOCAL, Cluster, connect
 from holdfast.execute.ray_executor import RayExecutor, Told
 from holdfast.execute.ray_order import WorkOrder, here, masked_digests
-from holdfast.execute.ray_pool import Needs
+from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.execute.slots import slots
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -174,14 +174,14 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
         raise UsageError(f"{what} is of one machine, and --on {options.on} is a cluster", hint="leave one of them out")
 
 
-def _needs(spec: Spec) -> Needs:
+def _needs(spec: Spec) -> WorkerNeeds:
     """Of a world what it says it takes, of anything else a core."""
     if spec.world is None:
-        return Needs()
+        return WorkerNeeds()
     asked = spec.world.resources
     labels = tuple(asked.labels)
     plain = tuple(label for label in labels if label != "gpu")
-    return Needs(asked.cpu or 1.0, asked.memory, float("gpu" in labels), plain)
+    return WorkerNeeds(asked.cpu or 1.0, asked.memory, float("gpu" in labels), plain)
 
 
 def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:

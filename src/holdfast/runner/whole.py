@@ -14,6 +14,7 @@ from holdfast.model.spec import Part, PartWeights, Spec
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import overall_score, weight_of
 from holdfast.score.ruling import Reason
+from holdfast.score.shard_score import whole_of_shard
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
@@ -105,11 +106,7 @@ def overall(
     parts = [by[part] for part in ORDER if part in by]
     manifest = whole.manifest()
     shard = str(manifest.options.select.shard or "")
-    score = overall_score(parts, least, found)
-    if shard:
-        from holdfast.score.shard_score import whole_of_shard
-
-        score = whole_of_shard(parts, shard)
+    score = whole_of_shard(parts, shard) if shard else overall_score(parts, least, found)
     return Overall(
         run=whole.id,
         score=score.value,

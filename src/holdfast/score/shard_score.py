@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.model.overall import PartResult
 from holdfast.model.score import Score
+from holdfast.reading.words import plural
 from holdfast.score.overall import OverallScore, overall_score
 from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, VIOLATED, ScoreOptions
 
@@ -27,24 +28,29 @@ def of_shard(score: Score, options: ScoreOptions) -> Score:
 def whole_of_shard(parts: Sequence[PartResult], shard: str) -> OverallScore:
     """Of a share of every part: what failed in it has failed; it has no score, and holds nothing by itself."""
     found = overall_score([replace(part, passed=False) for part in parts])
-    trials = sum(part.trials for part in parts)
-    stored = f"shard {shard.replace('/', ' of ')}: {trials} trial{'' if trials == 1 else 's'} stored; {_MERGE}"
     failed = [part for part in found.parts if part.exit_code != HELD]
-    reasons = found.reasons[: len(failed)] if failed else (stored,)
+    reasons = found.reasons[: len(failed)] if failed else (_stored(shard, sum(part.trials for part in parts)),)
     return OverallScore(found.parts, None, found.exit_code if failed else HELD, reasons)
 
 
 def _decided(score: Score, options: ScoreOptions) -> tuple[int, str]:
-    shard, merge = f"shard {options.shard.replace('/', ' of ')}", _MERGE
+    shard = _named(options.shard)
     if score.exit_code == INTERRUPTED:
         return INTERRUPTED, "the run was interrupted"
     failed = score.counts.get("fail", 0)
     if score.critical_failed or (failed and score.min_score is None and score.exit_code == VIOLATED):
-        many = len(score.critical_failed) or failed
-        kind = "critical " if score.critical_failed else ""
-        return VIOLATED, f"{shard}: {many} {kind}failure{'' if many == 1 else 's'}; {merge}"
+        kind = "critical failure" if score.critical_failed else "failure"
+        return VIOLATED, f"{shard}: {plural(len(score.critical_failed) or failed, kind)}; {_MERGE}"
     broken = score.counts.get("error", 0)
     if broken > options.max_errors:
         return BROKEN, f"{shard}: {broken} could not be judged: our side broke"
-    trials = f"{score.trials} trial{'' if score.trials == 1 else 's'}"
-    return HELD, f"{shard}: {trials} stored; {merge}"
+    return HELD, _stored(options.shard, score.trials)
+
+
+def _stored(shard: str, trials: int) -> str:
+    return f"{_named(shard)}: {plural(trials, 'trial')} stored; {_MERGE}"
+
+
+def _named(shard: str) -> str:
+    """`2/4` in words."""
+    return f"shard {shard.replace('/', ' of ')}"

@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Workers
 from holdfast.execute.ray_order import WorkerReport, packed, read_trials
-from holdfast.execute.ray_pool import Needs
+from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -141,7 +141,7 @@ def trials(count: int) -> list[Trial]:
 
 
 async def executed(cluster: FakeCluster, count: int, **more: Any) -> list[tuple[Trial, Observation]]:
-    executor = RayExecutor(cluster, ORDER, Needs(), **more)
+    executor = RayExecutor(cluster, ORDER, WorkerNeeds(), **more)
     await executor.open(2)
     try:
         return [one async for one in executor.execute(trials(count))]
@@ -178,7 +178,7 @@ def test_what_has_come_is_stored_before_the_first_of_it_is_given() -> None:
             stored.append(trial.id)
             return seen
 
-        executor = RayExecutor(FakeCluster(), ORDER, Needs())
+        executor = RayExecutor(FakeCluster(), ORDER, WorkerNeeds())
         await executor.open(1)
         given = 0
         async with aclosing(executor.execute(trials(2_000), store=store)) as ended:
@@ -194,7 +194,7 @@ def test_what_has_come_is_stored_before_the_first_of_it_is_given() -> None:
 
 def test_one_at_a_time_means_one() -> None:
     async def go() -> int:
-        executor = RayExecutor(FakeCluster(), ORDER, Needs())
+        executor = RayExecutor(FakeCluster(), ORDER, WorkerNeeds())
         await executor.open(2)
         assert executor.concurrency == 2
         executor.one_at_a_time()
@@ -224,7 +224,7 @@ def test_a_worker_that_is_refused_says_why_and_secrets_are_masked() -> None:
 
 
 def test_what_a_worker_takes_of_its_machine() -> None:
-    needs = Needs(2.0, 1 << 30, 1.0, ("docker",))
+    needs = WorkerNeeds(2.0, 1 << 30, 1.0, ("docker",))
     assert needs.options() == {"num_cpus": 2.0, "memory": 1 << 30, "num_gpus": 1.0, "resources": {"docker": 0.001}}
     assert needs.words() == "2 cpu, 1024 MB, 1 gpu, docker"
     whole = {"CPU": 2.0, "memory": float(1 << 30), "GPU": 1.0, "docker": 1.0}
@@ -236,7 +236,7 @@ def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another() -> Non
     cluster = FakeCluster(refused={"bare": "it lacks bubblewrap"}, machines=("bare", "whole"))
 
     async def go() -> tuple[str, ...]:
-        executor = RayExecutor(cluster, ORDER, Needs())
+        executor = RayExecutor(cluster, ORDER, WorkerNeeds())
         await executor.open(2)
         assert len([one async for one in executor.execute(trials(5))]) == 5
         return executor.notes
@@ -249,7 +249,7 @@ def test_where_no_other_machine_has_the_label_nobody_waits_for_one() -> None:
     cluster = FakeCluster(refused={"bare": "it lacks bubblewrap"}, machines=("bare", "whole"))
 
     async def go() -> None:
-        await RayExecutor(cluster, ORDER, Needs(labels=("bare",))).open(1)
+        await RayExecutor(cluster, ORDER, WorkerNeeds(labels=("bare",))).open(1)
 
     with pytest.raises(UserError, match="no worker can run this: bare: it lacks bubblewrap"):
         asyncio.run(asyncio.wait_for(go(), 5))
@@ -290,7 +290,7 @@ def test_workers_wait_for_a_driver_that_is_slower(says: str, most: int) -> None:
     cluster.says = says
 
     async def go() -> int:
-        executor = RayExecutor(cluster, ORDER, Needs())
+        executor = RayExecutor(cluster, ORDER, WorkerNeeds())
         await executor.open(2)
         given = ahead = 0
         async with aclosing(executor.execute(trials(2_000))) as ended:
