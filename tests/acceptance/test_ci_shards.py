@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -79,6 +80,25 @@ def test_a_part_that_a_shard_did_not_finish_is_told(made: Project) -> None:
         4,
         True,
     )
+
+
+def test_shares_whose_mutations_differ_are_of_two_runs(made: Project) -> None:
+    """As where a model wrote them on each machine anew."""
+    for number in (1, 2):
+        ci(made, "--shard", f"{number}/2")
+    other = rundir(made, "0002") / "parts/mutation/part.json"
+    other.write_text(other.read_text().replace('"turns":["', '"turns":["other ', 1))
+    told = made.cli("merge", "--json", ".holdfast/runs")
+    assert (told.code, "what was made of the spec differs" in told.out) == (4, True)
+
+
+def test_a_part_that_no_share_began_is_told_where_a_part_of_the_run_is_joined(made: Project) -> None:
+    for number in (1, 2):
+        ci(made, "--shard", f"{number}/2")
+        shutil.rmtree(rundir(made, f"000{number}") / "parts/chaos")
+    joined = made.cli("merge", "--json", "--partial", ".holdfast/runs")
+    assert (joined.code, joined.json["parts"]["chaos"]["skipped"]) == (2, "the run ended before it")
+    assert [name for name, part in joined.json["parts"].items() if part["ran"]] == ["contract", "mutation"]
 
 
 def test_a_share_has_no_baseline(made: Project) -> None:

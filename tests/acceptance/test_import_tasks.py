@@ -135,6 +135,39 @@ def test_tests_are_hidden_whatever_path_leads_to_them(made: Project, source: str
     assert not (made.folder / "specs" / "answer" / "files").exists()
 
 
+def test_what_is_hidden_is_hidden_under_every_name(made: Project) -> None:
+    """By a link, by a way around, by what Docker itself would not have copied; what is dropped is named."""
+    task = made.folder / "tasks/answer"
+    (task / "data").symlink_to("tests")
+    (task / "link.sh").symlink_to("solution.sh")
+    for name, text in {
+        ".dockerignore": "# not for the image\n**/*.key\n/notes\n!notes/public.txt\n",
+        "notes/answers.txt": "42",
+        "notes/public.txt": "hello",
+        "deep/down/x.key": "42",
+        "repo/.git/HEAD": "ref",
+        "repo/a.txt": "a",
+        "seed.tar.gz": "packed",
+    }.items():
+        (task / name).parent.mkdir(parents=True, exist_ok=True)
+        (task / name).write_text(text)
+    copies = "COPY data /app/data\nCOPY link.sh repo/../tests/test_outputs.py /app/\nADD seed.tar.gz /app/\nCOPY . /app"
+    (task / "Dockerfile").write_text(f"FROM a\nWORKDIR /app\n{copies}\n")
+    told = made.cli("import", "tasks/answer", "-o", "specs").err
+    files = made.folder / "specs/answer/files"
+    shown = sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
+    assert shown == [".dockerignore", "hint.txt", "notes/public.txt", "repo/a.txt", "seed.tar.gz"]
+    assert "answer: not carried over: repo/.git: a history of git\n" in told
+    assert "answer: not carried over: ADD seed.tar.gz /app/: seed.tar.gz is copied as it is, not unpacked\n" in told
+
+
+def test_a_server_that_the_tests_leave_behind_does_not_fail_the_agent(made: Project) -> None:
+    script = made.folder / "tasks/answer/run-tests.sh"
+    script.write_text("sleep 50 &\n" + script.read_text())
+    assert made.cli("import", "tasks/answer", "--solution", "-o", "solved").code == 0
+    assert judged(made, "solved/answer/holdfast.yaml")[:2] == (0, "1 of 1 tests passed")
+
+
 def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project) -> None:
     told = made.cli("import", "tasks", "-o", "specs").err
     assert "answer: not carried over: tests: it is not for the agent to see\n" in told

@@ -293,7 +293,8 @@ def conclude_merged(whole: RunDir, beside: Sequence[PartResult]) -> WholeOutcome
     from holdfast.runner.outcome import store_score
 
     found = look_whole(whole)
-    spec, results = found.spec, list(beside)
+    spec = found.spec
+    results = [*beside, *(part for part in found.overall.parts if part.part not in found.outcomes and not part.ran)]
     for part, outcome in found.outcomes.items():
         store_score(whole.part(part), outcome.score)
         page = shown_path(whole.part(part).path / "report.html")

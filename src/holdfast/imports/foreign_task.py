@@ -16,6 +16,11 @@ LARGEST_FILES = 200_000_000
 """Bytes of a task's tests, which go into one script, and of the files of its environment."""
 
 
+GIT = ".git"
+DROPPED = frozenset({GIT, "__pycache__"})
+"""Folders that are not read."""
+
+
 class TaskTests(Struct, frozen=True):
     """The tests that decide, and how they say what came of them."""
 
@@ -80,7 +85,7 @@ def walk(folder: Path) -> Iterator[Path]:
     """Its regular files, in order."""
     inside = folder.resolve()
     for path in sorted(folder.rglob("*")):
-        if "__pycache__" in path.parts or ".git" in path.parts:
+        if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
         if path.is_symlink() and not path.resolve().is_relative_to(inside):
             raise UserError(f"{path} is a link that leads out of {folder}", hint="put the file itself there")

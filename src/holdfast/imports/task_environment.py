@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import shlex
@@ -11,8 +12,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.imports.docker_ignore import docker_ignored
 from holdfast.imports.dockerfile import DockerStep, docker_steps
-from holdfast.imports.foreign_task import LARGEST_FILES, ForeignTask, text_of, walk
+from holdfast.imports.foreign_task import GIT, LARGEST_FILES, ForeignTask, text_of, walk
 
 USUAL_WORKDIR = "/app"
 """Where tasks of these benchmarks work, if neither the task nor its Dockerfile says where."""
@@ -23,6 +25,8 @@ _INSTALLS = {
 """Programs that install packages, and the word before their names."""
 _FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository", "gpg", "npx"})
 """Programs that need the network: a sandbox has none."""
+_PACKED = re.compile(r"\.(?:tar|tgz|tbz2?|txz|tar\.\w+)$")
+"""What ADD unpacks."""
 _QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
 """Of a container that stands by itself: a trial's place has no use for them. They are named in the spec only."""
 
@@ -79,6 +83,8 @@ class _StepReader:
         self._place = place
         self._here = "/"
         self._bytes = 0
+        self._context = task.context.resolve()
+        self._ignored = docker_ignored(task.context, task.dockerfile)
 
     def take(self, step: DockerStep) -> None:
         place = self._place
@@ -137,17 +143,30 @@ class _StepReader:
         if not found:
             raise UserError(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
         for path in found:
-            if not path.resolve().is_relative_to(context.resolve()):
+            if not path.resolve().is_relative_to(self._context):
                 raise UserError(f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder")
             if path.is_dir():
+                self._tell_histories(path)
                 for file in walk(path):
                     self._place_file(file, posixpath.join(inside, file.relative_to(path).as_posix()))
             else:
+                if step.name == "ADD" and _PACKED.search(path.name):
+                    packed = f"{path.name} is copied as it is, not unpacked"
+                    self._place.left_out.append(f"ADD {step.text}: {packed}")
                 into = many or len(found) > 1 or inside == ""
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)
 
+    def _tell_histories(self, folder: Path) -> None:
+        for path in sorted(folder.rglob(GIT)):
+            told = f"{path.relative_to(self._task.context)}: a history of git"
+            if told not in self._place.left_out:
+                self._place.left_out.append(told)
+
     def _place_file(self, path: Path, inside: str) -> None:
-        top = path.resolve().relative_to(self._task.context.resolve()).parts[0]  # by no link or `..` past it
+        within = path.resolve().relative_to(self._context)  # where it lies, whatever link or way led there
+        if self._ignored(Path(os.path.normpath(path)).relative_to(self._task.context).as_posix()):
+            return  # Docker would not have copied it, either
+        top = within.parts[0]
         if top in self._task.hidden:
             hidden = f"{top}: it is not for the agent to see"
             if hidden not in self._place.left_out and top != "Dockerfile":

@@ -20,7 +20,9 @@ SETTINGS: dict[str, Any] = {}
 TESTS = ""
 """Their files, as an archive in base64."""
 
-PASSING = ("PASSED", "XFAIL", "SKIPPED")
+UNDECIDED = {"XFAIL": "expected to fail", "SKIPPED": "skipped"}
+"""What neither passed nor failed, and how it is told."""
+LARGEST_OUTPUT = 64 << 20
 SUMMARY = re.compile(r"=+\s*short test summary info\s*=+", re.IGNORECASE)
 
 
@@ -34,19 +36,24 @@ def main() -> dict[str, Any]:
         os.makedirs(os.path.join(place, name))
     unpack(os.path.join(place, "tests"), paths)
     script = os.path.join(place, "tests", SETTINGS["script"])
-    env = dict(os.environ, TEST_DIR=paths["/tests"], **SETTINGS["env"])
-    try:
-        ran = subprocess.run(  # noqa: S603  # the task's own script
-            ["bash", script],  # noqa: S607  # the one of the sandbox
-            cwd=workspace,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=SETTINGS["timeout_s"],
-        )
-    except subprocess.TimeoutExpired:
-        return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
-    said = ran.stdout.decode("utf-8", "replace")
+    env = dict(os.environ, TEST_DIR=paths["/tests"]) | SETTINGS["env"]
+    with tempfile.TemporaryFile() as output:  # no pipe: a server that the tests leave behind would hold it open
+        try:
+            ran = subprocess.run(  # noqa: S603  # the task's own script
+                ["bash", script],  # noqa: S607  # the one of the sandbox
+                cwd=workspace,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=SETTINGS["timeout_s"],
+            )
+        except subprocess.TimeoutExpired:
+            return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
+        output.seek(0)
+        said = output.read(LARGEST_OUTPUT + 1).decode("utf-8", "replace")
+    if len(said) > LARGEST_OUTPUT:
+        sys.exit(f"the tests printed more than {LARGEST_OUTPUT >> 20} MB")
     found = by_reward(place, said) if SETTINGS["result"] == "reward" else by_pytest(said)
     return dict(found, details={"output": said[-8000:], "exit_code": ran.returncode})
 
@@ -98,12 +105,16 @@ def by_pytest(said: str) -> dict[str, Any]:
     """The summary that pytest prints with -rA, as terminal-bench reads it: every test has to pass."""
     parts = SUMMARY.split(said, maxsplit=1)
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []
-    known = (*PASSING, "FAILED", "XPASS", "ERROR")
+    known = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")
     told = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in known]
     if not told:
         sys.exit("the tests printed no summary of pytest: " + said[-1000:])
-    good = sum(word in PASSING for word in told)
-    return {"passed": good == len(told), "reason": f"{good} of {len(told)} tests passed"}
+    if all(word in UNDECIDED for word in told):  # else an agent that does nothing would have done it
+        sys.exit("no test passed or failed, all were skipped: " + said[-1000:])
+    good = told.count("PASSED")
+    beside = [f"{told.count(word)} {name}" for word, name in UNDECIDED.items() if word in told]
+    reason = ", ".join([f"{good} of {len(told)} tests passed", *beside])
+    return {"passed": good + sum(map(told.count, UNDECIDED)) == len(told), "reason": reason}
 
 
 if __name__ == "__main__":

@@ -67,6 +67,8 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
     `partial`: shards may be missing or unfinished; `--resume` then runs what is left.
     """
     by_part = {part: _begun(part, shards) for part in shards[0].manifest.parts}
+    for begun in by_part.values():
+        _fit(begun)  # mutations that a model wrote are kept with their part
     missing = (*_lost(shards), *_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or --partial to join what is there; --resume then runs the rest"
@@ -141,8 +143,8 @@ def _shard(run: RunDir) -> FoundShard:
 # -- whether they fit ---------------------------------------------------------------------------------
 def _fit(shards: Sequence[FoundShard]) -> None:
     """Refuses what is not of one run."""
-    first = shards[0]
     for other in shards[1:]:
+        first = shards[0]
         for what, of in _SAME.items():
             if of(other) != of(first):
                 raise UsageError(

@@ -42,12 +42,16 @@ class ProgramSearch(Struct, frozen=True):
             versions = Path(folder).parent / "versions"
             if os.path.basename(folder.rstrip("/")) == "shims" and versions.is_dir():
                 yield from self._of_versions(versions, name)
-            elif manager := manager_of(place, self.path):
+            elif self._of_user(folder) and (manager := manager_of(place, self.environ.get("PATH", ""))):
                 found = program_behind(manager, name, self.root, self.environ)
                 if found is not None and _executable(found):
                     yield found
             else:
                 yield place
+
+    def _of_user(self, folder: str) -> bool:
+        """Whether the user searches that folder, too: what a spec names is never run outside of its sandbox."""
+        return folder in self.environ.get("PATH", os.defpath).split(os.pathsep)
 
     def _of_versions(self, versions: Path, name: str) -> Iterator[str]:
         """What a shim of pyenv would start: it asks the same files."""

@@ -50,6 +50,14 @@ def test_every_test_of_pytest_has_to_pass() -> None:
     assert by_pytest(SUMMARY + "PASSED a.py::x\nSKIPPED [1] a.py:3\n")["passed"] is True
     failed = by_pytest(SUMMARY + "PASSED a.py::x\nFAILED a.py::y - assert 0\n= 1 failed =\n")
     assert (failed["passed"], failed["reason"]) == (False, "1 of 2 tests passed")
+    skipped = by_pytest(SUMMARY + "PASSED a.py::x\nSKIPPED [1] a.py:3\n")
+    assert skipped["reason"] == "1 of 2 tests passed, 1 skipped"
     for said in ("", SUMMARY):
         with pytest.raises(SystemExit, match="no summary"):
             by_pytest(said)
+
+
+def test_where_every_test_was_skipped_nothing_passed() -> None:
+    for said in ("SKIPPED [2] a.py:3: no network\n", "SKIPPED [1] a.py:3\nXFAIL a.py::y\n"):
+        with pytest.raises(SystemExit, match="no test passed or failed"):
+            by_pytest(SUMMARY + said)

@@ -57,5 +57,21 @@ def test_what_its_manager_says(tmp_path: Path, says: str, found: bool) -> None:
     (tmp_path / "shims").mkdir()
     (tmp_path / "shims/bot").symlink_to(tmp_path / "opt/mise")
     later = made(tmp_path / "later/bot")
-    search = ProgramSearch(f"{tmp_path}/shims:{tmp_path}/later", tmp_path, tmp_path, tmp_path / "own", {"WHICH": "1"})
+    path = f"{tmp_path}/shims:{tmp_path}/later"
+    search = ProgramSearch(path, tmp_path, tmp_path, tmp_path / "own", {"WHICH": "1", "PATH": path})
     assert search.find("bot") == (real if found else later)
+
+
+@pytest.mark.parametrize("kind", ["link", "script"])
+def test_a_manager_that_only_the_spec_names_is_not_run(tmp_path: Path, kind: str) -> None:
+    """It would run beside the sandbox, with all of the user's variables."""
+    for name in ("mise", "asdf"):
+        made(tmp_path / f"theirs/{name}", f"#!/bin/sh\ntouch {tmp_path}/ran\necho /bin/true\n")
+    shim = tmp_path / "theirs/bot"
+    if kind == "link":
+        shim.symlink_to("mise")
+    else:
+        made(shim, f'#!/bin/sh\nexec {tmp_path}/theirs/asdf exec "bot" "$@"\n')
+    search = ProgramSearch(f"{tmp_path}/theirs:/bin", tmp_path, tmp_path, tmp_path / "own", {"PATH": "/usr/bin:/bin"})
+    assert search.find("bot") == str(shim)
+    assert not (tmp_path / "ran").exists()
