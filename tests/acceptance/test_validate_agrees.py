@@ -96,3 +96,11 @@ def test_an_unset_variable_is_one_error_with_its_place(tmp_path: Path, agent: st
     assert told.err.startswith("holdfast.yaml:2:")
     assert "shorter than" not in told.err
     assert "would be refused" not in told.err
+
+
+def test_what_holdfast_run_would_refuse_is_told_though_contract_run_takes_it(tmp_path: Path) -> None:
+    project(tmp_path, SCENARIO.replace("id: a-b\n", "") + MAPPED + CALM)
+    told = tell(tmp_path, "validate")
+    assert told.code == 0
+    assert "id  missing: holdfast run needs it  (warning)" in told.err
+    assert tell(tmp_path, "run").code == 4

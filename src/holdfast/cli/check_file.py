@@ -55,7 +55,9 @@ def _declared(path: Path, parts: Sequence[Part]) -> Checked:
     """Every part that the file configures, with all that is wrong with any of them."""
     every = [check(path, environ=os.environ, part=part) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
-        every = every[1:]  # its matrix is run by `contract run`, which needs less
+        # Its matrix is run by `contract run`, which needs less: what `run` would refuse is told, and changes nothing.
+        refused = tuple(replace(problem, severity="warning") for problem in every[0].problems)
+        every = [replace(every[1], problems=(*refused, *every[1].problems)), *every[2:]]
     problems = tuple(dict.fromkeys(problem for one in every for problem in one.problems))
     problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
     broken = any(one.spec is None for one in every)
