@@ -124,10 +124,6 @@ def _write_schema(folder: Path) -> None:
     """What the spec's first line points to: it lies here, so that editors need no network."""
     from holdfast.cli.schema import write_schema
 
-    (folder / _SCHEMA).parent.mkdir(exist_ok=True)
-    ignore = (folder / _SCHEMA).with_name(".gitignore")
-    if not ignore.exists():
-        ignore.write_text("*\n")
     write_schema(folder / _SCHEMA)
 
 
