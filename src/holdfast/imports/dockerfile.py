@@ -48,10 +48,8 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
     for number, line in enumerate(text.splitlines(), 1):
-        if not parts and not line.strip():
-            continue
-        if line.lstrip().startswith("#"):
-            continue  # a comment, also between the lines of one instruction
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue  # nothing, or a comment: also between the lines of one instruction
         started = started if parts else number
         stripped = line.rstrip()
         if stripped.endswith(escape):
