@@ -50,6 +50,8 @@ def test_every_test_of_pytest_has_to_pass() -> None:
     assert by_pytest(SUMMARY + "PASSED a.py::x\nSKIPPED [1] a.py:3\n")["passed"] is True
     failed = by_pytest(SUMMARY + "PASSED a.py::x\nFAILED a.py::y - assert 0\n= 1 failed =\n")
     assert (failed["passed"], failed["reason"]) == (False, "1 of 2 tests passed")
+    with pytest.raises(SystemExit, match="every test was skipped"):
+        by_pytest(SUMMARY + "SKIPPED [1] a.py:3: needs numpy\n")
     for said in ("", SUMMARY):
         with pytest.raises(SystemExit, match="no summary"):
             by_pytest(said)
