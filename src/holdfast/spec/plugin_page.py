@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import NOT_ON_RESULTS
-from holdfast.model.standards import StandardId, standards_of
+from holdfast.model.standards import StandardEntry, standards_of
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, Family
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
@@ -90,7 +90,7 @@ class PluginPage(Struct, frozen=True):
     """Keys of every entry of the section."""
     example: str
     """YAML: a part of a scenario, or an item of a list of rules."""
-    standards: tuple[StandardId, ...] = ()
+    standards: tuple[StandardEntry, ...] = ()
     see: tuple[str, ...] = ()
     """Others, as `section.name`."""
 
