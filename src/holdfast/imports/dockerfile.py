@@ -60,7 +60,7 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_step(" ".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise UserError(f"{name}: no FROM: not a Dockerfile")
+        raise UserError(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
     return steps
 
 
