@@ -36,6 +36,8 @@ def test_the_spec_points_editors_to_a_schema_that_is_there_and_takes_it(tmp_path
     assert holdfast(tmp_path, "schema", "-o", "deep/er.json").stdout == "wrote deep/er.json\n"
     assert (tmp_path / "deep/er.json").read_text() == schema.read_text()
     assert holdfast(tmp_path, "schema", "-o", "agent.py/x.json").returncode == 4
+    assert holdfast(tmp_path, "schema", "-o", "clone/.holdfast/schema.json").returncode == 0
+    assert (tmp_path / "clone/.holdfast/.gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--http",), ("--command",)])

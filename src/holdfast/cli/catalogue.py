@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from holdfast import plugins
 from holdfast.errors import UsageError
-from holdfast.spec.plugin_page import SECTIONS, PluginKind, PluginPage, PluginSetting, pages, pages_named, registry_of
+from holdfast.spec.plugin_page import (
+    SECTIONS,
+    PluginKind,
+    PluginPage,
+    PluginSetting,
+    pages,
+    pages_named,
+    registry_of,
+    sections_of,
+)
 
 
 def show(kind: PluginKind, name: str | None, *, as_json: bool) -> None:
@@ -33,17 +42,13 @@ def _named(kind: PluginKind, name: str) -> list[PluginPage]:
         return found
     from holdfast.reading.words import near
 
-    names = dict.fromkeys(name for section in _sections(kind) for name in plugins.names(registry_of(section)))
+    names = dict.fromkeys(name for section in sections_of(kind) for name in plugins.names(registry_of(section)))
     miss = near(name.rpartition(".")[2], names)
     hint = f"did you mean {miss}?" if miss else f"holdfast {kind}s lists them all"
     other: PluginKind = "check" if kind == "fault" else "fault"
     if pages_named(other, name):
         hint = f"it is a {other}: holdfast {other}s {name}"
     raise UsageError(f"there is no {kind} {name!r}", hint=hint)
-
-
-def _sections(kind: PluginKind) -> list[str]:
-    return [section for section in SECTIONS if (section == "invariants") == (kind == "check")]
 
 
 def _listed(found: list[PluginPage]) -> Iterator[str]:

@@ -48,6 +48,7 @@ def command(
     """
     from holdfast.planes.gateway_lock import alone, stands
     from holdfast.planes.handover import LOOPBACK, place_in
+    from holdfast.store.rundir import make_own_folder
 
     if only_print:
         if not (FOLDER / "gateway.sock").exists() or not stands(FOLDER):
@@ -55,8 +56,7 @@ def command(
         _show(place_in(FOLDER), _settings(config), as_json)
         return 0
     check_host(host or LOOPBACK, allow_network)
-    FOLDER.mkdir(exist_ok=True)
-    (FOLDER / ".gitignore").write_text("*\n")
+    make_own_folder(FOLDER)
     with alone(FOLDER), suppress(KeyboardInterrupt):
         asyncio.run(_hold(place_in(FOLDER, port, host or LOOPBACK), _settings(config), as_json))
     return 0

@@ -30,14 +30,15 @@ def command(sources: tuple[Path, ...], folder: Path | None, agent: str | None, s
       holdfast import logs/2026-11-17_shop.eval -o replays
     """
     if agent is not None and solution:
-        raise UsageError("--agent and --solution exclude each other")
+        raise UsageError("--agent and --solution exclude each other", hint="leave one of them out")
     absent = next((source for source in sources if not source.exists()), None)
     if absent is not None:
         raise UsageError(f"there is no {absent}")
     tasks = [source for source in sources if source.is_dir()]
     files = [source for source in sources if not source.is_dir()]
     if files and (agent is not None or solution):
-        raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks")
+        hint = "leave them out, or import it by itself"
+        raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks", hint=hint)
     sessions = _sessions(files)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli import options as shared
 from holdfast.errors import UsageError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
 _HTTP = {"holdfast.yaml": "http.yaml"}
@@ -32,12 +29,6 @@ Next: set agent.endpoint, request_template and response_path to your agent's, th
   holdfast contract run"""
 
 
-def _recipes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from holdfast.cli.suggestions import suggested
-
-    return suggested("recipes", ctx, incomplete)
-
-
 @click.command(name="init")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--http", is_flag=True, help="A spec for an agent that answers over HTTP.")
@@ -49,7 +40,7 @@ def _recipes(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     is_flag=False,
     flag_value=_NO_NAME,
     help="A published agent: claude-code, codex, langgraph, … Without a name: all of them.",
-    shell_complete=_recipes,
+    shell_complete=shared.suggest("recipes"),
 )
 @click.option("--model", metavar="PROVIDER/NAME", help="With --from: a real model in place of the script.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
@@ -133,10 +124,6 @@ def _write_schema(folder: Path) -> None:
     """What the spec's first line points to: it lies here, so that editors need no network."""
     from holdfast.cli.schema import write_schema
 
-    (folder / _SCHEMA).parent.mkdir(exist_ok=True)
-    ignore = (folder / _SCHEMA).with_name(".gitignore")
-    if not ignore.exists():
-        ignore.write_text("*\n")
     write_schema(folder / _SCHEMA)
 
 

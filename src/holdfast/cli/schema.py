@@ -9,6 +9,8 @@ import click
 
 from holdfast.errors import UsageError
 
+_OWN = ".holdfast"
+
 
 @click.command(name="schema")
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it to FILE.")
@@ -24,7 +26,6 @@ def command(output: Path | None) -> None:
         sys.stdout.write(_text())
         return
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
         write_schema(output)
     except OSError as refused:
         raise UsageError(f"cannot write {output}: {refused.strerror}") from refused
@@ -34,7 +35,11 @@ def command(output: Path | None) -> None:
 def write_schema(path: Path) -> None:
     """The schema with every plug-in that is installed here."""
     from holdfast.report.files import place
+    from holdfast.store.rundir import make_own_folder
 
+    if path.absolute().parent.name == _OWN:
+        make_own_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     place(path, [_text().encode()])
 
 

@@ -152,8 +152,12 @@ def _prepared(
 
 def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
     """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
-    least = given.min_score if given.min_score is not None else spec.scoring.min_score
-    return replace(given, part=part, min_score=None if least is None else 0.0)
+    return replace(given, part=part, min_score=None if _least(given, spec) is None else 0.0)
+
+
+def _least(given: RunOptions, spec: Spec) -> float | None:
+    """The minimum of the overall score: of the command line, else of the file."""
+    return given.min_score if given.min_score is not None else spec.scoring.min_score
 
 
 def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequence[Path] = ()) -> WholeOutcome:
@@ -186,13 +190,12 @@ def run_whole(plan: WholePlan, screen: Screen, *, report: bool, outputs: Sequenc
         stack.close()
         _discard(whole, plan.whole is None)
         raise
-    least = plan.options.min_score if plan.options.min_score is not None else plan.spec.scoring.min_score
     reasons, notes = ([], []) if interrupted(results) else _beside(plan, whole, outcomes)
     found = overall(
         whole,
         plan.spec,
         results,
-        least=least,
+        least=_least(plan.options, plan.spec),
         duration_s=time.monotonic() - began,
         found=reasons,
         notes=[*_stopped(outcomes), *notes],
@@ -300,8 +303,7 @@ def conclude_merged(whole: RunDir, beside: Sequence[PartResult]) -> WholeOutcome
         page = shown_path(whole.part(part).path / "report.html")
         found.outcomes[part] = with_reports(replace(outcome, run=replace(outcome.run, page=page)), ())
         results += part_results(found.outcomes[part], whole, spec.weights)
-    least = whole.manifest().options.min_score
-    least = least if least is not None else spec.scoring.min_score
+    least = _least(whole.manifest().options, spec)
     took_s = sum(outcome.run.duration_s for outcome in found.outcomes.values())
     notes = _stopped(found.outcomes)
     concluded = overall(whole, spec, results, least=least, duration_s=took_s, notes=notes)

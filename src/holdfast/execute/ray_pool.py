@@ -91,7 +91,7 @@ class WorkerPool:
         self.opening: set[asyncio.Task[None]] = set()
         self.refused: dict[tuple[str, str], WorkerReport] = {}
         """Why workers cannot work, each reason of a machine once."""
-        self.site_notes: tuple[str, ...] = ()
+        self._site_notes: tuple[str, ...] = ()
         self._refused_at_first = 0
         """How many of the refusals were known when the pool was open."""
 
@@ -140,7 +140,7 @@ class WorkerPool:
             self._ray.kill(actor)
             self._refuse(report)
             return
-        self.site_notes = self.site_notes or tuple(map(self._mask, report.notes))
+        self._site_notes = self._site_notes or tuple(map(self._mask, report.notes))
         self.workers.append(ClusterWorker(actor, report.machine, report.slots))
 
     def _placed(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class WorkerPool:
     def notes(self) -> tuple[str, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        return (*self.site_notes, where, *self._refusals()[: self._refused_at_first])
+        return (*self._site_notes, where, *self._refusals()[: self._refused_at_first])
 
     def _refusals(self) -> tuple[str, ...]:
         return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())

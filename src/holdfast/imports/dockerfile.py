@@ -48,10 +48,8 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
     for number, line in enumerate(text.splitlines(), 1):
-        if not parts and not line.strip():
-            continue
-        if line.lstrip().startswith("#"):
-            continue  # a comment, also between the lines of one instruction
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue  # nothing, or a comment: also between the lines of one instruction
         started = started if parts else number
         stripped = line.rstrip()
         if stripped.endswith(escape):
@@ -62,7 +60,7 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_step(" ".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise UserError(f"{name}: no FROM: not a Dockerfile")
+        raise UserError(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
     return steps
 
 

@@ -76,7 +76,9 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     for path in walk(folder):
         size += path.stat().st_size
         if size > most:
-            raise UserError(f"{folder}: {what} are more than {most // 1_000_000} MB")
+            raise UserError(
+                f"{folder}: {what} are more than {most // 1_000_000} MB", hint="move out what is not needed"
+            )
         found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
 
@@ -111,7 +113,7 @@ def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise UserError(f"{file}: {key} is no number of seconds")
+        raise UserError(f"{file}: {key} is no number of seconds", hint="write a number above 0, such as 600")
     return float(value)
 
 

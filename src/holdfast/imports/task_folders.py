@@ -76,7 +76,7 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
                     shutil.rmtree(target)
                 (Path(beside) / target.name).replace(target)
     except OSError as refused:
-        raise UserError(f"cannot write {refused.filename or below}: {refused.strerror}") from refused
+        raise UserError(f"cannot write {refused.filename or below}: {refused.strerror or refused}") from refused
     return targets
 
 

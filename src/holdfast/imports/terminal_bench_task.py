@@ -35,10 +35,11 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
     said = _yaml(folder / MARK)
     prompt = said.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise UserError(f"{folder / MARK}: no instruction: nothing says what the agent is asked")
+        raise UserError(f"{folder / MARK}: nothing says what the agent is asked", hint="write it as instruction:")
     parser = said.get("parser_name", "pytest")
     if parser != "pytest":
-        raise UserError(f"{folder / MARK}: results are read by {parser}, and only pytest's are known here")
+        hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
+        raise UserError(f"{folder / MARK}: results are read by {parser}, and only pytest's are known here", hint=hint)
     dockerfile = folder / "Dockerfile"
     left_out = sorted(set(said) - _CARRIED) + _compose(folder / "docker-compose.yaml")
     solution = folder / "solution.sh"

@@ -69,7 +69,7 @@ _OF: Mapping[tuple[Mapped, str], tuple[str, ...]] = {
 }
 
 
-class StandardId(Struct, frozen=True):
+class StandardEntry(Struct, frozen=True):
     """One entry of one list."""
 
     list: str
@@ -82,18 +82,18 @@ class StandardId(Struct, frozen=True):
         return f"{self.id} {self.title}"
 
 
-_KNOWN: Mapping[str, StandardId] = {
-    id: StandardId(listed, id, title, _PAGES[listed].format(id=id))
+_KNOWN: Mapping[str, StandardEntry] = {
+    id: StandardEntry(listed, id, title, _PAGES[listed].format(id=id))
     for listed, titles in _TITLES.items()
     for id, title in titles.items()
 }
 
 
-def standards_of(kind: Mapped, name: str) -> tuple[StandardId, ...]:
+def standards_of(kind: Mapped, name: str) -> tuple[StandardEntry, ...]:
     """What it stands for; nothing for most."""
     return tuple(_KNOWN[id] for id in _OF.get((kind, name), ()))
 
 
-def standards_of_all(things: Iterable[tuple[Mapped, str]]) -> tuple[StandardId, ...]:
+def standards_of_all(things: Iterable[tuple[Mapped, str]]) -> tuple[StandardEntry, ...]:
     """What several stand for together, each once."""
     return tuple(dict.fromkeys(one for kind, name in things for one in standards_of(kind, name)))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.model.run import CaseRow, CellRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
-from holdfast.model.standards import StandardId
+from holdfast.model.standards import StandardEntry
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases, standards, wording
 from holdfast.report.decisive import Decisive
@@ -34,7 +34,7 @@ class LineRemark(Struct, frozen=True):
     column: int = 1
     again: str = ""
     """The command that shows it again."""
-    standards: tuple[StandardId, ...] = ()
+    standards: tuple[StandardEntry, ...] = ()
     """What its rule, its scenario's faults or its mutation stand for."""
 
 

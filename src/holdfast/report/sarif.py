@@ -14,7 +14,7 @@ from holdfast.model.codec import canonical, digest
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Invariant
-from holdfast.model.standards import StandardId
+from holdfast.model.standards import StandardEntry
 from holdfast.report.json_stream import pieces
 from holdfast.report.line_remarks import LineRemark, level_of, remarks
 from holdfast.report.safe import one_line
@@ -124,14 +124,14 @@ def _tags(one: LineRemark) -> dict[str, Any]:
     return {"tags": [standard.id for standard in one.standards]} if one.standards else {}
 
 
-def _taxon(standard: StandardId) -> dict[str, Any]:
+def _taxon(standard: StandardEntry) -> dict[str, Any]:
     """A reference to an entry of one of the run's taxonomies."""
     return {"id": standard.id, "toolComponent": {"name": standard.list}}
 
 
-def _taxonomies(known: Iterable[StandardId]) -> list[dict[str, Any]]:
+def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     """The lists that results refer to, each with the entries that they do."""
-    lists: dict[str, list[StandardId]] = {}
+    lists: dict[str, list[StandardEntry]] = {}
     for standard in known:
         lists.setdefault(standard.list, []).append(standard)
     return [

@@ -8,10 +8,10 @@ from typing import Any
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.score import Case
-from holdfast.model.standards import Mapped, StandardId, standards_of, standards_of_all
+from holdfast.model.standards import Mapped, StandardEntry, standards_of, standards_of_all
 
 
-def of_run(run: Run) -> tuple[StandardId, ...]:
+def of_run(run: Run) -> tuple[StandardEntry, ...]:
     """All that its scenarios, rules and mutations stand for."""
     return standards_of_all(_things(run))
 
@@ -22,36 +22,36 @@ def _things(run: Run) -> Iterator[tuple[Mapped, str]]:
     yield from (("mutation", one.type) for one in (run.score.mutation.types if run.score.mutation else ()))
 
 
-def of_scenario(run: Run, scenario: str) -> tuple[StandardId, ...]:
+def of_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
     """What the faults of a scenario stand for."""
     found = next((one for one in run.scenarios if one.name == scenario), None)
     return standards_of_all(("fault", one.mode) for one in (found.injections if found else ()))
 
 
-def of_rule(run: Run, rule: str) -> tuple[StandardId, ...]:
+def of_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
     """What a rule's check looks for."""
     found = next((one for one in run.invariants if one.id == rule), None)
     return standards_of("check", found.check) if found else ()
 
 
-def of_case(case: Case) -> tuple[StandardId, ...]:
+def of_case(case: Case) -> tuple[StandardEntry, ...]:
     """What the mutation of a case stands for."""
     return standards_of("mutation", case.variation.mutation) if case.variation is not None else ()
 
 
-def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardId, ...]:
+def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
     return standards_of_all(("fault", met.mode) for met in faults)
 
 
-def names(found: Iterable[StandardId]) -> str:
+def names(found: Iterable[StandardEntry]) -> str:
     """`ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection`."""
     return "; ".join(dict.fromkeys(map(str, found)))
 
 
-def ids(found: Iterable[StandardId]) -> list[str]:
+def ids(found: Iterable[StandardEntry]) -> list[str]:
     return [one.id for one in found]
 
 
-def entries(found: Iterable[StandardId]) -> list[dict[str, Any]]:
+def entries(found: Iterable[StandardEntry]) -> list[dict[str, Any]]:
     """The entries as JSON has them."""
     return [{"id": one.id, "title": one.title, "list": one.list, "url": one.url} for one in found]

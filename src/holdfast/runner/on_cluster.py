@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import UNSET
 
@@ -204,7 +204,7 @@ def _order(job: Job, root: Path, each: int, cluster: Cluster) -> WorkOrder:
     )
 
 
-def _sent(job: Job) -> dict[str, Any]:
+def _sent(job: Job) -> dict[str, str]:
     """The values of the variables that the spec refers to, and the keys of providers."""
     spec, environ = job.spec, job.environ
     named = [*given_by(spec.secrets, environ), *given_by(spec.passed_on, environ), *PROVIDER_KEYS]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import NOT_ON_RESULTS
-from holdfast.model.standards import StandardId, standards_of
+from holdfast.model.standards import StandardEntry, standards_of
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, Family
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
@@ -90,26 +90,29 @@ class PluginPage(Struct, frozen=True):
     """Keys of every entry of the section."""
     example: str
     """YAML: a part of a scenario, or an item of a list of rules."""
-    standards: tuple[StandardId, ...] = ()
+    standards: tuple[StandardEntry, ...] = ()
     see: tuple[str, ...] = ()
     """Others, as `section.name`."""
 
 
+def sections_of(kind: PluginKind) -> list[str]:
+    """Where plug-ins of a kind are written."""
+    return [RULES] if kind == "check" else [section for section in SECTIONS if section != RULES]
+
+
 def pages(kind: PluginKind) -> Iterator[PluginPage]:
     """All of a kind, section by section."""
-    for section in SECTIONS:
-        if (section == RULES) == (kind == "check"):
-            for name in plugins.names(registry_of(section)):
-                yield page(section, name)
+    for section in sections_of(kind):
+        for name in plugins.names(registry_of(section)):
+            yield page(section, name)
 
 
 def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
     """Those of that name: one of each section that has it, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
-    if dot and section in SECTIONS:
+    if dot and section in sections_of(kind):
         return [page(section, own)] if own in plugins.names(registry_of(section)) else []
-    listed = [s for s in SECTIONS if (s == RULES) == (kind == "check")]
-    return [page(section, name) for section in listed if name in plugins.names(registry_of(section))]
+    return [page(section, name) for section in sections_of(kind) if name in plugins.names(registry_of(section))]
 
 
 def page(section: str, name: str) -> PluginPage:
@@ -117,24 +120,44 @@ def page(section: str, name: str) -> PluginPage:
     plugin = plugins.find(registry_of(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
-    from holdfast.spec.plugin_example import check_example, fault_example
+    return _check_page(name, plugin) if section == RULES else _fault_page(_family(section), name, plugin)
 
-    at = f"{section}.{name}"
-    own = tuple(_setting(field) for field in keys_of(plugin))
-    keys = RuleKeys if section == RULES else _family(section).keys
-    selector = "type" if section == RULES else _family(section).selector
+
+def _check_page(name: str, plugin: Any) -> PluginPage:
+    from holdfast.spec.plugin_example import check_example
+
+    own = _settings(plugin)
     return PluginPage(
-        "check" if section == RULES else "fault",
-        section,
-        name,
-        first_line(plugin),
-        _reads(plugin) if section == RULES else _acts(section, name, plugin),
-        _NOTHING[plugin.reads, plugin.polarity] if section == RULES else MET.get(at, MET_BY_SECTION[section]),
-        own,
-        tuple(_setting(field) for field in keys_of(keys) if field.key not in (selector, *(s.key for s in own))),
-        check_example(name, plugin) if section == RULES else fault_example(_family(section), name, plugin),
-        standards_of("check" if section == RULES else "fault", name),
-        _see(section, name),
+        kind="check",
+        section=RULES,
+        name=name,
+        what=first_line(plugin),
+        acts=_reads(plugin),
+        met=_NOTHING[plugin.reads, plugin.polarity],
+        settings=own,
+        common=_settings(RuleKeys, "type", *(setting.key for setting in own)),
+        example=check_example(name, plugin),
+        standards=standards_of("check", name),
+        see=_see(RULES, name),
+    )
+
+
+def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
+    from holdfast.spec.plugin_example import fault_example
+
+    own, section = _settings(plugin), family.name
+    return PluginPage(
+        kind="fault",
+        section=section,
+        name=name,
+        what=first_line(plugin),
+        acts=_acts(section, name, plugin),
+        met=MET.get(f"{section}.{name}", MET_BY_SECTION[section]),
+        settings=own,
+        common=_settings(family.keys, family.selector, *(setting.key for setting in own)),
+        example=fault_example(family, name, plugin),
+        standards=standards_of("fault", name),
+        see=_see(section, name),
     )
 
 
@@ -145,6 +168,10 @@ def registry_of(section: str) -> str:
 
 def _family(section: str) -> Family:
     return next(family for name, family in FAMILIES.items() if name == section)
+
+
+def _settings(keys: type, *but: str) -> tuple[PluginSetting, ...]:
+    return tuple(_setting(field) for field in keys_of(keys) if field.key not in but)
 
 
 def _setting(field: Field) -> PluginSetting:
@@ -184,6 +211,6 @@ def _reads(plugin: Any) -> str:
 
 
 def _see(section: str, name: str) -> tuple[str, ...]:
-    others = () if section == RULES else [s for s in SECTIONS if s not in (section, RULES)]
+    others = [] if section == RULES else [s for s in sections_of("fault") if s != section]
     same = [s for s in others if name in plugins.names(registry_of(s))]
     return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *SEE.get(f"{section}.{name}", ())]))

@@ -164,6 +164,14 @@ def _unreadable(where: str, broken: Exception, hint: str) -> UserError:
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
 
 
+def make_own_folder(path: Path) -> None:
+    """Makes `.holdfast`, which git is told to pass over."""
+    path.mkdir(parents=True, exist_ok=True)
+    ignore = path / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replaces the file in one step."""
     temporary = path.with_name(path.name + ".new")
@@ -214,10 +222,8 @@ class RunDir:
     @classmethod
     def create(cls, runs: Path) -> RunDir:
         """The next free id, taken by mkdir so that two runs never share one."""
-        runs.mkdir(parents=True, exist_ok=True)
-        ignore = runs.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+        make_own_folder(runs.parent)
+        runs.mkdir(exist_ok=True)
         number = max((int(p.name) for p in runs.iterdir() if p.name.isdigit()), default=0)
         while True:
             number += 1

@@ -21,7 +21,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.model.observation import FaultMet, Observation
@@ -30,6 +29,7 @@ from holdfast.model.trial import Trial
 from holdfast.plan import plan
 from holdfast.protocols import Executor
 from holdfast.spec import load
+from holdfast.testing.kit import failed_checks
 
 OpenExecutor = Callable[[Spec], AbstractAsyncContextManager[Executor]]
 ExecutorCheck = Callable[[OpenExecutor, Path], Awaitable[None]]
@@ -77,15 +77,7 @@ contract:
 
 async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
     """Runs all checks; what failed, by name. Each has a folder of its own below `folder`."""
-    failures = {}
-    for name, check in CHECKS.items():
-        own = folder / name
-        own.mkdir()
-        try:
-            await check(open_executor, own)
-        except (AssertionError, HoldfastError, OSError) as failed:
-            failures[name] = str(failed) or repr(failed)
-    return failures
+    return await failed_checks(CHECKS, open_executor, folder)
 
 
 async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.protocols import Command, CommandEnd, Disturbable, Sandbox, SandboxBackend, SandboxSpec, Started, Stdio
+from holdfast.testing.kit import failed_checks
 
 SandboxCheck = Callable[[SandboxBackend, Path], Awaitable[None]]
 ENV: Mapping[str, str] = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -46,15 +47,7 @@ _CALL = "import socket, sys; print(socket.create_connection((sys.argv[1], int(sy
 
 async def check_backend(backend: SandboxBackend, folder: Path) -> dict[str, str]:
     """Runs all checks; what failed, by name. `folder` is for what they need outside."""
-    failures = {}
-    for name, check in CHECKS.items():
-        own = folder / name
-        own.mkdir()
-        try:
-            await check(backend, own)
-        except (AssertionError, HarnessError, OSError) as failed:
-            failures[name] = str(failed) or repr(failed)
-    return failures
+    return await failed_checks(CHECKS, backend, folder)
 
 
 async def isolation_is_told(backend: SandboxBackend, folder: Path) -> None:

@@ -32,6 +32,11 @@ def test_lines_are_joined_and_comments_between_them_are_none() -> None:
     assert steps[2].words == ["a", "b c"]
 
 
+def test_an_empty_line_does_not_end_what_goes_on() -> None:
+    steps = docker_steps("FROM a\nRUN one \\\n\n  && two\n\nUSER bob\n", "Dockerfile")
+    assert [(step.name, step.text.split()) for step in steps[1:]] == [("RUN", ["one", "&&", "two"]), ("USER", ["bob"])]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

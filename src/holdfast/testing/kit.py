@@ -1,0 +1,26 @@
+"""How a conformance kit runs its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.errors import HoldfastError
+
+T = TypeVar("T")
+
+
+async def failed_checks(
+    checks: Mapping[str, Callable[[T, Path], Awaitable[None]]], subject: T, folder: Path
+) -> dict[str, str]:
+    """Runs all checks, each in a folder of its own below `folder`; what failed, by name."""
+    failures = {}
+    for name, check in checks.items():
+        own = folder / name
+        own.mkdir()
+        try:
+            await check(subject, own)
+        except (AssertionError, HoldfastError, OSError) as failed:
+            failures[name] = str(failed) or repr(failed)
+    return failures
