@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 from holdfast.errors import PluginError
-from holdfast.model.format_numbers import PROTOCOLS
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
@@ -202,6 +201,8 @@ def find(family: str, name: str) -> Any | None:
         plugin = point.load()
     except Exception as broken:
         raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {broken}") from broken
+    from holdfast.model.format_numbers import PROTOCOLS  # TAB asks for names alone
+
     number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class
     if number != PROTOCOLS:
         said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
