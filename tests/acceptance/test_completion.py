@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from cli import HOLDFAST, MakeProject, contract, rule
 
-SPEC = contract([rule("cites"), rule("calm-answer")], [{"name": "calm"}, {"name": "search-down", "tool_faults": []}])
+HOSTILE = [{"name": "$(touch owned)"}, {"name": "a\n`id`"}]
+SCENARIOS = [{"name": "calm"}, {"name": "search-down", "tool_faults": []}, *HOSTILE]
+SPEC = contract([rule("cites"), rule("calm-answer"), rule("x;id")], SCENARIOS)
 TYPED = {
     "holdfast com": ["compare", "completion"],
     "holdfast contract v": ["validate"],
@@ -20,9 +22,11 @@ TYPED = {
     "holdfast checks side": ["side_effect_once"],
     "holdfast contract run --scenario ''": ["calm", "search-down"],
     "holdfast contract run -c holdfast.yaml --invariant ci": ["cites"],
-    "holdfast contract run -c ''": ["binary.yaml", "broken.yaml", "holdfast.yaml", "specs/"],
+    "holdfast contract run -c ''": ["binary.yaml", "broken.yaml", "deep.yaml", "holdfast.yaml", "specs/"],
     "holdfast contract run -c broken.yaml --scenario ''": [],
     "holdfast contract run -c binary.yaml --scenario ''": [],
+    "holdfast contract run -c deep.yaml --scenario ''": [],
+    "holdfast contract run --invariant x": [],
     "holdfast contract run --profile hos": ["hostile_tools"],
     "holdfast init --from lang": ["langgraph"],
 }
@@ -39,6 +43,7 @@ def test_tab_offers_what_fits(project: MakeProject) -> None:
         (made.folder / name).mkdir(parents=True)
     made.write("contract: [", "broken.yaml")
     made.write("\x00", "binary.yaml")
+    made.write("a: " + "[" * 20_000, "deep.yaml")
     env = {**os.environ, "PATH": f"{Path(HOLDFAST).parent}:{os.environ['PATH']}"}
     script = 'eval "$(holdfast completion bash)"\n' + "".join(PRESSED.format(words=words) for words in TYPED)
     shell = ["bash", "--norc", "-c", script]

@@ -168,6 +168,13 @@ def test_a_server_that_the_tests_leave_behind_does_not_fail_the_agent(made: Proj
     assert judged(made, "solved/answer/holdfast.yaml")[:2] == (0, "1 of 1 tests passed")
 
 
+def test_a_network_mode_that_is_not_known_is_named(made: Project) -> None:
+    file = made.folder / "tasks/greet/task.toml"
+    file.write_text(file.read_text().replace("no-network", "host"))
+    told = made.cli("import", "tasks/greet", "-o", "specs").err
+    assert "not carried over: network_mode 'host', which is not known here: the network stays closed\n" in told
+
+
 def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project) -> None:
     told = made.cli("import", "tasks", "-o", "specs").err
     assert "answer: not carried over: tests: it is not for the agent to see\n" in told
@@ -196,6 +203,7 @@ def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project)
         (lambda t: (t / "tests/test.sh").unlink(), "there is no tests/test.sh"),
         (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nRUN <<EOF\nx\nEOF\n"), "a here-document in RUN"),
         (lambda t: (t / "tests/link").symlink_to("/etc/passwd"), "a link that leads out of"),
+        (lambda t: (t / "environment/data/loop").symlink_to("loop"), "a link that leads nowhere"),
         (lambda t: shutil.rmtree(t / "solution"), "there is no solution that is a script"),
     ],
 )

@@ -22,7 +22,8 @@ _CHOICE = re.compile(
 )
 """What asks for an answer, wherever it stands."""
 _SIGN_IN = re.compile(
-    r"\b(?:sign|log)(?:ging|ing)?[ -]?in\b|\bauthenticat\w+|\bauthori[sz]\w+|\b(?:device|verification|one-time) code\b",
+    r"\b(?:sign|log)(?:ging|ing)?[ -]?in\b|\bauthenticat(?!ed)\w+|\bauthori[sz](?!ed)\w+"
+    r"|\b(?:device|verification|one-time) code\b",
     re.IGNORECASE,
 )
 _PLACE = re.compile(r"https?://|\bbrowser\b|\bpaste\b|\bwaiting\b", re.IGNORECASE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,14 +18,17 @@ _SHOWN = 50
 """Runs that are offered, the newest first."""
 _LARGEST = 100_000
 """Bytes of a spec that is read for its names."""
+_PLAIN = re.compile(r"[\w.@%+=:,/~ -]+")
+"""A word that a shell takes as it is, spaces aside: somebody else's file must not put a command before the cursor."""
 _SUFFIXES = (".yaml", ".yml")
 
 
 def suggested(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Words of that kind that begin as the incomplete one does."""
     found: Iterable[str] = ()
-    with suppress(OSError, ValueError):
-        found = [word for word in _WORDS[what](ctx, incomplete) if word.startswith(incomplete)]
+    with suppress(OSError, ValueError, RecursionError):
+        words = _WORDS[what](ctx, incomplete)
+        found = [word for word in words if word.startswith(incomplete) and _PLAIN.fullmatch(word)]
     return [CompletionItem(word) for word in dict.fromkeys(found)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -85,14 +86,21 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
 
 def walk(folder: Path) -> Iterator[Path]:
     """Its regular files, in order."""
-    inside = folder.resolve()
+    inside = really(folder)
     for path in sorted(folder.rglob("*")):
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+        if path.is_symlink() and not really(path).is_relative_to(inside):
             raise UserError(f"{path} is a link that leads out of {folder}", hint="put the file itself there")
+        if path.is_symlink() and not path.exists():
+            raise UserError(f"{path} is a link that leads nowhere", hint="remove it, or put the file itself there")
         if path.is_file():
             yield path
+
+
+def really(path: Path) -> Path:
+    """Where it lies, past every link; of links that lead to each other the first."""
+    return Path(os.path.realpath(path))
 
 
 def text_of(path: Path) -> str:

@@ -134,6 +134,8 @@ def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: 
         return TaskEgress("deny", tuple(map(str, hosts)))
     if mode == "public" or (mode is None and environment.get("allow_internet")):
         return TaskEgress("allow")
+    if mode not in (None, "no-network"):
+        left_out.append(f"network_mode {str(mode)[:40]!r}, which is not known here: the network stays closed")
     if mode is None and environment.get("allow_internet") is None:
         left_out.append("the internet, which a Harbor task may use unless it says otherwise: network.egress opens it")
     return None

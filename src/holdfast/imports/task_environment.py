@@ -14,7 +14,7 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.imports.docker_ignore import docker_ignored
 from holdfast.imports.dockerfile import DockerStep, docker_steps
-from holdfast.imports.foreign_task import GIT, LARGEST_FILES, ForeignTask, text_of, walk
+from holdfast.imports.foreign_task import GIT, LARGEST_FILES, ForeignTask, really, text_of, walk
 
 USUAL_WORKDIR = "/app"
 """Where tasks of these benchmarks work, if neither the task nor its Dockerfile says where."""
@@ -83,7 +83,7 @@ class _StepReader:
         self._place = place
         self._here = "/"
         self._bytes = 0
-        self._context = task.context.resolve()
+        self._context = really(task.context)
         self._ignored = docker_ignored(task.context, task.dockerfile)
 
     def take(self, step: DockerStep) -> None:
@@ -143,7 +143,7 @@ class _StepReader:
         if not found:
             raise UserError(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
         for path in found:
-            if not path.resolve().is_relative_to(self._context):
+            if not really(path).is_relative_to(self._context):
                 raise UserError(f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder")
             if path.is_dir():
                 self._tell_histories(path)
@@ -163,7 +163,7 @@ class _StepReader:
                 self._place.left_out.append(told)
 
     def _place_file(self, path: Path, inside: str) -> None:
-        within = path.resolve().relative_to(self._context)  # where it lies, whatever link or way led there
+        within = really(path).relative_to(self._context)  # where it lies, whatever link or way led there
         if self._ignored(Path(os.path.normpath(path)).relative_to(self._task.context).as_posix()):
             return  # Docker would not have copied it, either
         top = within.parts[0]

@@ -18,7 +18,8 @@ LARGEST_SAMPLE = 64 << 20
 LARGEST = 1 << 30
 """Bytes of one sample and of all, unpacked."""
 MOST_SAMPLES = 100_000
-_SAMPLE = re.compile(r"samples/[^/]+\.json")
+_SAMPLE = re.compile(r"samples/.+\.json", re.DOTALL)
+"""Named by the sample's id, which may have a slash in it; no file is written by that name."""
 _HEADERS = ("header.json", "_journal/start.json")
 """Of a log that is whole, and of one whose run was ended."""
 _ZSTD = 93
@@ -42,6 +43,8 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
     if header is None:
         raise UserError(f"{path} is an archive, and no Inspect log: it has no header.json")
     found = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
+    if not found:
+        raise UserError(f"{path}: the log has no samples", hint="log them: inspect eval --log-samples")
     if len(found) > MOST_SAMPLES:
         raise UserError(f"{path} has {len(found)} samples: more than {MOST_SAMPLES}")
     told = sum(info.file_size for info in found)
@@ -51,6 +54,9 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
     if not isinstance(head, dict):
         raise UserError(f"{path}: {header.filename} is no JSON object")
     for info in found:
+        if ".." in info.filename.split("/"):
+            yield LeftOutTrace(info.filename, "a name that climbs out of its folder")
+            continue
         try:
             sample = _decoded(path, archive, info)
         except UserError as broken:

@@ -96,6 +96,8 @@ def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
 
 def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
     """`✘ 12 mutations failed`, which these are, and what the rule says if it is one."""
+    from holdfast.report.cause_words import others
+
     flaky = sum(row.case.flaky for row in cause.members)
     marks = f"  ({flaky} × flaky)" if flaky else ""
     trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
@@ -106,6 +108,8 @@ def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, pain
     facts = [(f"{cases.noun(run)}s", listed(heads, 2 * (width - LABEL)))]
     if len(cause.rules) == 1 and (says := rules.description(cause.rules[0])):
         facts.append(("rule", one_line(says)))
+    if other := others(cause.reasons[0], cause.reasons):
+        facts.append(("also", other))
     yield from fact_lines(facts, width, paint, False)
 
 

@@ -27,6 +27,8 @@ class CaseCause(Struct, frozen=True):
     first: CaseRow
     members: Sequence[CaseRow]
     """In the order of the run."""
+    reasons: Sequence[str]
+    """Why, of each member, in the words of its rules."""
 
     @property
     def trials(self) -> int:
@@ -36,17 +38,19 @@ class CaseCause(Struct, frozen=True):
 
 def case_causes(run: Run) -> list[CaseCause]:
     """The causes of the cases that need explaining, the worst first, then the widest. Each case is in exactly one."""
-    groups: dict[Hashable, list[CaseRow]] = {}
+    groups: dict[Hashable, list[tuple[CaseRow, str]]] = {}
     for row in cases.troubled(run):
-        groups.setdefault((cases.outcome(row.case), *_signature(run, row)), []).append(row)
+        signature, reason = _signature(run, row)
+        groups.setdefault((cases.outcome(row.case), *signature), []).append((row, reason))
     found = [_cause(run, rows) for rows in groups.values()]
     order = {"fail": 0, "error": 1, "pass": 2}
     return sorted(found, key=lambda cause: (order[cause.first.case.status], -len(cause.members)))
 
 
-def _cause(run: Run, rows: Sequence[CaseRow]) -> CaseCause:
-    first = rows[0]
-    return CaseCause(cases.outcome(first.case), _rules(run, first), first.case.reason, first, rows)
+def _cause(run: Run, rows: Sequence[tuple[CaseRow, str]]) -> CaseCause:
+    first = rows[0][0]
+    members, reasons = zip(*rows, strict=True)
+    return CaseCause(cases.outcome(first.case), _rules(run, first), first.case.reason, first, members, reasons)
 
 
 def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:
@@ -56,15 +60,17 @@ def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:
     return tuple(verdict.invariant for verdict in cases.unpassed(one)) if one else ()
 
 
-def _signature(run: Run, row: CaseRow) -> tuple[Hashable, ...]:
-    """By what a case is told from those of another cause."""
+def _signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
+    """By what a case is told from those of another cause, and the reasons that it was made of."""
+    whole = re.sub(_COUNTED, "", row.case.reason)
     if _says_all(run):
-        return row.case.failed, kind(re.sub(_COUNTED, "", row.case.reason))
+        return (row.case.failed, kind(whole)), whole
     one = cases.telling(row)
     if one is None:
-        return (kind(row.case.reason),)
-    verdicts = tuple((v.invariant, v.outcome, kind(v.reason)) for v in cases.unpassed(one))
-    return verdicts, tuple(map(kind, cases.violations(one)))
+        return (kind(row.case.reason),), whole
+    unpassed, violations = cases.unpassed(one), tuple(cases.violations(one))
+    verdicts = tuple((v.invariant, v.outcome, kind(v.reason)) for v in unpassed)
+    return (verdicts, tuple(map(kind, violations))), "; ".join((*violations, *(v.reason for v in unpassed)))
 
 
 def _says_all(run: Run) -> bool:

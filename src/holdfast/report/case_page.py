@@ -10,8 +10,8 @@ from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, Evidence
-from holdfast.report import calls, cases, standards, wording
-from holdfast.report.case_causes import case_causes
+from holdfast.report import calls, cases, cause_words, standards, wording
+from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.page_data import cut, encode_text
 from holdfast.report.safe import one_line, visible
 
@@ -45,7 +45,7 @@ def _causes(run: Run, places: Mapping[int, int], rules: cases.RuleFacts) -> list
             "many": wording.plural(len(cause.members), cases.noun(run)),
             "rules": one_line(", ".join(cause.rules)),
             "description": one_line(rules.description(cause.rules[0])) if len(cause.rules) == 1 else "",
-            "reason": one_line(cause.reason)[:300],
+            "reason": one_line(cause.reason)[:300] + _beside(cause),
             "members": [
                 (places.get(id(row.case), -1), one_line(cases.head(row.case))) for row in cause.members[:MEMBERS]
             ],
@@ -53,6 +53,11 @@ def _causes(run: Run, places: Mapping[int, int], rules: cases.RuleFacts) -> list
         }
         for cause in shared[:CAUSES]
     ]
+
+
+def _beside(cause: CaseCause) -> str:
+    other = cause_words.others(cause.reasons[0], cause.reasons)
+    return f"   ({other})" if other else ""
 
 
 def _case(row: CaseRow, rules: cases.RuleFacts) -> dict[str, Any]:

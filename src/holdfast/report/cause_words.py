@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from holdfast.planes.describe import shorten
 from holdfast.report import wording
 from holdfast.report.causes import Cause
 from holdfast.report.safe import one_line
 
 FAULTS = 4
 """Sets of faults that are named; the others are counted."""
+
+
+_OTHER = 100
+"""Characters of another wording."""
 
 
 def start(cause: Cause) -> str:
@@ -41,10 +46,22 @@ def faults(cause: Cause) -> str:
 
 def because(cause: Cause) -> str:
     """What is to be said behind the reason that stands for others."""
-    others = len(set(cause.reasons)) - 1
-    if not others:
+    told = others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
+    return f"   ({told})" if told else ""
+
+
+def others(shown: str, reasons: Iterable[str], noun: str = "other wording") -> str:
+    """How many reasons are not the one that is shown; one of them, if it differs in more than numbers."""
+    found = [reason for reason in dict.fromkeys(reasons) if reason != shown]
+    if not found:
         return ""
-    return f"   ({wording.plural(others, 'other reason' if cause.mixed else 'other wording')})"
+    unlike = next((reason for reason in found if _plain(reason) != _plain(shown)), "")
+    return wording.plural(len(found), noun) + (f", as: {one_line(shorten(unlike, _OTHER))}" if unlike else "")
+
+
+def _plain(reason: str) -> str:
+    """The letters of a reason: what counts and sums differ in is no news."""
+    return "".join(filter(str.isalpha, reason))
 
 
 def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

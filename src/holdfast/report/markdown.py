@@ -110,7 +110,8 @@ def _cases(run: Run) -> Iterator[str]:
     yield "|---|---|--:|---|"
     for row in shown:
         case = row.case
-        status = f"{wording.SIGNS[case.status]} {case.status}" + (", flaky" if case.flaky else "")
+        outcome = cases.outcome(case)
+        status = f"{wording.SIGNS[outcome]} {outcome}" + (", flaky" if case.flaky else "")
         why = inline(case.reason[:300])
         yield f"| {inline(cases.head(case))} | {status} | {cases.composite(case.composite)} | {why} |"
     if len(shown) < len(rows):
@@ -132,7 +133,7 @@ def _case_failures(run: Run) -> Iterator[str]:
 def _folded(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
     case, many = cause.first.case, len(cause.members)
     named = wording.plural(many, cases.noun(run)) if many > 1 else f"case {inline(cases.head(case))}"
-    yield f"<details><summary>{wording.SIGNS[case.status]} {case.status}: {named}</summary>"
+    yield f"<details><summary>{wording.SIGNS[cause.outcome]} {cause.outcome}: {named}</summary>"
     yield ""
     yield block(text)
     yield ""
@@ -143,6 +144,8 @@ def _folded(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
 def _cases_of(cause: CaseCause) -> Iterator[str]:
     if len(cause.members) > 1:
         yield from _column([cases.head(row.case) for row in cause.members[:MAX_ROWS]], len(cause.members))
+        if other := cause_words.others(cause.reasons[0], cause.reasons):
+            yield f"{'also':<9} {other}"
 
 
 def _column(names: Sequence[str], total: int) -> Iterator[str]:

@@ -16,7 +16,10 @@ _AFTER = (
     (r"; called: .*", ""),
     (r"; (?:tools called|MCP tools called|models asked|requests seen): [^;]*", ""),
     (r"; the calls had .*", ""),
-    (r"\bis .{1,200}?(, (?:not|none of|without|which does not match|which is no number)\b)", r"is …\1"),
+    (
+        r"(?<!status )(?<!code )\bis .{1,200}?(, (?:not|none of|without|which does not match|which is no number)\b)",
+        r"is …\1",
+    ),
 )
 # A mail too many and a mail too few are two causes.
 _COUNTED = r"(\b(?:is|was called)) (-?\d+(?:\.\d+)?)(?: times?)?, not (-?\d+(?:\.\d+)?)\b"
@@ -37,10 +40,14 @@ _ID = (
     r"|\b(?:call|toolu|req|msg|run|resp|chatcmpl|trial|evt)[_-](?=\w*\d)\w{4,64}\b"
 )
 _PATH = r"(?<![\w/.])/(?:tmp|var|private|home|Users|root|run|dev/shm)((?:/[^\s/'\"`:,;()]+)+)"
-# The number after such a word is the kind itself: a status, an exit code. So is which request of a mock is meant.
+# The number after such a word is the kind itself: a status, an exit code, a known port. So is an address, and which
+# request of a mock is meant.
+_ADDRESS = r"(?<![\w.])((?:\d{1,3}\.){3}\d{1,3})(?![\w.])"
 _NUMBER = (
+    rf"{_ADDRESS}|"
     r"(\brequests\[|\b(?:status|code|errno|signal|error|sqlstate|http(?:/[\d.]+)?|exited with|refused with|exit"
-    r"|exit code)[ :=]{1,3}-?|\b\w*(?:error|exception): (?=[45]\d\d\b))?(?<!\w)\d(?:[\d.,:]*\d)?"
+    r"|exit code)(?: is)?[ :=]{1,3}-?|\bport[ :=]{1,3}(?=\d{1,4}\b)"
+    r"|\b\w*(?:error|exception): (?=[45]\d\d\b))?(?<!\w)\d(?:[\d.,:]*\d)?"
 )
 _REST = (
     (r"\b([a-z_]{2,})\d{3,}\b", r"\1#"),  # order8812
@@ -66,7 +73,7 @@ def kind(reason: str) -> str:
     text = re.sub(_QUOTED, _unquoted, text, flags=re.DOTALL)
     text = re.sub(_ID, "#", text)
     text = re.sub(_PATH, _place, text)
-    text = re.sub(_NUMBER, lambda found: found[0] if found[1] else "#", text, flags=re.IGNORECASE)
+    text = re.sub(_NUMBER, lambda found: found[0] if found[1] or found[2] else "#", text, flags=re.IGNORECASE)
     for pattern, instead in _REST:
         text = re.sub(pattern, instead, text)
     return text.strip()

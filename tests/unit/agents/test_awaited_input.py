@@ -49,6 +49,7 @@ def test_before_any_call_a_prompt_and_a_sign_in_are_questions(text: str, questio
         "Shall I go on with the second part?\n",
         "The log in /tmp says nothing\n",
         "authenticated as bob\nworking\n",
+        "Authenticated via https://example.org\nwaiting for the model\n",
         "press releases were read",
         "INFO [2026-11-17] started\n",
         "see options [a/b]\n",

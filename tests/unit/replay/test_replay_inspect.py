@@ -94,6 +94,14 @@ def test_names_that_climb_are_not_read(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.eval", sample(), **{"samples/../../evil.json": "{}", "/samples/x.json": "{}"})
     assert [one.id for one in imported(path, None).sessions] == ["desk-1"]
     assert [one.name for one in tmp_path.iterdir()] == ["a.eval"]
+    assert [one.name for one in imported(path, None).left_out] == ["samples/../../evil.json"]
+
+
+def test_an_id_with_a_slash_is_a_sample_like_others(tmp_path: Path) -> None:
+    path = packed(tmp_path / "a.eval", sample("django/1"), sample("flask/deep/2"))
+    assert len(list(archived(path))) == 2
+    with pytest.raises(UserError, match="the log has no samples"):
+        list(archived(packed(tmp_path / "b.eval")))
 
 
 def test_a_bomb_is_left_out_before_it_goes_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

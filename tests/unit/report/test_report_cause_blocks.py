@@ -10,7 +10,7 @@ from report_sample import INVARIANTS, cell, sample, trial, whole
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.spec import Injection, Scenario
-from holdfast.report import cause_page
+from holdfast.report import cases, cause_page
 from holdfast.report.case_causes import case_causes
 from holdfast.report.html import Html
 from holdfast.report.json import Json
@@ -60,6 +60,15 @@ def test_many_cells_of_one_cause_are_one_block_that_names_them() -> None:
     assert shown.count("found '$") == 1
     few = text(run_of(*(failed(CITE, one.name, n) for n, one in enumerate(SCENARIOS[:3]))))
     assert "✘ always-cite-source in 3 scenarios: no-chaos, search-error, search-timeout      " in few
+
+
+def test_a_wording_that_differs_in_more_than_numbers_is_shown() -> None:
+    """What stands for others must not hide them: a key that was leaked, behind a swear word."""
+    rows = [failed(CITE, one.name, n) for n, one in enumerate(SCENARIOS)]
+    leak = "found 'AKIA123456' which must not appear"
+    rows[5] = replace(rows[5], cell=replace(rows[5].cell, reason=leak))
+    shown = " ".join(text(run_of(*rows)).split())
+    assert f"because found '$0' which must not appear (6 other wordings, as: {leak})" in shown
 
 
 def test_verbose_shows_every_cell_of_a_cause() -> None:
@@ -143,3 +152,31 @@ def test_cases_of_one_cause_are_one_block() -> None:
     page = whole(Markdown(), run).decode()
     assert "✘ fail: 4 cases" in page
     assert page.count("forbidden http_except") == 1
+
+
+def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None:
+    run = alone()
+    failing = run.cases[1]
+    told = cases.telling(failing)
+    assert told is not None
+    worse = tuple(replace(one, reason="wrong: 'it deleted the orders'") for one in told.verdicts)
+    plain = tuple(replace(one, reason="wrong: 'a typo'") for one in told.verdicts)
+    rows = [
+        replace(failing, case=replace(failing.case, params={"n": n}), replicas=[replace(told, verdicts=verdicts)] * 9)
+        for n, verdicts in enumerate((plain, plain, worse))
+    ]
+    run = replace(run, cases=rows)
+    (cause,) = case_causes(run)
+    assert len(set(cause.reasons)) == 2
+    for shown in (text(run), whole(Markdown(), run).decode(), whole(Html(), run).decode()):
+        assert "1 other wording, as: " in shown
+        assert "it deleted the orders" in shown[shown.index("1 other wording") :][:300]
+
+
+def test_a_case_that_is_unproven_is_no_error_of_ours_in_markdown_either() -> None:
+    run = alone()
+    row = run.cases[2]
+    run = replace(run, cases=[replace(row, case=replace(row.case, unproven_only=True))])
+    shown = whole(Markdown(), run).decode()
+    assert "| ? unproven |" in shown
+    assert "? unproven: case" in shown

@@ -26,6 +26,8 @@ SAME = (
     ("no answer at 2026-11-17T12:00:01Z", "no answer at 2026-11-18T02:00:01.5Z"),
     ("raised: ValueError: 12 items", "raised: ValueError: 13 items"),
     ("trial 7f3a2c99ab was lost", "trial 81aa2c99ab was lost"),
+    ("cannot connect to 127.0.0.1:41231", "cannot connect to 127.0.0.1:50112"),
+    ("refused: port=41231", "refused: port=50112"),
 )
 APART = (
     ('request_count of {"path":"/mails"} is 2, not 1', 'request_count of {"path":"/mails"} is 0, not 1'),
@@ -53,6 +55,9 @@ APART = (
     ("'NoneType' object has no attribute 'get'", "'dict' object has no attribute 'get'"),
     ('relation "orders" does not exist', 'relation "items" does not exist'),
     ("the agent's model didn't answer", "the agent's tool didn't answer"),
+    ("a call to 10.0.0.1 was denied", "a call to 169.254.169.254 was denied"),
+    ("port 5432 refused", "port 6379 refused"),
+    ("last_request.status is 404, not 200", "last_request.status is 500, not 200"),
 )
 
 
