@@ -22,7 +22,7 @@ _AFTER = (
     ),
 )
 # A mail too many and a mail too few are two causes.
-_COUNTED = r"(\b(?:is|was called)) (-?\d+(?:\.\d+)?)(?: times?)?, not (-?\d+(?:\.\d+)?)\b"
+_COUNTED = r"(?<!status )(\b(?:is|was called)) (-?\d+(?:\.\d+)?)(?: times?)?, not (-?\d+(?:\.\d+)?)\b"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 # A filter of a mock's requests tells which assertion it is. An apostrophe inside a word quotes nothing.
 _QUOTED = r"request_count of \{[^}]{0,200}\}?|(?<!\w)(['\"`])(.{0,400}?)\1(?!\w)|[“«](.{0,400}?)[”»]"
