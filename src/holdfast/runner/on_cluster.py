@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pickle
 import secrets
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
-from typing import TypeVar
 
 from msgspec import UNSET
 
@@ -20,6 +16,7 @@ from holdfast.execute.ray_cluster import LOCAL, Cluster, connect
 from holdfast.execute.ray_executor import RayExecutor, Told
 from holdfast.execute.ray_order import WorkOrder, here, masked_digests
 from holdfast.execute.ray_pool import WorkerNeeds
+from holdfast.execute.ray_thread import RayThread
 from holdfast.execute.slots import slots
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -29,9 +26,6 @@ from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
 from holdfast.version import __version__
 
-T = TypeVar("T")
-ANSWER_S = 180.0
-"""How long Ray may take to start, to let us in and to let us go: minutes, on a machine that has other things to do."""
 _LEFT = "the cluster was not left"
 EXCLUDED = (".holdfast", ".venv", ".git", "node_modules", "__pycache__", "reports")
 """Folders beside a spec that no worker needs."""
@@ -68,7 +62,8 @@ class ClusterRun:
                 await executor.close()
                 raise
         except BaseException:
-            await thread.run(cluster.close, _LEFT)
+            with suppress(UserError):  # what went wrong before is what counts
+                await thread.run(cluster.close, _LEFT)
             raise
         return cls(cluster, executor, thread)
 
@@ -77,40 +72,6 @@ class ClusterRun:
             await self.executor.close()
         finally:
             await self._thread.run(self._cluster.close, _LEFT)
-
-
-class RayThread:
-    """Runs what may wait for ever, and cannot be stopped, in a thread that holds nobody up.
-
-    It is one thread from the first call to the last: the processes of a cluster of our own end with the thread that
-    started them.
-    """
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        Thread(target=self._work, name="ray", daemon=True).start()
-
-    def _work(self) -> None:
-        while True:
-            self._calls.get()()
-
-    async def run(self, call: Callable[[], T], what: str) -> T:
-        """What the call returns; UserError, which says `what` has not happened, if that takes too long."""
-        done = Future[T]()
-
-        def settle() -> None:
-            if not done.set_running_or_notify_cancel():  # from here on nobody can cancel it
-                return
-            try:
-                done.set_result(call())
-            except BaseException as failed:
-                done.set_exception(failed)
-
-        self._calls.put(settle)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(done), ANSWER_S)
-        except TimeoutError:
-            raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None
 
 
 def _excluded(job: Job) -> list[str]:

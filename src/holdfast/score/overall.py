@@ -37,7 +37,7 @@ def overall_score(
     """
     shared = with_shares(parts)
     value, best = _mean(shared), _best(shared)
-    reasons = [*_of_parts(shared), *found, *below(value, best, least, "overall")]
+    reasons = [*of_parts(shared), *found, *below(value, best, least, "overall")]
     if value is None and not any(part.ran and part.passed for part in shared):
         reasons.append((UNPROVEN, "no part has a score"))
     reasons.sort(key=lambda one: PRECEDENCE.index(one[0]))
@@ -67,7 +67,8 @@ def _best(parts: Sequence[PartResult]) -> float | None:
     return fsum(weight * score for weight, score in scores) / total if total else None
 
 
-def _of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
+def of_parts(parts: Sequence[PartResult]) -> Iterator[Reason]:
+    """What the parts bring that did not hold."""
     for part in parts:
         if part.exit_code != HELD:
             yield part.exit_code, f"{part.part}: {part.skipped or ', '.join(part.reasons)}"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from holdfast.model.overall import PartResult
 from holdfast.model.score import Score
 from holdfast.reading.words import plural
-from holdfast.score.overall import OverallScore, overall_score
-from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, VIOLATED, ScoreOptions
+from holdfast.score.overall import OverallScore, of_parts, with_shares
+from holdfast.score.ruling import BROKEN, HELD, INTERRUPTED, PRECEDENCE, VIOLATED, ScoreOptions
 
 _MERGE = "holdfast merge joins the shards and decides"
 
@@ -27,10 +27,11 @@ def of_shard(score: Score, options: ScoreOptions) -> Score:
 
 def whole_of_shard(parts: Sequence[PartResult], shard: str) -> OverallScore:
     """Of a share of every part: what failed in it has failed; it has no score, and holds nothing by itself."""
-    found = overall_score([replace(part, passed=False) for part in parts])
-    failed = [part for part in found.parts if part.exit_code != HELD]
-    reasons = found.reasons[: len(failed)] if failed else (_stored(shard, sum(part.trials for part in parts)),)
-    return OverallScore(found.parts, None, found.exit_code if failed else HELD, reasons)
+    shared = with_shares([replace(part, passed=False) for part in parts])
+    reasons = sorted(of_parts(shared), key=lambda one: PRECEDENCE.index(one[0]))
+    if not reasons:
+        return OverallScore(shared, None, HELD, (_stored(shard, sum(part.trials for part in parts)),))
+    return OverallScore(shared, None, reasons[0][0], tuple(text for _, text in reasons))
 
 
 def _decided(score: Score, options: ScoreOptions) -> tuple[int, str]:

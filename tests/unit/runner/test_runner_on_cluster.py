@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import UserError
 from holdfast.plan import RunOptions
-from holdfast.runner import on_cluster
 from holdfast.runner.job import Job
-from holdfast.runner.on_cluster import RayThread, _excluded, refuse_outside
+from holdfast.runner.on_cluster import _excluded, refuse_outside
 from holdfast.spec import load
 
 SPEC = """
@@ -50,25 +47,3 @@ def test_secrets_in_files_travel_only_where_that_is_asked(tmp_path: Path) -> Non
     sent = _excluded(job(tmp_path, send_secrets=True))
     assert "/.git" in sent
     assert not {"/keys/token", ".env"} & set(sent)
-
-
-def test_all_calls_are_of_one_thread_that_lives_on() -> None:
-    """A cluster of our own dies with the thread that started it."""
-
-    async def go() -> set[int]:
-        thread = RayThread()
-        return {await thread.run(threading.get_ident, "it was not told") for _ in range(3)}
-
-    (ident,) = asyncio.run(go())
-    assert ident in {one.ident for one in threading.enumerate()}
-    assert ident != threading.get_ident()
-
-
-def test_what_never_returns_is_told_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_cluster, "ANSWER_S", 0.05)
-    forever = threading.Event()
-    with pytest.raises(UserError, match=r"the cluster was not joined within 0\.05 s"):
-        asyncio.run(RayThread().run(forever.wait, "the cluster was not joined"))
-    forever.set()
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(RayThread().run(lambda: 1 // 0, "x"))
