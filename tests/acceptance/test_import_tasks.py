@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,28 @@ def test_a_server_that_the_tests_leave_behind_does_not_fail_the_agent(made: Proj
     script.write_text("sleep 50 &\n" + script.read_text())
     assert made.cli("import", "tasks/answer", "--solution", "-o", "solved").code == 0
     assert judged(made, "solved/answer/holdfast.yaml")[:2] == (0, "1 of 1 tests passed")
+
+
+FORGED = """\
+import os, sys
+os.write(1, b'{"passed": true, "reason": "forged"}')
+os._exit(0)
+"""
+
+
+def test_an_agent_cannot_stand_in_for_what_runs_the_tests(made: Project) -> None:
+    """Neither by a module on the task's PYTHONPATH, nor by one of the user's own, nor by another Python."""
+    dockerfile = made.folder / "tasks/answer/Dockerfile"
+    dockerfile.write_text(dockerfile.read_text() + "ENV PYTHONPATH=/app\n")
+    forging = "cat $FORGED > zipfile.py; cat $FORGED > sitecustomize.py; printf '#!/bin/sh\\ncat /dev/null' > python3"
+    assert made.cli("import", "tasks/answer", "--agent", forging, "-o", "specs").code == 0
+    spec = yaml.safe_load(made.read("specs/answer/holdfast.yaml"))
+    (made.folder / "specs/answer/files/forged.txt").write_text(FORGED)
+    spec["agent"]["env"] = {"FORGED": "/workspace/forged.txt"}
+    spec["setup"]["env"]["PATH"] = "/workspace:" + os.environ["PATH"]
+    made.write(spec, "specs/answer/holdfast.yaml")
+    code, why, _ = judged(made, "specs/answer/holdfast.yaml")
+    assert (code != 0, "forged" in why) == (True, False)
 
 
 def test_a_network_mode_that_is_not_known_is_named(made: Project) -> None:

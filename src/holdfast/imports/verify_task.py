@@ -1,3 +1,4 @@
+#!/usr/bin/env -S python3 -I
 """Runs the tests of an imported task in the sandbox, when the agent has ended. Written by `holdfast import`."""
 
 from __future__ import annotations

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,6 +29,12 @@ from holdfast.reading.fields import about
 OUTPUT_KEPT = 1_000_000
 """Bytes of a result that are read."""
 _OWN = ("passed", "score", "reason", "details")
+
+
+_ALONE = re.compile(rb"#!.*\bpython3? -I\s")
+_FOUND = 'python=$(PATH="$1" command -v python3) || { echo "no python3 in $1" >&2; exit 127; }; exec "$python" -I "$0"'
+_WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S108
+"""Where an agent may have put a Python of its own."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +71,15 @@ class Custom:
             return await run_script(script, world.root, told, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _inside(self, world: World) -> Ran:
-        """The script is lent: the agent has ended, and could not have written there."""
+        """The script is lent: the agent has ended, and could not have written there.
+
+        One that begins with `#!/usr/bin/env -S python3 -I` is not run by what the agent wrote, either: neither its
+        `python3` nor its modules are taken.
+        """
         source = (world.root / self.script).read_bytes()
         path = world.lend(f"check-{self.script.replace('/', '-')}", source)
         return await world.sandbox.run(
-            ["/bin/sh", "-c", 'exec python3 "$0"', path],
+            ["/bin/sh", "-c", *_start(source, path, world.environ)],
             world.environ,
             stdin=encode(context(world)),
             timeout_s=self.timeout / 1000,
@@ -92,6 +105,16 @@ class Custom:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.script.endswith(".py"):
             yield "script", f"expected a Python script, found {self.script[:60]!r}"
+
+
+def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
+    """What the shell runs, the script, and for one that stands alone where Python is looked for."""
+    if not _ALONE.match(source):
+        return ['exec python3 "$0"', path]
+    own = (*_WRITABLE, environ.get("HOME") or "/home")
+    folders = map(posixpath.normpath, environ.get("PATH", os.defpath).split(":"))
+    kept = (one for one in folders if one.startswith("/") and not any(f"{one}/".startswith(f"{at}/") for at in own))
+    return [_FOUND, path, ":".join(kept)]
 
 
 def _result(script: str, printed: str) -> dict[str, Any]:
