@@ -191,6 +191,13 @@ def test_an_agent_cannot_stand_in_for_what_runs_the_tests(made: Project) -> None
     assert (code != 0, "forged" in why) == (True, False)
 
 
+def test_files_that_name_a_path_of_the_container_are_told(made: Project) -> None:
+    (made.folder / "tasks/answer/serve.py").write_text("open('/app/data.txt')\n")
+    (made.folder / "tasks/answer/picture.png").write_bytes(b"\xff/app")
+    told = made.cli("import", "tasks/answer", "-o", "specs").err
+    assert "answer: not carried over: /app in serve.py: it is /workspace here, so change it where it matters\n" in told
+
+
 def test_a_network_mode_that_is_not_known_is_named(made: Project) -> None:
     file = made.folder / "tasks/greet/task.toml"
     file.write_text(file.read_text().replace("no-network", "host"))

@@ -6,7 +6,7 @@ import base64
 import io
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files as packaged
 from typing import Any
 
@@ -28,6 +28,10 @@ NO_AGENT = "true"
 """What the spec starts until somebody puts an agent there: it does nothing, and so it fails."""
 
 
+_NAMED = 5
+"""Files that are named in one line."""
+
+
 class TaskFiles(Struct, frozen=True):
     """What is written for a task."""
 
@@ -45,7 +49,8 @@ def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, 
     if solution:
         inside = {**paths, "/solution": "/agent"}
         made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
-    left_out = (*task.left_out, *place.left_out, *_fetching_tests(task))
+    named = [name for name, path in place.files.items() if _rewritten(data := path.read_bytes(), paths) != data]
+    left_out = (*task.left_out, *place.left_out, *_fetching_tests(task), *_unmoved(place, named))
     spec = _spec(task, place, paths, agent, solution)
     _refuse_references(task, spec)
     text = _header(task, place, left_out) + _yaml(spec)
@@ -149,6 +154,14 @@ def _fetching_tests(task: ForeignTask) -> list[str]:
     return [
         f"{task.tests.script} uses {', '.join(word.strip() for word in words)}: the network is closed, so change it"
     ]
+
+
+def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
+    """Files of the task stay as they are, though the path that they name is another here."""
+    if not named:
+        return []
+    shown = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
+    return [f"{place.workdir} in {shown}: it is {WORKSPACE} here, so change it where it matters"]
 
 
 def _header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:

@@ -7,10 +7,16 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 _ASKED_S = 10.0
 """A manager answers in milliseconds; one that asks the network first is not waited for."""
 _READ = 4096
+_MOST = 65_536
+"""Bytes of an answer: it is a path."""
 _ASDF = re.compile(rb"^exec (\S*asdf) exec ", re.MULTILINE)
 _BESIDE = {"mise": "mise", "volta-shim": "volta"}
 """What a shim is a link to, and the manager that lies there."""
@@ -45,17 +51,40 @@ def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], 
     import subprocess  # few users have such a shim
 
     try:
-        said = subprocess.run(  # noqa: S603 (the user's own manager, asked as its shim would ask it)
+        with subprocess.Popen(  # noqa: S603 (the user's own manager, asked as its shim would ask it)
             [manager, "which", name],
             cwd=root,
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=_ASKED_S,
-        )
-    except (OSError, subprocess.SubprocessError):
+            start_new_session=True,
+        ) as asked:
+            said = _said(asked)
+    except OSError:
         return None
-    lines = os.fsdecode(said.stdout).split("\n") if said.returncode == 0 else []
-    place = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    place = next((line.strip() for line in reversed(os.fsdecode(said).split("\n")) if line.strip()), "")
     return place if os.path.isabs(place) else None
+
+
+def _said(asked: Popen[bytes]) -> bytes:
+    """What it prints within its time, if it ends well and does not go on and on; it is ended in any case."""
+    import select
+    import signal
+    import subprocess
+    from time import monotonic
+
+    assert asked.stdout is not None, "it has a pipe"
+    said, until = b"", monotonic() + _ASKED_S
+    try:
+        while len(said) <= _MOST and select.select([asked.stdout], [], [], max(0.0, until - monotonic()))[0]:
+            data = os.read(asked.stdout.fileno(), _READ)
+            if not data:
+                return said if asked.wait(max(0.0, until - monotonic())) == 0 else b""
+            said += data
+        return b""
+    except subprocess.TimeoutExpired:
+        return b""
+    finally:
+        if asked.returncode is None:  # with all that it started
+            os.killpg(asked.pid, signal.SIGKILL)

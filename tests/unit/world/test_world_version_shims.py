@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.world import version_shims
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.version_shims import manager_of
 
@@ -49,16 +50,19 @@ def test_a_script_of_asdf_names_it(tmp_path: Path) -> None:
         ("echo {real}.gone", False),
         ("[ $WHICH ] && echo {real}", True),  # it heeds the user's variables
         ("exit 0", False),
+        ("yes {real}", False),  # endless: nothing waits for it, nor keeps it
+        ("echo {real}; exec >&-; sleep 100", False),  # it never ends
     ],
 )
-def test_what_its_manager_says(tmp_path: Path, says: str, found: bool) -> None:
+def test_what_its_manager_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, found: bool) -> None:
+    monkeypatch.setattr(version_shims, "_ASKED_S", 2.0 if found else 0.5)
     real = made(tmp_path / "installs/bot/1/bin/bot")
     made(tmp_path / "opt/mise", f"#!/bin/sh\n{says.format(real=real)}\n")
     (tmp_path / "shims").mkdir()
     (tmp_path / "shims/bot").symlink_to(tmp_path / "opt/mise")
     later = made(tmp_path / "later/bot")
     path = f"{tmp_path}/shims:{tmp_path}/later"
-    search = ProgramSearch(path, tmp_path, tmp_path, tmp_path / "own", {"WHICH": "1", "PATH": path})
+    search = ProgramSearch(path, tmp_path, tmp_path, tmp_path / "own", {"WHICH": "1", "PATH": f"{path}:/usr/bin:/bin"})
     assert search.find("bot") == (real if found else later)
 
 
