@@ -42,6 +42,12 @@ def id_of(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
 
+def run_folder(runs: Path, id: str) -> Path:
+    """Where the run of that id lies."""
+    number, _, part = id.partition("/")
+    return runs / number / PARTS / part if part else runs / number
+
+
 def single_run(run: Path) -> Path:
     """The folder of the run, or of its only part; UsageError of one that has several."""
     parts = parts_of(run)

@@ -20,6 +20,7 @@ from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
+from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal
 
@@ -307,6 +308,14 @@ class RunDir:
         """What the run itself writes, line by line."""
         said = [self.evidence()] if self.evidence().is_file() else []
         return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
+
+
+def under_way(run: RunDir) -> bool:
+    """Whether the run is being written: by its first process, or by one that takes it up again."""
+    if not is_written(run.path):
+        return False
+    ended = run.ended()
+    return ended is None or not ended.complete  # one that is complete is only judged anew
 
 
 def number_of(verdicts: Path) -> int:
