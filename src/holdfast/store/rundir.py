@@ -277,7 +277,11 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as gone:
+            said = f"run {self.id} has no run.json: it was removed, or the run was killed as it began"
+            raise UserError(said, hint=f"put it back, or remove what is left: {self.path}") from gone
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
-from holdfast.store.run_names import is_run, run_folder
+from holdfast.store.run_names import is_damaged, is_run, run_folder
 from holdfast.store.rundir import RunDir, under_way
 from holdfast.web.live_run import LiveRun
 from holdfast.web.run_id import is_run_id
@@ -53,7 +53,7 @@ class OpenedRuns:
     def folder(self, id: str) -> RunDir:
         """The run's folder; NotThere if there is none."""
         path = run_folder(self._runs, id)
-        if not is_run_id(id) or not is_run(path):
+        if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
             raise NotThere(f"there is no run {id}", hint="the list of runs says which there are")
         return RunDir(path)
 
