@@ -123,17 +123,21 @@ def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(t
         file.write(b'{"forged": true}\n')
     shutil.copytree(rundir(two), rundir(two, "0008"))
     (rundir(two, "0008") / "spec.yaml").unlink()
+    shutil.copytree(rundir(two), rundir(two, "0009"))
+    (rundir(two, "0009") / "run.json").unlink()
     rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
-    assert sorted(rows) == ["0001", "0002", "0003", "0005", "0006", "0007", "0008"]
+    assert sorted(rows) == ["0001", "0002", "0003", "0005", "0006", "0007", "0008", "0009"]
     assert rows["0001"]["passed"] is True
     assert "format 9" in rows["0003"]["note"]
-    assert "has not ended" in rows["0005"]["note"]
+    assert "killed before its end" in rows["0005"]["note"]
     assert "not a record of a run" in rows["0006"]["note"]
     assert "may be forged" in rows["0007"]["note"]
-    assert all(not rows[id]["passed"] for id in ("0003", "0005", "0006", "0007", "0008"))
+    assert "no run.json" in rows["0009"]["note"]
+    assert "no run.json" in two.cli("show", "0009").err
+    assert all(not rows[id]["passed"] for id in ("0003", "0005", "0006", "0007", "0008", "0009"))
     shown = two.cli("runs")
     assert shown.code == 0
-    assert shown.out.count("unreadable") == 2
+    assert shown.out.count("unreadable") == 3
 
 
 def test_a_run_that_was_deleted_is_forgotten(two: Project) -> None:
@@ -228,3 +232,15 @@ def test_what_got_worse_since_the_last_good_run_is_known(two: Project) -> None:
     assert good == "0001"
     assert [(one.rule, one.scenario, one.run) for one in worse] == [("cites", "down", "0002")]
     assert worse[0].commit == git(two.folder, "rev-parse", "HEAD")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_run_that_may_not_be_read_is_listed_so(two: Project) -> None:
+    folder = rundir(two, "0001")
+    folder.chmod(0)
+    try:
+        rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
+        assert "ermission denied" in rows["0001"]["note"]
+        assert "ermission" in two.cli("show", "0001").err
+    finally:
+        folder.chmod(0o700)

@@ -32,7 +32,7 @@ def command(count: int, as_json: bool) -> int:
     with history(RUNS, shared.warn) as found:
         runs = found.runs()
     kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
-    shown = [run for run in runs if run.id.partition("/")[0] in kept]
+    shown = [_as_of_now(run) for run in runs if run.id.partition("/")[0] in kept]
     if as_json:
         from msgspec.structs import asdict
 
@@ -49,6 +49,21 @@ def command(count: int, as_json: bool) -> int:
     if more:
         print(f"{more} more: holdfast runs -n {more + len(kept)}")
     return 0
+
+
+def _as_of_now(run: PastRun) -> PastRun:
+    """Of a run that has not ended: whether it goes on or was killed. The history does not know."""
+    from msgspec.structs import replace
+
+    from holdfast.runner.history import NOT_ENDED
+    from holdfast.runner.start import RUNS
+    from holdfast.store.past_run import KILLED, RUNNING
+    from holdfast.store.run_locks import is_written
+    from holdfast.store.run_names import run_folder
+
+    if run.note != NOT_ENDED:
+        return run
+    return replace(run, note=RUNNING if is_written(run_folder(RUNS, run.id)) else KILLED)
 
 
 def _parts_below(runs: list[PastRun]) -> list[PastRun]:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, under_way
 
 
 def show_stored(
     run: RunDir, outputs: Sequence[Path], *, as_json: bool = False, quiet: bool = False, verbose: bool = False
 ) -> int:
     """Writes the reports that are asked for; shows the run where none is, or as JSON. The exit code of the command."""
+    from msgspec.structs import replace
+
     from holdfast.cli.screen_output import Screen
     from holdfast.report.files import reporter, write
     from holdfast.runner.stored import look
@@ -24,6 +26,8 @@ def show_stored(
     for path in outputs:
         reporter(path)
     with closing(look(run, environ=os.environ)) as outcome:
+        if under_way(run):
+            outcome = replace(outcome, run=replace(outcome.run, running=True))
         for path in outputs:
             write(outcome.run, path)
         if not outputs or as_json:

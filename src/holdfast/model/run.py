@@ -91,6 +91,8 @@ class Run(Struct, frozen=True):
     scenarios: tuple[Scenario, ...]
     cells: Sequence[CellRow]
     complete: bool = True
+    running: bool = False
+    """Another process is writing it: what is missing is still to come."""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What every report must say: no sandbox, cooperative planes, isolation, simulated."""

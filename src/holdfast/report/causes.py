@@ -114,9 +114,9 @@ class Causes:
         """Troubled cells."""
 
     def add(self, row: CellRow) -> None:
-        """A cell; one that held is passed over."""
+        """A cell; one that held, or that is still to be run, is passed over."""
         cell = row.cell
-        if cell.outcome not in wording.TROUBLE:
+        if cell.outcome not in wording.TROUBLE or wording.to_come(self._run, cell):
             return
         self.total += 1
         reason = wording.why(row)

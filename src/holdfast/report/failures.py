@@ -27,7 +27,8 @@ def told(run: Run, row: CellRow, width: int = 100) -> list[str]:
 def untold(run: Run) -> Iterator[CellRow]:
     """The troubled cells that no case explains, in the order of the run."""
     told = explained(run)
-    return (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not (told and _is_told(row, told)))
+    troubled = (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not wording.to_come(run, row.cell))
+    return (row for row in troubled if not (told and _is_told(row, told)))
 
 
 def _is_told(row: CellRow, told: frozenset[str]) -> bool:

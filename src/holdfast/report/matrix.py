@@ -12,7 +12,7 @@ from holdfast.model.score import Cell
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, pad, shorten, visible
 from holdfast.report.short_names import short_names
-from holdfast.report.wording import SIGNS, column, plural, tally
+from holdfast.report.wording import SIGNS, column, plural, tally, to_come
 
 MAX_ROWS = 40
 """More than this is more than a screen: then only rows with something to say are shown."""
@@ -73,7 +73,9 @@ def grid(run: Run) -> Grid:
         cell = row.cell
         rules[cell.invariant] = severities.get(cell.invariant, cell.severity)
         head = column(cell)
-        made.add(cell.invariant, heads.setdefault(head, head), face(cell))
+        heads.setdefault(head, head)
+        if not to_come(run, cell):
+            made.add(cell.invariant, heads[head], face(cell))
     made.heads = list(heads)
     return made
 

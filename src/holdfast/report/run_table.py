@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.wording import VERDICTS, number
-from holdfast.store.past_run import SHARD, PastRun
+from holdfast.store.past_run import KILLED, RUNNING, SHARD, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
@@ -50,7 +50,7 @@ def commit(run: PastRun) -> str:
 def verdict(run: PastRun) -> str:
     """One word, as the run's own summary ends."""
     if run.exit_code is None:
-        return "unfinished" if run.part else "unreadable"
+        return {RUNNING: "running", KILLED: "killed"}.get(run.note, "unfinished" if run.part else "unreadable")
     if SHARD in run.part and not run.exit_code:
         return "SHARD"
     return VERDICTS.get(run.exit_code, "ERROR")

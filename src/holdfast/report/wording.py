@@ -63,6 +63,11 @@ def has_matrix(run: Run) -> bool:
     return run.part in ("contract", "chaos") or run.contract is not None
 
 
+def to_come(run: Run, cell: Cell) -> bool:
+    """Whether nothing can be said of the cell yet: the run goes on, and trials of it are missing."""
+    return run.running and cell.outcome == "unproven" and NOT_RUN in cell.reason
+
+
 def resume(run: Run) -> str:
     """The command that goes on with a run that was left."""
     return f"{PART_COMMANDS[run.part]} --resume {run.id}"
@@ -190,6 +195,8 @@ def next_step(run: Run, row: CellRow) -> str:
     cell = row.cell
     if cell.outcome == "error":
         return "our side broke, not the agent: put the cause right and run it again"
+    if to_come(run, cell):
+        return "wait for it: the run goes on"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
     if not run.complete and (judged < run.score.replicas or NOT_RUN in cell.reason):
         return f"go on with it: {resume(run)}"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast.store import history_table
 from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import PARTS, id_of, parts_of, stored_runs
+from holdfast.store.run_names import PARTS, damaged_runs, id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
@@ -140,6 +140,7 @@ def _all(runs: Path) -> Iterator[Path]:
     for path in stored_runs(runs):
         yield path
         yield from parts_of(path)
+    yield from damaged_runs(runs)
 
 
 def _stamp(run: Path) -> str:

@@ -12,6 +12,9 @@ CASES = "(cases)"
 SHARD = " shard "
 """In the part of a run that is one share of several, before which."""
 
+RUNNING = "it is running"
+KILLED = "it was killed before its end"
+
 
 class PastCell(Struct, frozen=True, omit_defaults=True):
     """A rule in a scenario, as a run ended."""

@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 from holdfast.errors import UsageError
+from holdfast.store.run_locks import is_written
 
 NEWEST = ("latest", "last")
 PARTS = "parts"
 """The folder of a run of several parts: in it a run each."""
+
+_FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "overall.json", PARTS))
 
 
 def stored_runs(runs: Path) -> list[Path]:
@@ -20,6 +23,31 @@ def stored_runs(runs: Path) -> list[Path]:
         return []
     there = [name for name in names if os.path.isfile(f"{runs}/{name}/run.json")]
     return [runs / name for name in sorted(there, key=int)]
+
+
+def damaged_runs(runs: Path) -> list[Path]:
+    """The folders named like runs that hold only a part of one, or that may not be looked at."""
+    try:
+        names = [entry.name for entry in os.scandir(runs) if entry.name.isdigit()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    lacking = (runs / name for name in names if not os.path.isfile(f"{runs}/{name}/run.json"))
+    return [path for path in lacking if is_damaged(path)]
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether a part of a run lies there; not of one that is just being started."""
+    if not path.name.isdigit() or is_run(path):
+        return False
+    try:
+        found = os.listdir(path)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return any(name in _FILES or name.startswith(("observations-", "verdicts-")) for name in found) and not is_written(
+        path
+    )
 
 
 def parts_of(run: Path) -> list[Path]:
@@ -42,6 +70,12 @@ def id_of(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.name}" if path.parent.name == PARTS else path.name
 
 
+def run_folder(runs: Path, id: str) -> Path:
+    """Where the run of that id lies."""
+    number, _, part = id.partition("/")
+    return runs / number / PARTS / part if part else runs / number
+
+
 def single_run(run: Path) -> Path:
     """The folder of the run, or of its only part; UsageError of one that has several."""
     parts = parts_of(run)
@@ -60,7 +94,7 @@ def find_run(runs: Path, name: str) -> Path:
     if head not in NEWEST:
         tried.insert(0, Path(name))
     for path in tried:
-        if is_run(path):
+        if is_run(path) or is_damaged(path):
             return path
     if os.path.isfile(name):
         raise UsageError(f"{name} is a file, not a run", hint=f"name a run by its id or its folder, as {runs}/0007")

@@ -20,6 +20,7 @@ from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
+from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal
 
@@ -276,7 +277,11 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as gone:
+            said = f"run {self.id} has no run.json: it was removed, or the run was killed as it began"
+            raise UserError(said, hint=f"put it back, or remove what is left: {self.path}") from gone
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
@@ -307,6 +312,14 @@ class RunDir:
         """What the run itself writes, line by line."""
         said = [self.evidence()] if self.evidence().is_file() else []
         return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
+
+
+def under_way(run: RunDir) -> bool:
+    """Whether the run is being written: by its first process, or by one that takes it up again."""
+    if not is_written(run.path):
+        return False
+    ended = run.ended()
+    return ended is None or not ended.complete  # one that is complete is only judged anew
 
 
 def number_of(verdicts: Path) -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from holdfast.errors import UserError
 from holdfast.model.spec import run_command
+from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import NOT_SEALED, seal_of
+from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, seal_of
 
 
 def check(run: RunDir, *, force: bool = False) -> str:
     """Refuses a run whose files changed after it was sealed; with `force`, or without a seal, what to say of that."""
     ended = run.ended()
     if ended is None or not ended.sealed:
-        return NOT_SEALED
+        return NOT_SEALED_YET if is_written(run.path) else NOT_SEALED
     found = {path.name: path for path in run.record_files()}
     names = sorted(found.keys() | ended.sealed.keys())
     changed = [name for name in names if name not in found or seal_of(found[name]) != ended.sealed.get(name)]

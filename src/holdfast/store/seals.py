@@ -16,7 +16,8 @@ _READ = 1 << 20
 
 PUT_BACK = "something else wrote to it during the run; it was put back as the run wrote it"
 LOST = "something else changed it during the run; the verdicts hold, but what is shown of the trials may be forged"
-NOT_SEALED = "not sealed: the run was killed or is still running, and its files are taken as they are"
+NOT_SEALED = "not sealed: the run was killed, and its files are taken as they are"
+NOT_SEALED_YET = "not sealed yet: the run is being written, and its files are taken as they are"
 
 
 class Seal(Struct, frozen=True):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote
 from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
 from holdfast.runner.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
+from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.causes_document import causes_document
@@ -20,7 +21,7 @@ from holdfast.web.notes import read_text
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
 from holdfast.web.run_document import overall_document, run_document
-from holdfast.web.run_id import is_trial_id, run_folder, split_id
+from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.run_row import run_row
 from holdfast.web.search import LEAST, search
 from holdfast.web.trial_document import trial_document, unended_document

@@ -78,9 +78,9 @@ class LiveRun:
 
     def outcome(self) -> RunOutcome:
         """The run as far as it has come."""
-        return conclude(
-            self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=RunEnd(False, self._elapsed())
-        )
+        ended = RunEnd(False, self._elapsed())
+        found = conclude(self._run, self._spec, self._plan, self._tally, self._manifest.options, ended=ended)
+        return replace(found, run=replace(found.run, running=True))
 
     def progress(self) -> dict[str, Any]:
         """How far it has come, in numbers."""

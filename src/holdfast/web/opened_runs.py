@@ -12,11 +12,10 @@ from typing import TypeVar
 from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
-from holdfast.store.run_names import is_run
-from holdfast.store.rundir import RunDir
+from holdfast.store.run_names import is_damaged, is_run, run_folder
+from holdfast.store.rundir import RunDir, under_way
 from holdfast.web.live_run import LiveRun
-from holdfast.web.run_id import is_run_id, run_folder
-from holdfast.web.run_locks import is_written
+from holdfast.web.run_id import is_run_id
 
 KEPT = 6
 """Runs: one of 100,000 cells takes about 50 MB."""
@@ -54,7 +53,7 @@ class OpenedRuns:
     def folder(self, id: str) -> RunDir:
         """The run's folder; NotThere if there is none."""
         path = run_folder(self._runs, id)
-        if not is_run_id(id) or not is_run(path):
+        if not is_run_id(id) or not (is_run(path) or is_damaged(path)):
             raise NotThere(f"there is no run {id}", hint="the list of runs says which there are")
         return RunDir(path)
 
@@ -119,14 +118,6 @@ class OpenedRuns:
             while len(self._open) > KEPT:
                 self._open.popitem(last=False)  # its files are closed with it
         return opened
-
-
-def under_way(run: RunDir) -> bool:
-    """Whether the run is being written: by its first process, or by one that takes it up again."""
-    if not is_written(run.path):
-        return False
-    ended = run.ended()
-    return ended is None or not ended.complete  # one that is complete is only judged anew
 
 
 def stamp_of(run: RunDir) -> tuple[object, ...]:

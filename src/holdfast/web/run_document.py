@@ -52,7 +52,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "agent_digest": run.agent_digest,
         "judged_from": run.judged_from,
         "complete": run.complete,
-        "resume": "" if run.complete else wording.resume(run),
+        "resume": "" if run.complete or run.running else wording.resume(run),
         "folder": run.path,
         "noun": cases.noun(run),
         "rules": list(_rules(run)),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import get_args
 
 from holdfast.model.spec import Part
-from holdfast.store.run_names import PARTS
 
 _PARTS = "|".join(get_args(Part))
 _RUN = re.compile(rf"[0-9]{{1,12}}(?:/(?:{_PARTS}))?")
@@ -21,12 +19,6 @@ def is_run_id(text: str) -> bool:
 
 def is_trial_id(text: str) -> bool:
     return _TRIAL.fullmatch(text) is not None
-
-
-def run_folder(runs: Path, id: str) -> Path:
-    """Where the run of that id lies."""
-    number, _, part = id.partition("/")
-    return runs / number / PARTS / part if part else runs / number
 
 
 def split_id(words: list[str]) -> tuple[str, list[str]]:

@@ -18,9 +18,8 @@ from holdfast.runner.history import SEVERAL, history
 from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import parts_of
-from holdfast.web.run_id import run_folder
-from holdfast.web.run_locks import is_written
+from holdfast.store.run_locks import is_written
+from holdfast.store.run_names import parts_of, run_folder
 
 GLANCE_S = 0.5
 """Between two looks at what tells that something changed: the folder itself, and runs that have not ended."""

@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from holdfast.report.wording import VERDICTS
 from holdfast.runner.history import NOT_ENDED
-from holdfast.store.past_run import SHARD, PastRun
+from holdfast.store.past_run import KILLED, SHARD, PastRun
+from holdfast.store.run_locks import is_written
+from holdfast.store.run_names import run_folder
 from holdfast.web.notes import KeptNote
-from holdfast.web.run_id import run_folder
-from holdfast.web.run_locks import is_written
 
-KILLED = "it was killed before its end"
 RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 

@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import pytest
 from web_kit import ViewerClient, make_project, viewing, wait_until
 
+from holdfast.cli.main import run
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 from holdfast.web.live_run import LiveRun
@@ -189,6 +191,29 @@ def test_a_page_follows_the_run_until_it_ends(writing: Writing) -> None:
             found = client.get("runs/0002")
             assert (found["verdict"], found["run"]["state"]) == ("FAIL", "ended"), "what the page asks for then"
         wait_until(lambda: client.get("runs")["runs"][0]["state"] == "ended")
+
+
+def test_what_is_still_to_come_is_no_trouble(writing: Writing, capsys: pytest.CaptureFixture[str]) -> None:
+    with viewing(writing.folder) as client:
+        nothing = client.get("runs/0002/causes")
+        assert (nothing["causes"], nothing["cells"], client.get("runs/0002")["resume"]) == ([], 0, "")
+        writing.write("trials.jsonl", 20)
+        writing.write("observations-0.jsonl", 3)
+        writing.write("verdicts-1.jsonl", 1)
+        assert client.get("runs/0002/causes")["causes"] == []
+        assert "resume" not in client.get("runs/0002/cell?rule=cites&column=down")["cell"]["next"]
+    with chdir(writing.folder):
+        assert (run(("show", "0002")), run(("runs",))) == (0, 0)
+    said = capsys.readouterr().out
+    assert "RUNNING" in said
+    assert "it is running" in said
+    assert [word for word in ("INTERRUPTED", "--resume", "did not run", "killed") if word in said] == [], said
+    writing.run.unlock()
+    with chdir(writing.folder):
+        assert (run(("show", "0002")), run(("runs",))) == (0, 0)
+    said = capsys.readouterr().out
+    assert "INTERRUPTED" in said
+    assert "it was killed before its end" in said
 
 
 def test_the_list_is_told_that_a_run_has_ended(writing: Writing) -> None:

@@ -1,4 +1,4 @@
-"""Whether a process is writing to a run now. A viewer only looks: it never takes the lock itself."""
+"""Whether a process is writing to a run now. Who looks never takes the lock itself."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.store import run_locks
+from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
-from holdfast.web import run_locks
-from holdfast.web.run_locks import is_written
 
 HOLDER = """
 import sys, time
