@@ -225,6 +225,24 @@ def test_phone_and_dark_have_room_and_contrast(desk: tuple[Path, str], show: Cal
     assert [pair for pair in PAIRS if contrast(page, *pair) < 4.5] == []
 
 
+def test_phone_gives_a_long_reason_the_width_of_the_page(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1], viewport={"width": 390, "height": 844})
+
+    def answer(route: Any) -> None:
+        found = route.fetch().json()
+        found["causes"][0]["reason"] = "unbroken" * 60
+        route.fulfill(json=found)
+
+    page.route("**/causes", answer)
+    page.goto(desk[1] + "#/run/0003")
+    page.wait_for_selector(".cause .why")
+    widths = (
+        "[...document.querySelectorAll('.cause .what, .cause .why')].map((one) => one.clientWidth || one.offsetWidth)"
+    )
+    assert min(page.evaluate(widths)) > 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 PAIRS = [(name, "paper") for name in ("ink", "soft", "accent", "na", "pass", "fail", "error", "unproven")]
 PAIRS += [(name, f"{name}-wash") for name in ("pass", "fail", "error", "unproven")]
 PAIRS += [("soft", "wash"), ("on-strong", "fail")]
