@@ -378,6 +378,21 @@ def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, st
     assert "b/a.sql" not in shown
 
 
+def test_a_long_unbroken_answer_is_shown_piece_by_piece(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1])
+    page.evaluate(
+        "document.querySelector('main').append("
+        "Object.assign(passage('said ' + 'A'.repeat(44990) + '\\u202eB', [[20010, 20020]]), { id: 'long' }))"
+    )
+    shown = page.evaluate("document.querySelector('#long').textContent")
+    assert shown == f"said {'A' * 20015}Show 20,000 of 24,977 more characters"
+    assert page.evaluate("document.querySelector('#long mark').textContent") == "A" * 10
+    assert page.evaluate("document.querySelector('#long').scrollWidth <= document.querySelector('main').clientWidth")
+    page.click("#long .more-text")
+    page.click("#long .more-text")
+    assert page.evaluate("document.querySelector('#long').textContent") == f"said {'A' * 44990}\\u202eB"
+
+
 def opened_ms(page: Any, url: str, fragment: str, ready: str) -> int:
     page.goto("about:blank")
     page.goto(url + fragment)
