@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.model.run import Run
 from holdfast.report.html import Html
@@ -239,6 +240,21 @@ def test_heads_that_begin_alike_are_told_apart(show: Callable[..., Any], runs: A
     assert all("…" in head and head.endswith(f"-50{n % 5}") for n, head in enumerate(heads[1:]))
     cut = "[...document.querySelectorAll('.head > span')].filter((s) => s.scrollHeight > s.clientHeight + 1).length"
     assert page.evaluate(cut) == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_heads_of_long_names_leave_the_columns_narrow(show: Callable[..., Any], runs: Any, width: int) -> None:
+    run = runs.sample()
+    name = "payment-provider-outage-" * 12
+    scenarios = (*run.scenarios[:2], replace(run.scenarios[2], name=name))
+    cells = [
+        replace(row, cell=replace(row.cell, scenario=name)) if row.cell.scenario == "llm-degraded" else row
+        for row in run.cells
+    ]
+    page = show(replace(run, scenarios=scenarios, cells=cells), viewport={"width": width, "height": 800})
+    widths = page.evaluate("[...document.querySelectorAll('.head')].map((one) => one.offsetWidth)")
+    assert max(widths) <= max(100, width / 3)
+    assert name in page.get_attribute(".head >> nth=2", "title")
 
 
 def test_a_cause_opens_without_scripts(show: Callable[..., Any], runs: Any) -> None:

@@ -225,6 +225,24 @@ def test_phone_and_dark_have_room_and_contrast(desk: tuple[Path, str], show: Cal
     assert [pair for pair in PAIRS if contrast(page, *pair) < 4.5] == []
 
 
+def test_phone_gives_a_long_reason_the_width_of_the_page(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1], viewport={"width": 390, "height": 844})
+
+    def answer(route: Any) -> None:
+        found = route.fetch().json()
+        found["causes"][0]["reason"] = "unbroken" * 60
+        route.fulfill(json=found)
+
+    page.route("**/causes", answer)
+    page.goto(desk[1] + "#/run/0003")
+    page.wait_for_selector(".cause .why")
+    widths = (
+        "[...document.querySelectorAll('.cause .what, .cause .why')].map((one) => one.clientWidth || one.offsetWidth)"
+    )
+    assert min(page.evaluate(widths)) > 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 PAIRS = [(name, "paper") for name in ("ink", "soft", "accent", "na", "pass", "fail", "error", "unproven")]
 PAIRS += [(name, f"{name}-wash") for name in ("pass", "fail", "error", "unproven")]
 PAIRS += [("soft", "wash"), ("on-strong", "fail")]
@@ -358,6 +376,21 @@ def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, st
     assert "--- keep the orders" in shown
     assert "+++ drop them" in shown
     assert "b/a.sql" not in shown
+
+
+def test_a_long_unbroken_answer_is_shown_piece_by_piece(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1])
+    page.evaluate(
+        "document.querySelector('main').append("
+        "Object.assign(passage('said ' + 'A'.repeat(44990) + '\\u202eB', [[20010, 20020]]), { id: 'long' }))"
+    )
+    shown = page.evaluate("document.querySelector('#long').textContent")
+    assert shown == f"said {'A' * 20015}Show 20,000 of 24,977 more characters"
+    assert page.evaluate("document.querySelector('#long mark').textContent") == "A" * 10
+    assert page.evaluate("document.querySelector('#long').scrollWidth <= document.querySelector('main').clientWidth")
+    page.click("#long .more-text")
+    page.click("#long .more-text")
+    assert page.evaluate("document.querySelector('#long').textContent") == f"said {'A' * 44990}\\u202eB"
 
 
 def opened_ms(page: Any, url: str, fragment: str, ready: str) -> int:

@@ -24,19 +24,51 @@ function appendVisible(parent, text) {
   parent.append(rest);
 }
 
-// A block of text with the deciding spans marked.
-function passage(text, marks = []) {
-  const block = el("pre", { class: "text", dir: "auto" });
-  let at = 0;
-  for (const [start, end] of [...marks].sort((a, b) => a[0] - b[0])) {
-    if (start < at || end <= start) continue;
-    appendVisible(block, text.slice(at, start));
+const SHOWN = 20000, UNBROKEN = /(\S{300,})/, PIECES = /[^]{1,200}/gu, HALF = /^[\udc00-\udfff]/;
+
+// A word that fills lines may break anywhere; cut in pieces, as the time to lay out one grows with the square of its length.
+function appendText(parent, text) {
+  text.split(UNBROKEN).forEach((part, n) => {
+    if (n % 2 === 0) return appendVisible(parent, part);
+    const word = el("span", { class: "unbroken" });
+    for (const piece of part.match(PIECES)) {
+      appendVisible(word, piece);
+      word.append(el("wbr"));
+    }
+    parent.append(word);
+  });
+}
+
+function appendMarked(block, text, from, to, marks) {
+  let at = from;
+  for (const [start, end] of marks) {
+    if (start < at || end <= start || end > to) continue;
+    appendText(block, text.slice(at, start));
     const mark = el("mark");
-    appendVisible(mark, text.slice(start, end));
+    appendText(mark, text.slice(start, end));
     block.append(mark);
     at = end;
   }
-  appendVisible(block, text.slice(at));
+  appendText(block, text.slice(at, to));
+}
+
+// A block of text with the deciding spans marked. Of a long one there is the beginning, up to the last mark, and a button for more.
+function passage(text, marks = []) {
+  const block = el("pre", { class: "text", dir: "auto" }), sorted = [...marks].sort((a, b) => a[0] - b[0]);
+  const more = el("button", { type: "button", class: "more-text", onclick: () => (add(), more.focus({ preventScroll: true })) });
+  let at = 0;
+  function add() {
+    let to = Math.min(text.length, Math.max(at + SHOWN, ...sorted.map(([, end]) => end)));
+    if (HALF.test(text.charAt(to))) to++;
+    more.remove();
+    appendMarked(block, text, at, to, sorted);
+    at = to;
+    if (at === text.length) return;
+    const left = text.length - at;
+    more.textContent = `Show ${Math.min(SHOWN, left).toLocaleString("en")} of ${left.toLocaleString("en")} more characters`;
+    block.append(more);
+  }
+  add();
   return block;
 }
 
