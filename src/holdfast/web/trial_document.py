@@ -13,7 +13,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
-from holdfast.report import wording
+from holdfast.report import standards, wording
 from holdfast.report.page_data import cut, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
@@ -64,6 +64,7 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         ],
         "output": cut(seen.output, TEXT),
         "notes": seen.notes,
+        "standards": [str(one) for one in standards.of_faults(wording.met(seen.ledger))],
         "canaries": sorted({word for met in seen.ledger for word in met.canaries}),
         "simulated": seen.simulated,
         "concurrent": seen.concurrent,
@@ -95,7 +96,8 @@ def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> d
         "turns": [{"asked": asked, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
         "trace": [call_document(event) for event in shown],
         "trace_left_out": len(calls) - len(shown),
-        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded", "notes", "canaries")},
+        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded", "notes")},
+        **{name: [] for name in ("canaries", "standards")},
         "audit_left_out": 0,
         "evidence": {},
         "output": "",
