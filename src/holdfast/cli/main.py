@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from holdfast.model.score import Case
 
+_HINTS = {
+    errno.ENOSPC: "make room where the run's folder is: .holdfast",
+    errno.EACCES: "you have no permission: see who owns it and what its mode is (ls -ld)",
+}
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
 COMMANDS = {
@@ -144,7 +148,7 @@ def _run(args: Sequence[str]) -> int:
     except OSError as refused:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        hint = "make room where the run's folder is: .holdfast" if refused.errno == errno.ENOSPC else ""
+        hint = _HINTS.get(refused.errno or 0, "")
         return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", hint, as_json, HARNESS)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
