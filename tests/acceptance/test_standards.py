@@ -17,7 +17,7 @@ from holdfast.runner.start import RUNS
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 from holdfast.web.causes_document import causes_document
-from holdfast.web.trial_document import trial_document
+from holdfast.web.trial_document import CONTROL, trial_document
 
 IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]
 NAMES = "ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection; AML.T0051.001 LLM Prompt Injection: Indirect"
@@ -66,8 +66,12 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     with chdir(made.folder), closing(look(RunDir.find(RUNS, "latest"), environ=os.environ)) as found:
         (cause,) = causes_document(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
-        told = [trial_document(found.run, one, "")["standards"] for one in found.cells.traced()]
-    assert {"; ".join(one) for one in told} == {"", NAMES}
+        trials = [trial_document(found.run, one, "again") for one in found.cells.traced()]
+    assert {"; ".join(one["standards"]) for one in trials} == {"", NAMES}
+    assert {(one["kind"], one["again"], CONTROL in one["notes"]) for one in trials} == {
+        ("contract", "again", False),
+        ("control", "", True),
+    }
 
 
 def test_sarif_refers_to_the_entries_of_its_taxonomies(project: MakeProject) -> None:
