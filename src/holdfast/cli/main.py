@@ -175,7 +175,8 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
 
 def _usage(wrong: click.UsageError, as_json: bool) -> int:
     command = wrong.ctx.command_path if wrong.ctx else "holdfast"
-    return _told(wrong.format_message(), f"see {command} --help", as_json, USAGE)
+    said = " ".join(wrong.format_message().split())  # click lists choices on lines of their own
+    return _told(said, f"see {command} --help", as_json, USAGE)
 
 
 def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cases: Sequence[Case] = ()) -> int:
