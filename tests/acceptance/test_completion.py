@@ -17,6 +17,7 @@ TYPED = {
     "holdfast contract v": ["validate"],
     "holdfast contract run --sce": ["--scenario"],
     "holdfast show ''": ["latest", "0010", "0002"],
+    "holdfast view 00": ["0010", "0002"],
     "holdfast contract run --resume 00": ["0010", "0002"],
     "holdfast faults lost": ["lost_reply"],
     "holdfast checks side": ["side_effect_once"],
@@ -69,7 +70,10 @@ def test_the_script_of_each_shell_asks_for_what_is_typed(project: MakeProject, s
 
 
 def test_another_shell_is_a_usage_error(project: MakeProject) -> None:
-    assert project({}).cli("completion", "tcsh").code == 4
+    made = project({})
+    assert made.cli("completion", "tcsh").code == 4
+    told = made.cli("completion").err
+    assert ("\\x" in told, "Choose from: bash, zsh, fish" in told) == (False, True), told
 
 
 def test_tab_on_a_run_loads_no_engine(project: MakeProject) -> None:

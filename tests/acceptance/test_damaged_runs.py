@@ -62,3 +62,27 @@ def test_a_record_that_is_only_spaced_otherwise_is_read_as_it_is(run: Path) -> N
     told = tell(run, "report", "0001", "--json")
     assert told.code == 0
     assert len(told.trial("cites")["id"]) == 12
+
+
+def test_a_file_that_is_gone_is_called_so(tmp_path: Path) -> None:
+    project(tmp_path, SPEC)
+    for _ in range(2):
+        assert tell(tmp_path, "contract", "run").code == 0
+    for gone in (tmp_path / RUN).glob("observations-*.jsonl"):
+        gone.unlink()
+    for gone in ("trials.jsonl", "verdicts-1.jsonl"):
+        (tmp_path / RUN / gone).unlink()
+    for command in (("show", "0001"), ("compare", "0001", "0002")):
+        told = tell(tmp_path, *command)
+        assert told.code == 4
+        assert "observations-0.jsonl, trials.jsonl, verdicts-1.jsonl are missing" in told.err
+        assert "forged" not in told.err
+
+
+def test_a_run_without_its_copy_of_the_spec_says_so(run: Path) -> None:
+    (run / RUN / "spec.yaml").unlink()
+    told = tell(run, "show", "0001")
+    assert told.code == 4
+    assert "its own copy of the spec" in told.err
+    assert "put it back" in told.err
+    assert "holdfast init" not in told.err

@@ -33,8 +33,12 @@ def test_the_spec_points_editors_to_a_schema_that_is_there_and_takes_it(tmp_path
     assert jsonschema_rs.validator_for(json.loads(schema.read_text())).is_valid(yaml.safe_load(spec))
     assert schema.with_name(".gitignore").read_text() == "*\n"
     assert schema.read_text() == holdfast(tmp_path, "schema").stdout
-    assert holdfast(tmp_path, "schema", "-o", "deep/er.json").stdout == "wrote deep/er.json\n"
-    assert (tmp_path / "deep/er.json").read_text() == schema.read_text()
+    refused = holdfast(tmp_path, "schema", "-o", "deep/er.json")
+    assert (refused.returncode, "mkdir -p deep" in refused.stderr) == (4, True)
+    assert not (tmp_path / "deep").exists()
+    assert holdfast(tmp_path, "schema", "-o", "other.json").stdout == "wrote other.json\n"
+    assert (tmp_path / "other.json").read_text() == schema.read_text()
+    (tmp_path / "clone").mkdir()
     assert holdfast(tmp_path, "schema", "-o", "agent.py/x.json").returncode == 4
     assert holdfast(tmp_path, "schema", "-o", "clone/.holdfast/schema.json").returncode == 0
     assert (tmp_path / "clone/.holdfast/.gitignore").read_text() == "*\n"

@@ -265,3 +265,10 @@ def test_a_run_of_several_parts_is_exported_whole(project: MakeProject) -> None:
     assert made.cli("ci", "--no-report").code == 1
     done = made.cli("replay", "export", "--from-report", "latest", "-o", "out")
     assert (done.code, done.out) == (0, "2 sessions in out\n"), done.err
+
+
+def test_import_takes_the_format_that_its_hint_names(made: Project) -> None:
+    (made.folder / "bare.json").write_text('{"what": "is this"}')
+    assert "--format" in made.cli("import", "bare.json").err
+    refused = made.cli("import", "bare.json", "--format", "otlp")
+    assert (refused.code, "this is not the format otlp" in refused.err) == (4, True), refused.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import chdir, closing
 from typing import Any
 
 from cli import MakeProject, contract, python, rule
@@ -11,6 +13,11 @@ from docs_pages import REPO
 from holdfast import plugins
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standards_of
+from holdfast.runner.start import RUNS
+from holdfast.runner.stored import look
+from holdfast.store.rundir import RunDir
+from holdfast.web.causes_document import causes_document
+from holdfast.web.trial_document import CONTROL, trial_document
 
 IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]
 NAMES = "ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection; AML.T0051.001 LLM Prompt Injection: Indirect"
@@ -45,6 +52,26 @@ def test_every_report_names_what_an_attack_is_known_as(project: MakeProject) -> 
     met = {(fault["mode"], *fault.get("standards", ())) for t in trials for fault in t["faults"]}
     assert met == {("indirect_injection", *IDS), ("error_in_body",)}
     assert "Object.hasOwn(data.standards, mode)" in made.read("report.html")
+
+
+def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
+    scenarios = [
+        {"name": "down", "tool_faults": [{"tool": "search", "mode": "error_in_body"}]},
+        {"name": "hostile", "context_attacks": [{"type": "indirect_injection"}]},
+    ]
+    made = project(contract([rule("never", "contains", value="zebra")], scenarios), OBEYS)
+    made.show("-o", "report.md", "--no-report")
+    assert "in 2 scenarios" in made.read("report.md")
+    assert f"known as  {NAMES}" in made.read("report.md")
+    with chdir(made.folder), closing(look(RunDir.find(RUNS, "latest"), environ=os.environ)) as found:
+        (cause,) = causes_document(found.run)["causes"]
+        assert "; ".join(cause["standards"]) == NAMES
+        trials = [trial_document(found.run, one, "again") for one in found.cells.traced()]
+    assert {"; ".join(one["standards"]) for one in trials} == {"", NAMES}
+    assert {(one["kind"], one["again"], CONTROL in one["notes"]) for one in trials} == {
+        ("contract", "again", False),
+        ("control", "", True),
+    }
 
 
 def test_sarif_refers_to_the_entries_of_its_taxonomies(project: MakeProject) -> None:

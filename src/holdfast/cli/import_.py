@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.replay_sessions import FORMATS
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    from holdfast.replay.formats import TraceFormat
     from holdfast.replay.stored_run import SessionsFound
 
 
@@ -18,10 +20,13 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR|FILE...")
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where it goes; default: here for tasks, replays for logs.")  # fmt: skip
+@click.option("--format", type=click.Choice(FORMATS), help="Of files: what they are; guessed if not given.")
 @click.option("--agent", metavar="COMMAND", help="Of tasks: the agent that the specs start.")
 @click.option("--solution", is_flag=True, help="Of tasks: let the reference solution be the agent, to see it pass.")
 @click.option("--force", is_flag=True, help="Overwrite what is there.")
-def command(sources: tuple[Path, ...], folder: Path | None, agent: str | None, solution: bool, force: bool) -> int:
+def command(
+    sources: tuple[Path, ...], folder: Path | None, format: Any, agent: str | None, solution: bool, force: bool
+) -> int:
     """Make specs of Harbor and terminal-bench tasks, and sessions of Inspect logs and other traces.
 
     \b
@@ -39,7 +44,9 @@ def command(sources: tuple[Path, ...], folder: Path | None, agent: str | None, s
     if files and (agent is not None or solution):
         hint = "leave them out, or import it by itself"
         raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks", hint=hint)
-    sessions = _sessions(files)  # all is read before anything is written
+    if format is not None and not files:
+        raise UsageError("--format is of files, and these are task folders", hint="leave it out")
+    sessions = _sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:
         from holdfast.cli.replay_sessions import FOLDER, keep
@@ -65,9 +72,9 @@ def _import_tasks(sources: list[Path], folder: Path, *, agent: str | None, solut
         print("Next: put your agent into agent.command, or import with --agent COMMAND")
 
 
-def _sessions(sources: list[Path]) -> SessionsFound | None:
+def _sessions(sources: list[Path], format: TraceFormat | None) -> SessionsFound | None:
     if not sources:
         return None
     from holdfast.replay.formats import imported_together
 
-    return imported_together(sources)
+    return imported_together(sources, format)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from holdfast.model.score import Case
 
+_HINTS = {
+    errno.ENOSPC: "make room where the run's folder is: .holdfast",
+    errno.EACCES: "you have no permission: see who owns it and what its mode is (ls -ld)",
+}
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
 COMMANDS = {
@@ -144,7 +148,7 @@ def _run(args: Sequence[str]) -> int:
     except OSError as refused:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        hint = "make room where the run's folder is: .holdfast" if refused.errno == errno.ENOSPC else ""
+        hint = _HINTS.get(refused.errno or 0, "")
         return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", hint, as_json, HARNESS)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
@@ -171,7 +175,8 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
 
 def _usage(wrong: click.UsageError, as_json: bool) -> int:
     command = wrong.ctx.command_path if wrong.ctx else "holdfast"
-    return _told(wrong.format_message(), f"see {command} --help", as_json, USAGE)
+    said = " ".join(wrong.format_message().split())  # click lists choices on lines of their own
+    return _told(said, f"see {command} --help", as_json, USAGE)
 
 
 def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cases: Sequence[Case] = ()) -> int:

@@ -25,6 +25,9 @@ def command(output: Path | None) -> None:
     if output is None:
         sys.stdout.write(_text())
         return
+    folder = output.parent.parent if output.parent.name == _OWN else output.parent
+    if not folder.exists():
+        raise UsageError(f"cannot write {output}: there is no folder {folder}", hint=f"make it: mkdir -p {folder}")
     try:
         write_schema(output)
     except OSError as refused:

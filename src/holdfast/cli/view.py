@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="view")
-@click.argument("run", default="")
+@click.argument("run", default="", shell_complete=shared.suggest("runs"))
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="This port; else any that is free.")
 @click.option("--no-open", is_flag=True, help="Open no browser: print the address alone.")
 @click.option("--json", "as_json", is_flag=True, help="The address as JSON, for scripts; opens no browser.")

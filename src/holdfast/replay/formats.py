@@ -52,9 +52,9 @@ def imported(path: Path, format: TraceFormat | None) -> SessionsFound:
     return _sorted_out(reader.read(_readable(documents(path), reader, chosen, left_out)), left_out)
 
 
-def imported_together(paths: Iterable[Path]) -> SessionsFound:
+def imported_together(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
     """The sessions of several files; where two have a session of one id, the later gets a number."""
-    found = [imported(path, None) for path in paths]
+    found = [imported(path, format) for path in paths]
     left_out = [one for each in found for one in each.left_out]
     return _sorted_out((one for each in found for one in each.sessions), left_out)
 

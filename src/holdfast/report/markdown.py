@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import ClassVar
 
-from holdfast.model.run import CellRow, ReplicaRow, Run
-from holdfast.model.score import Case, MutationScore
+from holdfast.model.run import ReplicaRow, Run
+from holdfast.model.score import MutationScore
 from holdfast.report import calls, cases, cause_words, mutations, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, causes
@@ -124,7 +124,7 @@ def _case_failures(run: Run) -> Iterator[str]:
     rules = cases.RuleFacts(run)
     for cause in found[:MAX_DETAILS]:
         if (one := cases.telling(cause.first)) is not None:
-            yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_case_facts(cause.first.case, one, rules))))
+            yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_case_facts(cause, one, rules))))
     if len(found) > MAX_DETAILS:
         yield f"and {sum(len(one.members) for one in found[MAX_DETAILS:])} more cases, see {_path(run)}"
         yield ""
@@ -159,15 +159,15 @@ def _path(run: Run) -> str:
     return inline(wording.report_path(run))
 
 
-def _case_facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
+def _case_facts(cause: CaseCause, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield from (f"{label:<9} {text}" for label, text in cases.exchange(one, 1000))
-    if obeyed := cases.obedience(case, one):
+    if obeyed := cases.obedience(cause.first.case, one):
         yield f"obeyed    {obeyed}"
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):
         yield f"because   {one_line(rules.reason(verdict, one))} ({rules.place(verdict.invariant)})"
     yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
-    if known := standards.names((*standards.of_case(case), *standards.of_faults(one.seen.met))):
+    if known := standards.names(standards.of_case_cause(cause)):
         yield f"known as  {known}"
     yield f"again     {one.again}"
 
@@ -221,14 +221,15 @@ def _details(run: Run, cause: Cause) -> Iterator[str]:
 
 def _facts(run: Run, cause: Cause) -> Iterator[str]:
     yield f"at        {cause.place}"
-    facts: Iterable[tuple[str, str]] = _of_cell(run, cause.first)
+    facts: Iterable[tuple[str, str]] = _of_cell(run, cause)
     if cause.cells > 1:
         yield from _column([member.head for member in cause.members[:MAX_ROWS]], cause.cells)
         facts = cause_words.facts(cause, facts)
     yield from (f"{label:<9} {text}" for label, text in facts)
 
 
-def _of_cell(run: Run, row: CellRow) -> Iterator[tuple[str, str]]:
+def _of_cell(run: Run, cause: Cause) -> Iterator[tuple[str, str]]:
+    row = cause.first
     trial = wording.telling(row)
     if trial is not None:
         yield from exchange(trial, 1000)
@@ -236,7 +237,7 @@ def _of_cell(run: Run, row: CellRow) -> Iterator[tuple[str, str]]:
     if trial is not None:
         met = wording.met(trial.faults)
         yield from (("met", one_line(wording.fault(one))) for one in met[:10])
-        if known := standards.names((*standards.of_rule(run, row.cell.invariant), *standards.of_faults(met))):
+        if known := standards.names(standards.of_cause(run, cause)):
             yield "known as", known
     if row.cell.outcome in ("unproven", "error"):
         yield "next", wording.next_step(run, row)

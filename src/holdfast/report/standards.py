@@ -9,6 +9,10 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.score import Case
 from holdfast.model.standards import Mapped, StandardEntry, standards_of, standards_of_all
+from holdfast.report.case_causes import CaseCause
+from holdfast.report.cases import telling as replica_telling
+from holdfast.report.causes import Cause
+from holdfast.report.wording import telling
 
 
 def of_run(run: Run) -> tuple[StandardEntry, ...]:
@@ -41,6 +45,21 @@ def of_case(case: Case) -> tuple[StandardEntry, ...]:
 
 def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
     return standards_of_all(("fault", met.mode) for met in faults)
+
+
+def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
+    """What the rule of a cause looks for, and the faults under which any of its cells did not hold."""
+    trial = telling(cause.first)
+    met = of_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
+    modes = standards_of_all(("fault", name.mode) for faults, _ in cause.faults for name in faults)
+    return tuple(dict.fromkeys((*of_rule(run, cause.rule), *met, *modes)))
+
+
+def of_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:
+    """The mutations of all its cases, and what was met in the trial that tells of them."""
+    one = replica_telling(cause.first)
+    found = [entry for row in cause.members for entry in of_case(row.case)]
+    return tuple(dict.fromkeys((*found, *(of_faults(one.seen.met) if one is not None else ()))))
 
 
 def names(found: Iterable[StandardEntry]) -> str:

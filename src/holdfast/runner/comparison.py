@@ -14,6 +14,7 @@ from holdfast.runner.start import stored_spec
 from holdfast.score.comparison import PairCounts, compare_rules
 from holdfast.store.pairs import RESISTED, Attack, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir
+from holdfast.store.seal_check import check
 
 _Rule = tuple[str, str]
 """A part and a rule of it."""
@@ -40,6 +41,8 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
     counts = _counted(earlier, later)
     if not any(one.pairs for one in counts):
+        for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
+            check(run)  # a run of which files are missing says so
         what = f"runs {before.id} and {after.id} have no decided verdict in common"
         raise UsageError(what, hint=_why(before, after))
     common = sum(one.pairs for one in counts)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import digest
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
@@ -188,6 +188,9 @@ def stored_spec(
     what is given where Python code built it, `config` being the file of that code.
     """
     path = config or _copy(run, manifest)
+    if config is None and not path.exists():
+        what = f"run {run.id}: its own copy of the spec, {path}, is gone"
+        raise UserError(what, hint=f"put it back (it was made of {manifest.original}), or run it anew")
     if config is None and manifest.built:
         built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)
         path = Path(manifest.spec_path)

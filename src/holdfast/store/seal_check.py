@@ -16,10 +16,13 @@ def check(run: RunDir, *, force: bool = False) -> str:
         return NOT_SEALED_YET if is_written(run.path) else NOT_SEALED
     found = {path.name: path for path in run.record_files()}
     names = sorted(found.keys() | ended.sealed.keys())
-    changed = [name for name in names if name not in found or seal_of(found[name]) != ended.sealed.get(name)]
-    if not changed:
+    missing = [name for name in names if name not in found or not found[name].exists()]
+    changed = [name for name in names if name not in missing and seal_of(found[name]) != ended.sealed.get(name)]
+    if not changed and not missing:
         return ""
-    said = f"run {run.id}: {', '.join(changed)} changed since the run wrote it; what it holds may be forged"
+    gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: the run had written it"
+    forged = f"{', '.join(changed)} changed since the run wrote it; what it holds may be forged"
+    said = f"run {run.id}: " + "; ".join(text for text, of in ((gone, missing), (forged, changed)) if of)
     if force:
         return said
     again = run_command(run.manifest().options.part)

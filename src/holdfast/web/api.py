@@ -30,6 +30,7 @@ from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
 FIELDS = 20
 UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}
 """Of a run under way: there is no verdict yet."""
+NOT_ALLOWED = "you may not read it: see who owns it and what its mode is (ls -ld)"
 NO_PAGE = "the address is not one of the viewer's"
 
 
@@ -91,7 +92,9 @@ class Api:
         except HoldfastError as broken:
             return refused(409, str(broken), "its files are not as a run leaves them")
         except OSError as broken:
-            return refused(409, f"{broken.strerror}: {broken.filename}", "see whether the file is still there")
+            denied = isinstance(broken, PermissionError)
+            hint = NOT_ALLOWED if denied else "see whether the file is still there"
+            return refused(409, f"{broken.strerror}: {broken.filename}", hint)
 
     def _note(self, words: list[str], body: bytes) -> WebReply:
         id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])

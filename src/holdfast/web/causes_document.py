@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.run import ReplicaRow, Run, TrialRow
-from holdfast.report import cases, wording
+from holdfast.report import cases, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
 from holdfast.report.page_data import cut, utf16_span
@@ -48,6 +48,7 @@ def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "trials": cause.trials,
         "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
         "next": "",
+        "standards": list(map(str, standards.of_case_cause(cause))),
         "trial": one.replica.trial if one else "",
         "asked": cut(one.prompt, TEXT) if one else "",
         "answered": cases.answered(one, TEXT) if one else None,
@@ -81,6 +82,7 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
         "trials": cause.trials,
         "where": cause.place,
         "next": wording.next_step(run, cause.first) if cause.outcome != "fail" else "",
+        "standards": list(map(str, standards.of_cause(run, cause))),
         **_told(trial),
     }
 

@@ -23,7 +23,7 @@ class Project:
     @property
     def name(self) -> str:
         """The folder that it lies in."""
-        return self.runs.parent.parent.name
+        return self.runs.resolve().parent.parent.name
 
     def close(self) -> None:
         self.list.close()

@@ -93,9 +93,10 @@ def search(
     notes: Mapping[str, KeptNote],
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """Where the words stand."""
+    """Where the words stand: notes, then the newest run first. `more`: there are places that are not told."""
     needle, until = Needle(text), clock() + SECONDS
-    hits = list(_in_notes(notes, needle))[:limit]
+    noted = list(_in_notes(notes, needle))
+    hits, cut = noted[:limit], len(noted) > limit
     searched = left = 0
     for run in runs:
         if len(hits) >= limit or clock() > until:
@@ -105,7 +106,8 @@ def search(
         found = _Limited(_in_run(run, needle), min(PER_RUN, limit - len(hits)), clock, until)
         hits += _placed(run, list(found))
         left += found.stopped
-    return {"hits": hits, "searched": searched, "not_searched": left, "more": left > 0}
+        cut = cut or found.cut
+    return {"hits": hits, "searched": searched, "not_searched": left, "more": cut or left > 0}
 
 
 class _Limited:
@@ -114,17 +116,21 @@ class _Limited:
     def __init__(self, found: Iterator[FoundText | None], most: int, clock: Callable[[], float], until: float) -> None:
         self._found, self._most, self._clock, self._until = found, most, clock, until
         self.stopped = False
+        """The time was over before it had as many."""
+        self.cut = False
+        """It has as many, and there may be more."""
 
     def __iter__(self) -> Iterator[FoundText]:
         for number, one in enumerate(self._found):
             if number % 256 == 0 and self._clock() > self._until:
-                self.stopped = True
+                self.stopped, self.cut = self._most > 0, self._most <= 0
+                return
+            if one is not None and self._most <= 0:
+                self.cut = True
                 return
             if one is not None:
                 yield one
                 self._most -= 1
-                if not self._most:
-                    return
 
 
 def _in_run(run: RunDir, needle: Needle) -> Iterator[FoundText | None]:

@@ -13,7 +13,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
-from holdfast.report import wording
+from holdfast.report import standards, wording
 from holdfast.report.page_data import cut, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
@@ -24,6 +24,9 @@ TEXT = 200_000
 """Characters of one answer; the run's folder has the rest, and the page says so."""
 EVENTS, ROOM = 1_000, 4_000_000
 """Of a trace or an audit log: how many events the page gets, and how many characters of them in all."""
+CONTROL = (
+    "This is a control: the prompt was asked in calm, to compare with. No rule judges it, and it is not run by itself."
+)
 T = TypeVar("T", TraceEvent, AuditEvent)
 
 
@@ -63,7 +66,8 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
             for one in seen.recorded[:EVENTS]
         ],
         "output": cut(seen.output, TEXT),
-        "notes": seen.notes,
+        "notes": [*_about_control(trial), *seen.notes],
+        "standards": [str(one) for one in standards.of_faults(wording.met(seen.ledger))],
         "canaries": sorted({word for met in seen.ledger for word in met.canaries}),
         "simulated": seen.simulated,
         "concurrent": seen.concurrent,
@@ -71,7 +75,7 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "started": seen.at or None,
         "duration_ms": round(seen.duration_ms, 1),
         "spent": asdict(used) if used else None,
-        "again": again,
+        "again": "" if trial.kind == "control" else again,
         "promote": f"holdfast promote {trial.id} {run.id}" if failed else "",
     }
 
@@ -95,14 +99,21 @@ def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> d
         "turns": [{"asked": asked, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
         "trace": [call_document(event) for event in shown],
         "trace_left_out": len(calls) - len(shown),
-        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded", "notes", "canaries")},
+        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded")},
+        **{name: [] for name in ("canaries", "standards")},
+        "notes": _about_control(trial),
         "audit_left_out": 0,
         "evidence": {},
         "output": "",
         "spent": None,
-        "again": again,
+        "again": "" if trial.kind == "control" else again,
         "promote": "",
     }
+
+
+def _about_control(trial: Trial) -> list[str]:
+    """A control is found by a search, and nothing else leads to it."""
+    return [CONTROL] if trial.kind == "control" else []
 
 
 def call_document(event: TraceEvent) -> dict[str, Any]:
