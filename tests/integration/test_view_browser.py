@@ -136,7 +136,7 @@ def test_run_says_why_and_its_cells_open_by_keys(desk: tuple[Path, str], show: C
     assert page.evaluate("document.activeElement.id") == "panel-title"
     assert fragment(page).startswith("#/run/0003?cell=no-amount-without-the-invoice%7Cinvoice-service-unavailable-503")
     page.reload()
-    page.wait_for_selector("#panel .trial")
+    page.wait_for_selector("#panel .trial mark:text-is('$59.00')")
     page.click("#panel .buttons button:nth-child(2)")
     page.wait_for_selector("#panel-title:has-text('429')")
     page.keyboard.press("Escape")
@@ -186,6 +186,9 @@ def test_two_runs_are_compared_cell_by_cell(desk: tuple[Path, str], show: Callab
     page.wait_for_selector(".cell.pair.better")
     assert "8 cells better" in page.inner_text("header.top")
     page.click(".cell.pair.better >> nth=0")
+    page.wait_for_selector("#panel section.trial:nth-of-type(2) .answer")
+    assert page.locator("#panel section.trial > h3").all_inner_texts() == ["Before: ✘ fail", "After: ✔ pass"]
+    page.click("#panel a:has-text('Open it in 0003')")
     page.wait_for_selector("html[data-page=run] #panel:not([hidden])")
 
 
