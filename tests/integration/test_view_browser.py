@@ -84,6 +84,8 @@ def test_list_says_how_each_run_went_and_is_walked_by_keys(desk: tuple[Path, str
     assert [row.split()[:2] for row in rows] == [["✘", "FAIL"], ["✔", "PASS"], ["✘", "FAIL"]]
     assert "invoice-desk" in page.inner_text("h1")
     assert page.locator(".trend .point").count() == 3
+    marks = page.locator(".trend .tick:not(.commit)").all_text_contents()
+    assert len(set(marks)) == len(marks) == 5 + 3
     page.focus(".trend .point[tabindex='0']")
     page.keyboard.press("ArrowLeft")
     assert "0002 ✔ PASS 100.00 (95 %:" in page.inner_text(".trend .tip")
@@ -134,7 +136,7 @@ def test_run_says_why_and_its_cells_open_by_keys(desk: tuple[Path, str], show: C
     assert page.evaluate("document.activeElement.id") == "panel-title"
     assert fragment(page).startswith("#/run/0003?cell=no-amount-without-the-invoice%7Cinvoice-service-unavailable-503")
     page.reload()
-    page.wait_for_selector("#panel .trial")
+    page.wait_for_selector("#panel .trial mark:text-is('$59.00')")
     page.click("#panel .buttons button:nth-child(2)")
     page.wait_for_selector("#panel-title:has-text('429')")
     page.keyboard.press("Escape")
@@ -184,7 +186,22 @@ def test_two_runs_are_compared_cell_by_cell(desk: tuple[Path, str], show: Callab
     page.wait_for_selector(".cell.pair.better")
     assert "8 cells better" in page.inner_text("header.top")
     page.click(".cell.pair.better >> nth=0")
+    page.wait_for_selector("#panel section.trial:nth-of-type(2) .answer")
+    assert page.locator("#panel section.trial > h3").all_inner_texts() == ["Before: ✘ fail", "After: ✔ pass"]
+    page.click("#panel a:has-text('Open it in 0003')")
     page.wait_for_selector("html[data-page=run] #panel:not([hidden])")
+
+
+def test_search_cuts_a_long_name_in_its_middle(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1])
+    hit = {"run": "0001", "trial": "", "rule": "r", "column": "c" * 280 + "-end", "where": "reason", "text": "A17"}
+    found = {"hits": [hit | {"at": [0, 3]}], "searched": 1, "not_searched": 0, "more": False}
+    page.route("**/api/search?*", lambda route: route.fulfill(json=found))
+    page.goto(desk[1] + "#/search?q=A17")
+    head = page.inner_text(".hit-head")
+    assert len(head) < 90
+    assert head.endswith("-end")
+    assert hit["column"] in page.get_attribute(".hit-head [title]", "title")
 
 
 def test_search_finds_answers_and_notes_are_kept(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
@@ -241,6 +258,28 @@ def test_phone_gives_a_long_reason_the_width_of_the_page(desk: tuple[Path, str],
     )
     assert min(page.evaluate(widths)) > 300
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_list_tells_why_a_run_cannot_be_read_and_counts_on_a_phone(
+    desk: tuple[Path, str], show: Callable[..., Any]
+) -> None:
+    page = show(desk[1])
+
+    def answer(route: Any) -> None:
+        found = route.fetch().json()
+        found["runs"][0] |= {"state": "unreadable", "note": "run.json is broken: " + "expected a comma " * 6}
+        route.fulfill(json=found)
+
+    page.route("**/api/runs?*", answer)
+    page.reload()
+    page.wait_for_selector("li.run-row.unreadable")
+    why = "(one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1)"
+    assert page.evaluate(f"{why}(document.querySelector('.unreadable .what small'))")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.inner_text("li.run-row:not(.unreadable) .counted-cells").startswith("24 pass")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size({"width": 1000, "height": 844})
+    assert page.is_hidden("li.run-row:not(.unreadable) .counted-cells >> nth=0")
 
 
 PAIRS = [(name, "paper") for name in ("ink", "soft", "accent", "na", "pass", "fail", "error", "unproven")]
@@ -376,6 +415,9 @@ def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, st
     assert "--- keep the orders" in shown
     assert "+++ drop them" in shown
     assert "b/a.sql" not in shown
+    lines = lines.replace("diff }", "bytes: 40000 }")
+    assert "40,000 bytes" in page.evaluate(lines)
+    assert "not shown: over 32,000 bytes, not text" in page.evaluate(lines)
 
 
 def test_a_long_unbroken_answer_is_shown_piece_by_piece(desk: tuple[Path, str], show: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ import { ask, cellAddress, compareAddress, runAddress } from "./address.js";
 import { button, el, plain, section, visible } from "./dom.js";
 import { Grid } from "./grid.js";
 import { fileNames } from "./names.js";
+import { openPair } from "./panel.js";
 import { smallGauge } from "./run_row.js";
 import { SIGNS, badge, money, number, plural, scoreOf, shortCommit, span, took, when, wordOf } from "./words.js";
 
@@ -117,8 +118,12 @@ class Changes {
 
   open(r, c) {
     const { a, b } = this.found, cell = this.cell(r, c);
-    const run = `${cell.b ? b.id : a.id}${cell.part ? `/${cell.part}` : ""}`;
-    location.hash = cell.rule === CASES ? runAddress(run) : cellAddress(run, cell.rule, cell.column);
+    if (!cell) return;
+    const side = (word, id, outcome) => {
+      const run = `${id}${cell.part ? `/${cell.part}` : ""}`, inMatrix = Boolean(outcome) && cell.rule !== CASES;
+      return { word, run, outcome, inMatrix, href: inMatrix ? cellAddress(run, cell.rule, cell.column) : runAddress(run) };
+    };
+    openPair(kindOf(cell), cell.rule, cell.column, [side("Before:", a.id, cell.a), side("After:", b.id, cell.b)]);
   }
 
   pick(kind) {

@@ -67,13 +67,16 @@ export function requestView(one) {
     got ? el("div", null, el("h5", null, "came back"), passage(pretty(asText(got)))) : null);
 }
 
+const UNSHOWN = "not shown: over 32,000 bytes, not text, or more than is kept of a trial";
+
 // A file's change, line by line; a sign stands beside each colour.
 export function fileView({ path, op, before, after, diff, bytes }) {
   const lines = diff ? diff.split("\n") : null;
   if (lines?.[0].startsWith("--- ")) lines.splice(0, 2); // the file's name, twice; a removed line may look the same further down
   const counted = lines && [lines.filter((line) => line[0] === "+").length, lines.filter((line) => line[0] === "-").length];
-  const summary = el("summary", { "data-entry": true }, el("code", null, plain(path)), el("span", { class: "op" }, plain(op ?? "")), counted ? el("span", { class: "op" }, el("ins", null, `+${counted[0]}`), " ", el("del", null, `−${counted[1]}`)) : null, bytes == null ? null : el("span", { class: "op" }, `${bytes} bytes`));
-  const body = lines ? diffView(lines) : before != null || after != null ? el("div", null, before == null ? null : passage(before), after == null ? null : passage(after)) : el("p", { class: "nothing" }, "What it held was not recorded.");
+  const known = Boolean(lines) || before != null || after != null;
+  const summary = el("summary", { "data-entry": true }, el("code", null, plain(path)), el("span", { class: "op" }, plain(op ?? "")), counted ? el("span", { class: "op" }, el("ins", null, `+${counted[0]}`), " ", el("del", null, `−${counted[1]}`)) : null, bytes == null ? null : el("span", { class: "op" }, `${bytes.toLocaleString("en")} bytes`), known ? null : el("span", { class: "op" }, UNSHOWN));
+  const body = lines ? diffView(lines) : before != null || after != null ? el("div", null, before == null ? null : passage(before), after == null ? null : passage(after)) : null;
   return el("details", { class: "file", open: Boolean(lines) && lines.length < 40 }, summary, body);
 }
 

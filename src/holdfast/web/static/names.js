@@ -1,7 +1,7 @@
 // Shortens names so that no two that differ look alike: what they share goes, what tells them apart stays.
 const DOTS = "…";
 
-const middle = (name, room) => {
+export const middle = (name, room) => {
   if (name.length <= room) return name;
   const tail = Math.floor((room - 1) / 2);
   return name.slice(0, room - 1 - tail) + DOTS + name.slice(name.length - tail);

@@ -21,7 +21,7 @@ export function patchRow(item, run, names, picked) {
   item.replaceChildren(
     el("label", { class: "pick", title: "Pick two to compare (x)" }, pick),
     el("span", { class: "verdict-word" }, badge(wordOf(run))),
-    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: visible(run.spec), "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", null, ...below(run))),
+    el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: visible(run.spec), "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", { title: run.state === "unreadable" ? visible(run.note) : null }, ...below(run))),
     el("span", { class: "scored" }, ...scored(run)),
     el("span", { class: "counted-cells" }, ...counted(run)),
     el("span", { class: "cost" }, run.cost_usd == null ? "" : money(run.cost_usd)),

@@ -1,10 +1,11 @@
 // Answers and reasons of all runs that hold a text.
 import { get } from "./api.js";
 import { cellAddress, runAddress, searchAddress, trialAddress } from "./address.js";
-import { appendVisible, el, plain } from "./dom.js";
+import { appendVisible, el, plain, visible } from "./dom.js";
+import { middle } from "./names.js";
 import { plural } from "./words.js";
 
-const EXCERPTS = 3;
+const EXCERPTS = 3, NAME = 60;
 
 export async function search({ asked }, signal) {
   const page = { title: "Search", crumbs: [["Runs", "#/"], ["Search", location.hash.split("?")[0]]], up: "#/" };
@@ -40,8 +41,9 @@ function grouped(hits) {
 function entry(hits) {
   const [hit] = hits, column = hits.find((one) => one.column)?.column, rules = [...new Set(hits.map((one) => one.rule).filter(Boolean))];
   const href = hit.trial ? trialAddress(hit.run, hit.trial) : hit.rule && hit.column ? cellAddress(hit.run, hit.rule, hit.column) : runAddress(hit.run);
-  const where = [rules.join(", "), column && `in ${column}`].filter(Boolean).join(" ");
-  return el("li", null, el("a", { href, "data-entry": true }, el("span", { class: "hit-head" }, el("b", null, plain(hit.run)), plain(where), hit.trial ? el("code", null, plain(hit.trial)) : null), ...hits.slice(0, EXCERPTS).map(excerpt), hits.length > EXCERPTS ? el("p", { class: "soft" }, `and ${hits.length - EXCERPTS} more`) : null));
+  const whereIn = (name) => [rules.map(name).join(", "), column && `in ${name(column)}`].filter(Boolean).join(" ");
+  const where = el("span", { title: visible(whereIn(String)) }, plain(whereIn((name) => middle(name, NAME))));
+  return el("li", null, el("a", { href, "data-entry": true }, el("span", { class: "hit-head" }, el("b", null, plain(hit.run)), where, hit.trial ? el("code", null, plain(hit.trial)) : null), ...hits.slice(0, EXCERPTS).map(excerpt), hits.length > EXCERPTS ? el("p", { class: "soft" }, `and ${hits.length - EXCERPTS} more`) : null));
 }
 
 function excerpt(hit) {

@@ -72,12 +72,14 @@ class Chart {
       made.push(svg("text", { class: "tick", x: LEFT - 8, y: this.y(score) + 4, "text-anchor": "end" }, String(score)));
     }
     const every = Math.max(1, Math.ceil(LABEL / Math.max(this.step, 0.01)));
+    let before = "";
     for (let n = this.points.length - 1; n >= 0; n -= every) {
-      const { started, commit } = this.points[n], anchor = n === this.points.length - 1 ? "end" : this.x(n) < LEFT + 40 ? "start" : "middle";
+      const { id, started, commit } = this.points[n], time = when(started).textContent, anchor = n === this.points.length - 1 ? "end" : this.x(n) < LEFT + 40 ? "start" : "middle";
       if (anchor === "start" && every * this.step < LABEL + 40) break;
       const x = anchor === "end" ? width - RIGHT + 6 : anchor === "start" ? LEFT : this.x(n);
       made.push(svg("line", { class: "stroke", x1: this.x(n), x2: this.x(n), y1: this.y(0), y2: this.y(0) + 4 }));
-      made.push(svg("text", { class: "tick", x, y: HEIGHT - 17, "text-anchor": anchor }, when(started).textContent));
+      made.push(svg("text", { class: "tick", x, y: HEIGHT - 17, "text-anchor": anchor }, time === before ? visible(id) : time));
+      before = time;
       if (commit) made.push(svg("text", { class: "tick commit", x, y: HEIGHT - 3, "text-anchor": anchor }, visible(shortCommit(commit))));
     }
     return made;
