@@ -24,6 +24,7 @@ TESTS = ""
 UNDECIDED = {"XFAIL": "expected to fail", "SKIPPED": "skipped"}
 """What neither passed nor failed, and how it is told."""
 LARGEST_OUTPUT = 64 << 20
+LACKS_PYTEST = re.compile(r"No module named .?pytest\b|\bpytest: (?:command )?not found")
 SUMMARY = re.compile(r"=+\s*short test summary info\s*=+", re.IGNORECASE)
 
 
@@ -108,6 +109,9 @@ def by_pytest(said: str) -> dict[str, Any]:
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []
     known = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")
     told = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in known]
+    if not told and LACKS_PYTEST.search(said):
+        need = "the tests need pytest, which is not installed here: python3 -m pip install pytest"
+        sys.exit(f"{need}. They said: {said[-1000:]}")
     if not told:
         sys.exit("the tests printed no summary of pytest: " + said[-1000:])
     if all(word in UNDECIDED for word in told):  # else an agent that does nothing would have done it

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.report import wording
 from holdfast.report.page_data import cut
+from holdfast.web.live_run import so_far
 from holdfast.web.opened_runs import NotThere
 
 TRIALS = 500
@@ -29,7 +30,7 @@ def cell_document(run: Run, rule: str, column: str) -> dict[str, Any]:
             "outcome": cell.outcome,
             "severity": "critical" if cell.critical else cell.severity,
             "weight": cell.weight,
-            "reason": wording.why(row),
+            "reason": so_far(cell).reason if wording.to_come(run, cell) else wording.why(row),
             "flags": ", ".join(wording.marks(cell)),
             "tally": wording.tally(cell),
             "passes": cell.passes,

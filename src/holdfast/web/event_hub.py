@@ -13,8 +13,8 @@ from typing import Any
 
 from holdfast.model.score import Cell
 from holdfast.report import wording
-from holdfast.store.rundir import RunDir
-from holdfast.web.opened_runs import OpenedRuns, under_way
+from holdfast.store.rundir import RunDir, under_way
+from holdfast.web.opened_runs import OpenedRuns
 from holdfast.web.web_reply import json_bytes
 
 LISTENERS = 64

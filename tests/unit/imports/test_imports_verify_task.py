@@ -61,3 +61,12 @@ def test_where_every_test_was_skipped_nothing_passed() -> None:
     for said in ("SKIPPED [2] a.py:3: no network\n", "SKIPPED [1] a.py:3\nXFAIL a.py::y\n"):
         with pytest.raises(SystemExit, match="no test passed or failed"):
             by_pytest(SUMMARY + said)
+
+
+@pytest.mark.parametrize(
+    "said", ["/usr/bin/python3: No module named pytest\n", "run-tests.sh: line 3: pytest: command not found\n"]
+)
+def test_where_pytest_is_not_installed_it_is_said_how(said: str) -> None:
+    with pytest.raises(SystemExit, match="pip install pytest"):
+        by_pytest(said)
+    assert by_pytest(said + SUMMARY + "PASSED a.py::x\n")["passed"] is True

@@ -201,7 +201,8 @@ def test_what_is_still_to_come_is_no_trouble(writing: Writing, capsys: pytest.Ca
         writing.write("observations-0.jsonl", 3)
         writing.write("verdicts-1.jsonl", 1)
         assert client.get("runs/0002/causes")["causes"] == []
-        assert "resume" not in client.get("runs/0002/cell?rule=cites&column=down")["cell"]["next"]
+        cell = client.get("runs/0002/cell?rule=cites&column=down")["cell"]
+        assert (cell["reason"], cell["next"]) == ("2 of 2 trials have not run yet", "wait for it: the run goes on")
     with chdir(writing.folder):
         assert (run(("show", "0002")), run(("runs",))) == (0, 0)
     said = capsys.readouterr().out

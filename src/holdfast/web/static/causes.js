@@ -99,6 +99,7 @@ function body(run, cause) {
     ["asked", cause.asked ? passage(cut(cause.asked)) : ""],
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
     ["met", cause.fault],
+    ["known as", (cause.standards ?? []).join("; ")],
     ["next", cause.next],
     ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
     ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],

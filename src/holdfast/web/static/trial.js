@@ -73,7 +73,7 @@ function side(run, found) {
   return [
     section("See it again", found.again ? command(found.again) : null, found.promote ? el("p", { class: "hint" }, "Keep it as a test of its own:") : null, found.promote ? command(found.promote) : null),
     section("Mark and note", noteEditor(`${run}/trial/${found.id}`)),
-    section("About", facts([["scenario", found.scenario], ["params", found.params], ["seed", found.seed == null ? "" : String(found.seed)], ["began", began], ["took", found.duration_ms == null ? "" : milliseconds(found.duration_ms)], ["used", used], ["attempts", found.attempts > 1 ? String(found.attempts) : ""], ["canaries", (found.canaries ?? []).join(", ")], ["simulated", found.simulated ? "faults damaged the answer, not the calls" : ""]])),
+    section("About", facts([["scenario", found.scenario], ["params", found.params], ["seed", found.seed == null ? "" : String(found.seed)], ["began", began], ["took", found.duration_ms == null ? "" : milliseconds(found.duration_ms)], ["used", used], ["attempts", found.attempts > 1 ? String(found.attempts) : ""], ["known as", (found.standards ?? []).join("; ")], ["canaries", (found.canaries ?? []).join(", ")], ["simulated", found.simulated ? "faults damaged the answer, not the calls" : ""]])),
   ].filter(Boolean);
 }
 
