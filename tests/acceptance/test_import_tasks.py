@@ -226,7 +226,7 @@ def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project)
             lambda t: (t / "task.toml").write_text("[environment]\ndocker_image = '${HOME}'"),
             "read from your environment",
         ),
-        (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nCOPY **a /app/\n"), "there is no **a"),
+        (lambda t: (t / "environment/Dockerfile").write_text("FROM a\nCOPY **zz /app/\n"), "there is no **zz"),
         (lambda t: shutil.copytree(t, t.parent / "other"), "two tasks are called greet"),
         (lambda t: (t / "instruction.md").unlink(), "cannot read tasks/greet/instruction.md"),
         (lambda t: (t / "instruction.md").write_bytes(b"\xff"), "no text in UTF-8"),
