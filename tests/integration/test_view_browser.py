@@ -260,6 +260,15 @@ def test_phone_gives_a_long_reason_the_width_of_the_page(desk: tuple[Path, str],
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_limit_that_nobody_set_is_no_broken_promise(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
+    page = show(desk[1])
+    told = [("network", True, ""), ("disk", False, "none was set"), ("memory", False, "no cgroups")]
+    promises = [{"feature": feature, "enforced": kept, "why": why} for feature, kept, why in told]
+    page.route("**/api/runs/0003", lambda route: route.fulfill(json=route.fetch().json() | {"promises": promises}))
+    page.goto(desk[1] + "#/run/0003")
+    assert page.inner_text("footer summary") == "What the sandbox keeps: 1 of 2"
+
+
 def test_list_tells_why_a_run_cannot_be_read_and_counts_on_a_phone(
     desk: tuple[Path, str], show: Callable[..., Any]
 ) -> None:
