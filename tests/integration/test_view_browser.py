@@ -65,6 +65,8 @@ def show(browser: Any) -> Iterator[Callable[..., Any]]:
 
     yield open_page
     for context in contexts:
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # what a page still asks for is answered by nobody
         context.close()
     assert troubles == []
 
