@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.api.functions import build, load, rejudge, run, run_async
     from holdfast.api.loaded_spec import LoadedSpec
     from holdfast.api.run_result import RunResult
-    from holdfast.api.running import build, load, rejudge, run, run_async
     from holdfast.api.values import check, fault
     from holdfast.errors import HoldfastError, InjectedError, SpecError
     from holdfast.planes.registry import ToolRegistry, tool
@@ -39,13 +39,13 @@ _HOMES = {
     "SpecError": "holdfast.errors",
     "ToolRegistry": "holdfast.planes.registry",
     "__version__": "holdfast.version",
-    "build": "holdfast.api.running",
+    "build": "holdfast.api.functions",
     "check": "holdfast.api.values",
     "fault": "holdfast.api.values",
-    "load": "holdfast.api.running",
-    "rejudge": "holdfast.api.running",
-    "run": "holdfast.api.running",
-    "run_async": "holdfast.api.running",
+    "load": "holdfast.api.functions",
+    "rejudge": "holdfast.api.functions",
+    "run": "holdfast.api.functions",
+    "run_async": "holdfast.api.functions",
     "tool": "holdfast.planes.registry",
 }
 

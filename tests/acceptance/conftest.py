@@ -10,6 +10,14 @@ from typing import Any
 import pytest
 from cli import AGENT, MakeProject, Project, Serve, serving
 
+from warm_hosts import warm_hosts
+
+
+@pytest.fixture(autouse=True)
+def _warm_hosts() -> Iterator[None]:
+    with warm_hosts():
+        yield
+
 
 @pytest.fixture(autouse=True)
 def _no_outside(monkeypatch: pytest.MonkeyPatch) -> None:

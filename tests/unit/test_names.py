@@ -1,4 +1,4 @@
-"""One name, one meaning: no two classes share a name, and each noun of ARCHITECTURE.md is where its table says."""
+"""One name, one meaning: no two classes share a name, and each noun of our pages is where its table says."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def plain(name: str) -> str:
 
 
 def nouns() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The nouns of ARCHITECTURE.md's table, each with the places of its row."""
-    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+    """The nouns of both tables, each with the places of its row."""
+    pages = (ROOT / page for page in ("ARCHITECTURE.md", "docs/internals.md"))
+    for line in (line for page in pages for line in page.read_text().splitlines()):
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) > 1 and (bold := re.findall(r"\*\*(\w+)\*\*", cells[0])):
             places = tuple(re.findall(r"`([^`]+)`", cells[-1]))

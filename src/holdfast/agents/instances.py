@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 from holdfast.agents.instance import Instance
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.processes.closing import all_ended
+from holdfast.processes.all_ended import all_ended
 from holdfast.processes.pipes import Tail
 from holdfast.protocols import World
 

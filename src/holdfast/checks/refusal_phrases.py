@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.checks.refusals.folding import fold, unfolded
-from holdfast.checks.refusals.loading import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
+from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
 
 OPENING = 600
 """A refusal comes early; one far down is about a detail of an answer that was given."""

@@ -58,7 +58,7 @@ class Reader:
 
     def read_hint(self, hint: Hint, node: Node, path: str) -> Any:
         if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
-            from holdfast.reading.mending import UNCLOSED, unclosed
+            from holdfast.reading.hints import UNCLOSED, unclosed
 
             if way_out := unclosed(node.text):
                 return self.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
@@ -106,7 +106,7 @@ class Reader:
     def _scalar(self, base: type, node: Node, path: str) -> Any:
         kinds, words = SCALARS[base]
         if node.kind not in kinds:
-            from holdfast.reading.mending import scalar_hint
+            from holdfast.reading.hints import scalar_hint
 
             hint = scalar_hint(base, node)
             return self.error(node, path, f"expected {words}, found {found(node)}", hint=hint, code="wrong-type")
@@ -140,7 +140,7 @@ class Reader:
                 self.problems += attempt.problems
                 return value
         expected = " or ".join(dict.fromkeys(name_of(m) for m in members))
-        from holdfast.reading.mending import option_hint
+        from holdfast.reading.hints import option_hint
 
         hint = option_hint(members, node)
         return self.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
@@ -149,7 +149,7 @@ class Reader:
         args = get_args(base)
         element = args[0] if args else Any
         if node.kind != "list":
-            from holdfast.reading.mending import list_hint
+            from holdfast.reading.hints import list_hint
 
             hint = list_hint(element, node)
             return self.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
@@ -160,7 +160,7 @@ class Reader:
 
     def _map(self, base: Any, node: Node, path: str) -> Any:
         if node.kind != "map":
-            from holdfast.reading.mending import map_hint
+            from holdfast.reading.hints import map_hint
 
             hint = map_hint(None, node)
             return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
@@ -179,7 +179,7 @@ class Reader:
     def section(self, kind: type, node: Node, path: str) -> Any:
         """A section of that type, its unreadable optional keys left at their defaults."""
         if node.kind != "map":
-            from holdfast.reading.mending import map_hint
+            from holdfast.reading.hints import map_hint
 
             hint = map_hint(kind, node)
             return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")

@@ -105,7 +105,7 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
 
 
 def _unclosed(reader: Reader, node: Node, path: str) -> None:
-    from holdfast.reading.mending import UNCLOSED, unclosed
+    from holdfast.reading.hints import UNCLOSED, unclosed
 
     if (way_out := unclosed(node.text)) and not reader.failed(path):
         reader.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")

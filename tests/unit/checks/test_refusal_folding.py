@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.checks.refusal_phrases import refusal
 from holdfast.checks.refusals.folding import fold, unfolded
-from holdfast.checks.refusals.loading import SCRIPTS, language
+from holdfast.checks.refusals.refusal_language import SCRIPTS, language
 
 LANGUAGES = sorted({name for _, names in SCRIPTS for name in names})
 

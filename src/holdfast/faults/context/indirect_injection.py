@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.attacks import Action, choose_payload
-from holdfast.faults.fitting import by_text, first_fitting
 from holdfast.faults.values import edited, parts, put, with_field
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 

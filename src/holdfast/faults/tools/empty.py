@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.faults.fitting import first_fitting
+from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 

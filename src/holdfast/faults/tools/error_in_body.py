@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.faults.fitting import by_text, first_fitting
+from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.protocols import Call, FaultContext, Forward, Reply
 

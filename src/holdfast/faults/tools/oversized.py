@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.faults.fitting import first_fitting
+from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.faults.texts import read_texts
 from holdfast.faults.values import edited, is_rows, parts, plain, put, with_field, with_items

@@ -14,7 +14,7 @@ import pytest
 from mcp_talk import Talk, call
 from msgspec import UNSET
 
-from holdfast.faults.fitting import TRIES
+from holdfast.faults.accepted_values import TRIES
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.declared_schema import declared, fits
 
