@@ -113,7 +113,7 @@ def test_a_run_that_python_built_is_not_resumed_by_the_command_line(result: hold
     from holdfast.store.rundir import RunDir
 
     stored = RunDir.find(result.path.parent.absolute(), result.id)
-    with pytest.raises(UsageError, match=r"a spec that Python code built, at .*test_api_running\.py:"):
+    with pytest.raises(UsageError, match=r"a spec that Python code built, at .*test_api_functions\.py:"):
         take_up(stored, config=None, force=False, options=RunOptions(), environ={})
 
 
