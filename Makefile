@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
+.PHONY: help install dev demo test collected setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,8 +28,11 @@ demo: $(VENV)/.base ## The finance agent, good and careless: a contract, a mail 
 	@$(BIN)/holdfast demo
 
 test: $(VENV)/.dev ## All tests and checks
-	$(MAKE) --no-print-directory -j 2 setup check
-	$(BIN)/python -m pytest -n 3 --dist worksteal tests
+	$(MAKE) --no-print-directory -j 3 setup check collected
+	$(BIN)/python -m pytest -n 4 --dist worksteal tests
+
+collected: $(VENV)/.dev
+	@$(BIN)/python -m pytest --collect-only -q tests >/dev/null    # compiles them once, and not once a worker
 
 setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers
 	@sh tests/setup.sh

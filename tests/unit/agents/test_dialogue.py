@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -23,11 +24,19 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Scenario, Spec
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
+from warm_hosts import warm_hosts
 
 pytestmark = pytest.mark.processes
 
 CONTEXT = (DialogueMessage("user", "I am Ada."), DialogueMessage("assistant", "Hello Ada."))
 TURNS = ("My order is 4411.", "Gift-wrap it.", "Where is it?")
+
+
+@pytest.fixture(autouse=True)
+def _warm_hosts() -> Iterator[None]:
+    with warm_hosts():
+        yield
+
 
 # Each tells what it was given: the messages as JSON, or the text.
 FUNCTION = "import json\ndef ask(messages): return json.dumps(messages)\n"

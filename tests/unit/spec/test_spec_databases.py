@@ -91,7 +91,7 @@ def test_what_needs_no_database_is_left_alone(sql: str) -> None:
     "part", ["a", " ", "(", ")", "a ", "a(", "'", '"', "`", "/*", "-- \n", "\\", "from ", ";", "/*!"]
 )
 def test_long_statements_are_read_once(part: str) -> None:
-    assert bare_table("SELECT 1 WHERE " + part * 200_000) == ""
+    assert bare_table("SELECT 1 WHERE " + part * 60_000) == ""
 
 
 def test_a_statement_that_is_cut_by_our_limit_is_not_looked_at(file: Any) -> None:
