@@ -82,17 +82,18 @@ def run_several(
     annotations: bool = False,
 ) -> int:
     """Runs the parts and shows them; the exit code."""
+    from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import plan_whole, run_whole, show_overall, tell_whole_step, write_overall
+    from holdfast.cli.whole_run import run_shown, show_overall, tell_whole_step, write_overall
     from holdfast.report.whole_files import check_output
 
     for path in outputs:
         check_output(path)
     if cached and resume is not None:
         raise UsageError("--cached and --resume exclude each other", hint="--resume asks what is left to ask")
-    plan = plan_whole(config, options, resume, force, baseline=baseline, cached=cached)
+    plan = plan_whole(config, options, resume, force, warn=shared.option_warnings, baseline=baseline)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
-    with closing(run_whole(plan, screen, report=report, outputs=outputs)) as found:
+    with closing(run_shown(plan, screen, report=report, cached=cached, outputs=outputs)) as found:
         missing = write_overall(found, outputs, report=report)
         tell_whole_step(found, annotations=annotations)
         show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page if report else "")

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 
 
@@ -53,7 +54,7 @@ def validate(config: Path | None, as_json: bool) -> int:
     """
     from holdfast.cli.check_file import check_file
 
-    return check_file(shared.find_config(config), as_json=as_json, contract=True)
+    return check_file(find_config(config), as_json=as_json, contract=True)
 
 
 @command.command()

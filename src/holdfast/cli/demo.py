@@ -99,12 +99,13 @@ def _scored() -> Iterable[str]:
 
 def _ci(version: Version) -> Overall:
     """All parts of one file, as `ci` runs them, without a word."""
+    from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import plan_whole, run_whole, write_overall
+    from holdfast.cli.whole_run import run_shown, write_overall
     from holdfast.plan import RunOptions
 
     plan = plan_whole(_shown(version.spec), RunOptions(part="ci"), None, False)
-    with closing(run_whole(plan, Screen(silent=True), report=True)) as found:
+    with closing(run_shown(plan, Screen(silent=True), report=True)) as found:
         write_overall(found, (), report=True)
         if found.overall.exit_code == 2:
             raise _Left

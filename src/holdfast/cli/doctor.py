@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.api.config_file import DEFAULT_FILES, find_config
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
@@ -51,7 +52,7 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
 
     found = asyncio.run(examine(case, os.environ, tell))
     if case is None:
-        sys.stdout.write(f"There is no {' or '.join(shared.DEFAULT_FILES)} here: this is the machine alone.\n")
+        sys.stdout.write(f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n")
     sys.stdout.write(sheet.verdict(found))
     return found.exit_code
 
@@ -62,7 +63,7 @@ def _case(config: Path | None, replay: Path | None, ask: bool) -> ExaminedSpec |
     from holdfast.plan import RunOptions
 
     try:
-        path = shared.find_config(config)
+        path = find_config(config)
     except UsageError:
         return None
     spec, problems = shared.load_either(path, RunOptions())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
@@ -84,7 +85,7 @@ def _settings(config: Path | None) -> PlaneSettings | None:
     from holdfast.planes.site_planes import PlaneSettings
     from holdfast.spec import load
 
-    path = config or next((Path(name) for name in shared.DEFAULT_FILES if Path(name).is_file()), None)
+    path = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
     if path is None:
         return None
     spec, _ = load(path, environ=os.environ)

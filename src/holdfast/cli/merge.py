@@ -15,6 +15,7 @@ from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
     from holdfast.runner.merge import MergedRun
+    from holdfast.runner.outcome import RunOutcome
     from holdfast.store.rundir import RunDir
 
 
@@ -71,10 +72,14 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
     """Every part of the run, judged, and all of them together; the exit code."""
-    from holdfast.cli.run_job import HARNESS
-    from holdfast.cli.whole_run import conclude_merged, show_overall, tell_whole_step, write_overall
+    from holdfast.api.whole_run import conclude_merged
+    from holdfast.cli.run_job import HARNESS, with_reports
+    from holdfast.cli.whole_run import show_overall, tell_whole_step, write_overall
 
-    with closing(conclude_merged(merged.run, merged.beside)) as found:
+    def write_page(part: RunOutcome) -> RunOutcome:
+        return with_reports(part, ())
+
+    with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
         missing = write_overall(found, outputs, report=True)
         tell_whole_step(found, annotations=False)
         show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page)

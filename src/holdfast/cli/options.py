@@ -43,8 +43,6 @@ def suggest(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
     return found
 
 
-DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
-
 _FILE = click.argument("file", required=False, type=click.Path(path_type=Path), shell_complete=suggest("specs"))
 _CONFIG = click.option(
     "-c",
@@ -300,18 +298,6 @@ def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
         cost = "trials that wait for a core look slow"
         warnings.append(f"{given.concurrency} trials at once on {cores} cores, beside a latency rule: {cost}")
     return warnings
-
-
-def find_config(given: Path | None) -> Path:
-    """The file named, or the first of the default ones that is here."""
-    if given is not None:
-        return given
-    for name in DEFAULT_FILES:
-        if Path(name).is_file():
-            return Path(name)
-    raise UsageError(
-        f"there is no {' or '.join(DEFAULT_FILES)} here", hint="name one: FILE, or -c FILE; or write one: holdfast init"
-    )
 
 
 def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli import options as shared
+from holdfast.api.config_file import find_config
 from holdfast.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     """The sources that the spec names."""
     from holdfast.spec import load
 
-    spec, _ = load(shared.find_config(config), environ=os.environ, part="replay")
+    spec, _ = load(find_config(config), environ=os.environ, part="replay")
     if spec.replays is None or not spec.replays.sources:
         hint = "name a file or a run, or --from-langsmith ID, or --from-langsmith-project NAME"
         raise UsageError(f"nothing to import: {spec.path} has no replays.sources", hint=hint)

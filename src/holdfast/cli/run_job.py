@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from holdfast.api.config_file import find_config
 from holdfast.api.job import PreparedJob, carry_out, load_part, settled_job
 from holdfast.api.part_spec import made_part
-from holdfast.cli.options import find_config, option_warnings, options
+from holdfast.cli.options import option_warnings, options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.run import Run

@@ -21,12 +21,13 @@ def command(config: Path | None, resume: str | None, force: bool, exit_zero: boo
     \b
       test "$(holdfast score)" = 100.00
     """
+    from holdfast.api.whole_plan import plan_whole
     from holdfast.cli.screen_output import Screen
-    from holdfast.cli.whole_run import plan_whole, run_whole
+    from holdfast.cli.whole_run import run_shown
     from holdfast.report.safe import one_line
 
-    plan = plan_whole(config, shared.options(part="ci", **given), resume, force)
-    with closing(run_whole(plan, Screen(silent=True), report=False)) as found:
+    plan = plan_whole(config, shared.options(part="ci", **given), resume, force, warn=shared.option_warnings)
+    with closing(run_shown(plan, Screen(silent=True), report=False)) as found:
         pass  # the number is all that is shown
     if found.overall.score is not None:
         print(f"{found.overall.score:.2f}")

@@ -37,7 +37,8 @@ def show_stored(
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
     """A run of several parts."""
-    from holdfast.cli.whole_run import look_whole, show_overall, write_overall
+    from holdfast.api.whole_run import look_whole
+    from holdfast.cli.whole_run import show_overall, write_overall
     from holdfast.report.whole_files import check_output
 
     for path in outputs:

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from holdfast import plugins
+from holdfast.api.config_file import DEFAULT_FILES
 
 _RUNS = os.path.join(".holdfast", "runs")
 _SHOWN = 50
@@ -21,8 +22,6 @@ _LARGEST = 100_000
 _PLAIN = re.compile(r"[\w.@%+=:,/~ -]+")
 """A word that a shell takes as it is, spaces aside: somebody else's file must not put a command before the cursor."""
 _SUFFIXES = (".yaml", ".yml")
-_HERE = ("holdfast.yaml", "flakestorm.yaml")
-"""As `find_config` looks for them; its module imports this one."""
 
 
 def suggested(what: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -104,7 +103,7 @@ def _spec(ctx: click.Context) -> dict[str, Any]:
     import yaml
 
     named = ctx.params.get("config") or ctx.params.get("file")
-    path = next((name for name in (named, *_HERE) if name and os.path.isfile(name)), None)
+    path = next((name for name in (named, *DEFAULT_FILES) if name and os.path.isfile(name)), None)
     if path is None or os.path.getsize(path) > _LARGEST:
         return {}
     with open(path, encoding="utf-8") as file:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _file(spec: Path | None, runs: Sequence[PastRun]) -> str:
     if not known:
         raise UsageError("no run is stored here", hint="holdfast contract run makes one")
     if spec is None:
-        here = (str(Path(name).resolve()) for name in shared.DEFAULT_FILES)
+        here = (str(Path(name).resolve()) for name in DEFAULT_FILES)
         return next((path for path in here if path in known), known[0])
     if str(spec.resolve()) not in known:
         raise UsageError(f"no run of {spec} is stored here", hint=f"there are runs of: {', '.join(known[:8])}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 
 
@@ -21,4 +22,4 @@ def command(config: Path | None, as_json: bool) -> int:
     """
     from holdfast.cli.check_file import check_file
 
-    return check_file(shared.find_config(config), as_json=as_json, contract=False)
+    return check_file(find_config(config), as_json=as_json, contract=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 
 
@@ -23,7 +24,7 @@ def command(config: Path | None) -> int:
     from holdfast.report.safe import one_line
     from holdfast.runner.verify import ask_once
 
-    spec, _ = shared.load_either(shared.find_config(config), RunOptions())
+    spec, _ = shared.load_either(find_config(config), RunOptions())
     seen, tools = asyncio.run(ask_once(spec, os.environ))
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
@@ -65,7 +66,7 @@ def _folder_of(run: RunDir) -> Path:
 
 def _refuse_no_project(runs: Path) -> None:
     """Without runs and without a spec this is hardly the folder that was meant."""
-    if runs.is_dir() or any(Path(name).is_file() for name in shared.DEFAULT_FILES):
+    if runs.is_dir() or any(Path(name).is_file() for name in DEFAULT_FILES):
         return
     raise UsageError(
         f"no run is stored here: there is no folder {runs}",

@@ -1,0 +1,21 @@
+"""The file that a command is about, where none is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.errors import UsageError
+
+DEFAULT_FILES = ("holdfast.yaml", "flakestorm.yaml")
+
+
+def find_config(given: Path | None) -> Path:
+    """The file named, or the first of the default ones that is here."""
+    if given is not None:
+        return given
+    for name in DEFAULT_FILES:
+        if Path(name).is_file():
+            return Path(name)
+    raise UsageError(
+        f"there is no {' or '.join(DEFAULT_FILES)} here", hint="name one: FILE, or -c FILE; or write one: holdfast init"
+    )

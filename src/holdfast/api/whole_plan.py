@@ -1,0 +1,137 @@
+"""Several parts of a file, settled before anything is asked: what `ci`, `score` and `demo` run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.api.config_file import find_config
+from holdfast.api.job import PreparedJob, load_part, settled_job
+from holdfast.api.part_spec import made_part
+from holdfast.errors import HarnessError, NothingProven, UsageError
+from holdfast.model.spec import Part, Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.job import told
+from holdfast.runner.start import RUNS, take_up
+from holdfast.runner.whole import NOT_DECLARED, ORDER
+from holdfast.runner.whole_history import baseline_run
+from holdfast.store.rundir import RunDir
+
+WarnOf = Callable[[Spec, RunOptions], Iterable[str]]
+"""What the user should know of options beside a spec."""
+
+
+class WholePlan(Struct, frozen=True):
+    """What is run: the parts in their order, each settled before anything is asked."""
+
+    spec: Spec
+    options: RunOptions
+    jobs: dict[Part, PreparedJob]
+    skipped: dict[Part, str]
+    """Parts that are not run, and why."""
+    whole: RunDir | None = None
+    """The run that is taken up; None: a new one."""
+    baseline: RunDir | None = None
+    """The run that this one must not be worse than."""
+    unfound: str = ""
+    """Why there is no baseline, where one was asked for."""
+    failed: dict[Part, str] = {}
+    """Parts that our side could not make, and why."""
+
+
+def no_warnings(spec: Spec, given: RunOptions) -> Iterable[str]:
+    """Nothing to say."""
+    return ()
+
+
+def plan_whole(
+    config: Path | None,
+    given: RunOptions,
+    resume: str | None,
+    force: bool,
+    *,
+    warn: WarnOf = no_warnings,
+    baseline: str | None = None,
+) -> WholePlan:
+    """Everything that can be refused is refused here, before the agent is started.
+
+    `warn` says of the first part what the options probably do not mean.
+    """
+    if baseline is not None and given.select.shard is not None:
+        hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
+        raise UsageError("--baseline compares whole runs, and --shard runs a share", hint=hint)
+    whole = RunDir.find(RUNS.absolute(), resume) if resume is not None else None
+    if whole is not None and not whole.manifest().parts:
+        command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
+        hint = f"go on with it: {command} --resume {whole.id}"
+        raise UsageError(f"run {whole.id} is of one part", hint=hint)
+    if whole is not None:
+        config = config or _file_of(whole)
+        other = whole.manifest().options.other(given)
+        if other:
+            raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out")
+        given = whole.manifest().options.taken_up(given)
+    spec, _ = load_part(find_config(config), given)
+    wanted = whole.manifest().parts if whole is not None else _wanted(spec)
+    if not wanted:
+        hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
+        raise UsageError(f"{spec.path} declares nothing to run", hint=hint)
+    jobs: dict[Part, PreparedJob] = {}
+    failed: dict[Part, str] = {}
+    left = {part: why for part, why in NOT_DECLARED.items() if part not in spec.declares}
+    for part in wanted:
+        try:
+            jobs[part] = _prepared(part, spec, given, whole, force, no_warnings if jobs else warn, first=not jobs)
+        except NothingProven as idle:  # sessions that no rule judges, or a source without any
+            left[part] = str(idle)
+        except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
+            failed[part] = str(broken)
+    if not jobs and failed:
+        raise HarnessError(next(iter(failed.values())))
+    before = baseline_run(RUNS.absolute(), baseline, spec, whole) if baseline is not None else None
+    unfound = ""
+    if baseline is not None and before is None:
+        unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
+    return WholePlan(spec, given, jobs, left, whole, before, unfound, failed)
+
+
+def _file_of(whole: RunDir) -> Path:
+    """The file that a run was made of, as the user named it where that is still the same."""
+    manifest = whole.manifest()
+    named = Path(manifest.spec_path)
+    return named if named.resolve() == manifest.original else manifest.original
+
+
+def _wanted(spec: Spec) -> tuple[Part, ...]:
+    """The parts to run; a scenario that asks what the contract asks gives both from the same trials."""
+    declared = spec.declares
+    both = "scenario" in declared and not spec.has_golden
+    return tuple(part for part in ORDER if part in declared and not (part == "contract" and both))
+
+
+def _prepared(
+    part: Part, spec: Spec, given: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf, *, first: bool
+) -> PreparedJob:
+    """One part, settled: taken up where it was begun, else new."""
+    options = part_options(part, spec, given)
+    if whole is not None and (whole.part(part).path / "run.json").is_file():
+        rundir = whole.part(part)
+        config = Path(spec.path)
+        return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
+    own, problems = load_part(Path(spec.path), options)
+    own, made = made_part(own, os.environ)
+    return settled_job(own, options, [*(told(own, problems) if first else ()), *made, *warn(own, options)])
+
+
+def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
+    """The options of one part: a minimum is of the overall score, and tolerates all but critical rules in the parts."""
+    return replace(given, part=part, min_score=None if least_score(given, spec) is None else 0.0)
+
+
+def least_score(given: RunOptions, spec: Spec) -> float | None:
+    """The minimum of the overall score: of the command line, else of the file."""
+    return given.min_score if given.min_score is not None else spec.scoring.min_score

@@ -1,0 +1,199 @@
+"""A run of several parts, one after the other: run, looked at again, joined of shards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.api.job import PreparedJob
+from holdfast.api.whole_plan import WholePlan, least_score
+from holdfast.model.overall import Overall, PartResult
+from holdfast.model.spec import Part, Spec
+from holdfast.plan import RunOptions
+from holdfast.runner.outcome import RunOutcome, shown_path
+from holdfast.runner.preflight import was_stateful
+from holdfast.runner.start import RUNS, begin_whole
+from holdfast.runner.whole import overall, part_results, skipped, store_overall, stored_overall
+from holdfast.runner.whole_history import compared, regressions_named
+from holdfast.score.overall import interrupted
+from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
+from holdfast.store.rundir import RunDir
+
+
+class PartRunner(Protocol):
+    """Who runs a part, and hears of it."""
+
+    def begins(self, part: Part) -> None: ...
+
+    def run(self, prepared: PreparedJob, at: RunDir) -> RunOutcome:
+        """The part, run in that folder; or the stored run that running it would only repeat."""
+        ...
+
+    def ended(self, outcome: RunOutcome) -> None: ...
+
+
+class WholeOutcome(Struct, frozen=True):
+    """All parts, and the runs behind them."""
+
+    overall: Overall
+    outcomes: dict[Part, RunOutcome]
+    spec: Spec
+    whole: RunDir
+    stack: ExitStack
+
+    @property
+    def shown_page(self) -> str:
+        """Where the overall page lies, as the user would name it."""
+        return shown_path(self.whole.path / "report.html")
+
+    def close(self) -> None:
+        """Lets go of the files of every part."""
+        self.stack.close()
+
+
+def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
+    """Runs each part, stores what it came to, and all of them together."""
+    began = time.monotonic()
+    parts = tuple(plan.jobs)
+    whole = plan.whole or begin_whole(plan.spec, plan.options, RUNS.absolute(), parts)
+    if plan.whole is not None:
+        whole.lock()
+    stack = ExitStack()
+    outcomes: dict[Part, RunOutcome] = {}
+    results: list[PartResult] = [skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
+    results += [skipped(part, why, plan.spec.weights, BROKEN) for part, why in plan.failed.items()]
+    try:
+        for part, prepared in plan.jobs.items():
+            if interrupted(results):
+                results.append(skipped(part, "the run was interrupted before it", plan.spec.weights))
+                continue
+            settled, used_up = _after(prepared, outcomes, plan.options, time.monotonic() - began)
+            if used_up:
+                results.append(skipped(part, f"{used_up} is used up", plan.spec.weights, UNPROVEN))
+                continue
+            runner.begins(part)
+            outcome = stack.enter_context(closing(runner.run(settled, whole.part(part))))
+            outcomes[part] = outcome
+            results += part_results(outcome, whole, plan.spec.weights)
+            runner.ended(outcome)
+    except BaseException:
+        stack.close()
+        _discard(whole, plan.whole is None)
+        raise
+    reasons, notes = ([], []) if interrupted(results) else _beside(plan, whole, outcomes)
+    found = overall(
+        whole,
+        plan.spec,
+        results,
+        least=least_score(plan.options, plan.spec),
+        duration_s=time.monotonic() - began,
+        found=reasons,
+        notes=[*_stopped(outcomes), *notes],
+    )
+    store_overall(whole, found)
+    whole.unlock()
+    return WholeOutcome(found, outcomes, plan.spec, whole, stack)
+
+
+def _after(
+    prepared: PreparedJob, before: dict[Part, RunOutcome], given: RunOptions, took_s: float
+) -> tuple[PreparedJob, str]:
+    """A part after others, with what they left of the budgets; the option that left nothing, if one did.
+
+    The agent was reached, and is not asked whether it is there; what it showed holds.
+    """
+    if not before:
+        return prepared, ""
+    trials = sum(outcome.score.trials for outcome in before.values())
+    spent = sum((o.score.spent.cost_usd or 0.0) if o.score.spent else 0.0 for o in before.values())
+    left = {
+        "max_trials": None if given.max_trials is None else given.max_trials - trials,
+        "max_cost": None if given.max_cost is None else given.max_cost - spent,
+        "max_time_s": None if given.max_time_s is None else given.max_time_s - took_s,
+    }
+    used_up = next((name for name, rest in left.items() if rest is not None and rest <= 0), "")
+    job = prepared.job
+    stateful = any(was_stateful(outcome.run.warnings) for outcome in before.values())
+    concurrency = 1 if stateful else job.options.concurrency
+    job.options = replace(job.options, preflight=False, concurrency=concurrency, **left)
+    return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
+
+
+def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) -> tuple[Sequence[Reason], Sequence[str]]:
+    """What the run is compared with: the baseline that was named, else the last good run of each part."""
+    if plan.options.select.shard is not None:
+        return [], []  # of a share nothing can be said yet
+    if plan.baseline is not None:
+        return compared(plan.baseline, whole, os.environ)
+    ids = [outcome.run.id for outcome in outcomes.values()]
+    told = [plan.unfound] if plan.unfound else []
+    return [], [*told, *regressions_named(RUNS.absolute(), ids)]
+
+
+def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
+    """What a budget left out of each part."""
+    from holdfast.runner.run import STOPPED
+
+    said = [(part, note) for part, found in outcomes.items() for note in found.run.notes]
+    return [f"{part}: {note}" for part, note in said if note.startswith(STOPPED)]
+
+
+def _discard(whole: RunDir, new: bool) -> None:
+    """A run of which no part was begun leaves nothing behind."""
+    whole.unlock()
+    if new and not any((whole.path / "parts").glob("*/run.json")):
+        shutil.rmtree(whole.path, ignore_errors=True)
+
+
+def look_whole(whole: RunDir) -> WholeOutcome:
+    """A stored run of several parts, each as far as it goes."""
+    from holdfast.runner.start import stored_spec
+    from holdfast.runner.stored import look
+
+    manifest = whole.manifest()
+    spec, _ = stored_spec(whole, manifest, None, os.environ)
+    stack, outcomes = ExitStack(), {}
+    results: list[PartResult] = []
+    for part in manifest.parts:
+        if not (whole.part(part).path / "run.json").is_file():
+            results.append(skipped(part, "the run ended before it", spec.weights))
+            continue
+        outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
+        results += part_results(outcomes[part], whole, spec.weights)
+    found = stored_overall(whole) or _unconcluded(whole, spec, results)
+    return WholeOutcome(found, outcomes, spec, whole, stack)
+
+
+def conclude_merged(
+    whole: RunDir, beside: Sequence[PartResult], write_page: Callable[[RunOutcome], RunOutcome]
+) -> WholeOutcome:
+    """A run whose parts were joined of shards: judged, stored, and each part with its page. `beside` did not run."""
+    from holdfast.runner.outcome import store_score
+
+    found = look_whole(whole)
+    spec = found.spec
+    results = [*beside, *(part for part in found.overall.parts if part.part not in found.outcomes and not part.ran)]
+    for part, outcome in found.outcomes.items():
+        store_score(whole.part(part), outcome.score)
+        page = shown_path(whole.part(part).path / "report.html")
+        found.outcomes[part] = write_page(replace(outcome, run=replace(outcome.run, page=page)))
+        results += part_results(found.outcomes[part], whole, spec.weights)
+    least = least_score(whole.manifest().options, spec)
+    took_s = sum(outcome.run.duration_s for outcome in found.outcomes.values())
+    notes = _stopped(found.outcomes)
+    concluded = overall(whole, spec, results, least=least, duration_s=took_s, notes=notes)
+    store_overall(whole, concluded)
+    return replace(found, overall=concluded)
+
+
+def _unconcluded(whole: RunDir, spec: Spec, results: Sequence[PartResult]) -> Overall:
+    """A run that was killed: its parts as far as they go, and interrupted."""
+    left_early = [(INTERRUPTED, "the run was interrupted")]
+    return overall(whole, spec, results, least=None, duration_s=0.0, found=left_early)
