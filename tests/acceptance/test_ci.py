@@ -113,6 +113,8 @@ def test_kill_9_in_the_middle_and_resume_give_the_same_overall_score(project: Ma
     (made.folder / "asked").unlink()
     process = made.start("ci", "--concurrency", "1")
     wait_until(lambda: len(made.read("asked")) > 7)
+    under_way = made.cli("show").out
+    assert ("RUNNING" in under_way, "INTERRUPTED" in under_way, "--resume" in under_way) == (True, False, False)
     kill_group(process)
     asked = len(made.read("asked"))
     assert "go on: holdfast ci --resume 0001" in made.cli("show").out

@@ -24,6 +24,7 @@ from holdfast.runner.whole import overall, part_results, skipped, store_overall,
 from holdfast.runner.whole_history import compared, regressions_named
 from holdfast.score.overall import interrupted
 from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
+from holdfast.store.run_locks import is_written
 from holdfast.store.rundir import RunDir
 
 
@@ -47,6 +48,8 @@ class WholeOutcome(Struct, frozen=True):
     spec: Spec
     whole: RunDir
     stack: ExitStack
+    running: bool = False
+    """Another process is writing it: the parts are as far as they have come."""
 
     @property
     def shown_page(self) -> str:
@@ -160,15 +163,17 @@ def look_whole(whole: RunDir) -> WholeOutcome:
     manifest = whole.manifest()
     spec, _ = stored_spec(whole, manifest, None, os.environ)
     stack, outcomes = ExitStack(), {}
+    stored = stored_overall(whole)
+    running = is_written(whole.path) and (stored is None or stored.exit_code == INTERRUPTED)
     results: list[PartResult] = []
     for part in manifest.parts:
         if not (whole.part(part).path / "run.json").is_file():
-            results.append(skipped(part, "the run ended before it", spec.weights))
+            results.append(skipped(part, "to come" if running else "the run ended before it", spec.weights))
             continue
         outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
         results += part_results(outcomes[part], whole, spec.weights)
-    found = stored_overall(whole) or _unconcluded(whole, spec, results)
-    return WholeOutcome(found, outcomes, spec, whole, stack)
+    found = _unconcluded(whole, spec, results) if running or stored is None else stored
+    return WholeOutcome(found, outcomes, spec, whole, stack, running)
 
 
 def conclude_merged(

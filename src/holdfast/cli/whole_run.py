@@ -71,6 +71,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
         quiet=quiet,
         unicode=can_show_signs(sys.stdout.encoding),
         page=page,
+        running=found.running,
     )
     sys.stdout.write(text if quiet else f"\n{text}")
 

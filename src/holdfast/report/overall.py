@@ -12,7 +12,7 @@ from holdfast.model.format_numbers import JSON
 from holdfast.model.overall import Overall, PartResult
 from holdfast.report import wording
 from holdfast.report.mutations import robustness
-from holdfast.report.paint import painter
+from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
 
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
@@ -68,19 +68,25 @@ def rows(found: Overall) -> list[tuple[str, ...]]:
     return [head, *body]
 
 
-def summary(found: Overall, *, color: bool, quiet: bool = False, unicode: bool = True, page: str = "") -> str:
+def summary(
+    found: Overall, *, color: bool, quiet: bool = False, unicode: bool = True, page: str = "", running: bool = False
+) -> str:
     """Every part and the verdict, for a terminal or a pipe."""
     paint = painter(color)
     lines = [] if quiet else list(_table(found))
     lines.append(paint(headline(found), "bold"))
     lines += [f"note: {one_line(note)}" for note in found.notes]
+    lines.append(_last_line(found, paint, page) if not running else f"{wording.RUNNING}   {wording.WRITTEN_NOW}")
+    text = "\n".join(lines) + "\n"
+    return text if unicode else ascii_only(text)
+
+
+def _last_line(found: Overall, paint: Paint, page: str) -> str:
     said_so = verdict(found)
     reasons = ", ".join(one_line(reason) for reason in found.reasons)
     if found.exit_code == 2:
         reasons += f", go on: holdfast ci --resume {found.run}"
-    lines.append(f"{paint(said_so, said_so)}   {reasons}" + (f"   ·   {one_line(page)}" if page else ""))
-    text = "\n".join(lines) + "\n"
-    return text if unicode else ascii_only(text)
+    return f"{paint(said_so, said_so)}   {reasons}" + (f"   ·   {one_line(page)}" if page else "")
 
 
 def headline(found: Overall) -> str:

@@ -11,7 +11,6 @@ from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
 
-RUNNING = "RUNNING"
 """In the place of a verdict."""
 
 
@@ -100,7 +99,7 @@ def _about_replicas(run: Run) -> Iterator[str]:
 
 def _verdict(run: Run, paint: Paint) -> str:
     if run.running:
-        return f"{paint(RUNNING, 'bold')}   another process is writing it   ·   holdfast view follows it"
+        return f"{paint(wording.RUNNING, 'bold')}   {wording.WRITTEN_NOW}"
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
     if not run.complete:

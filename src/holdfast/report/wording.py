@@ -30,6 +30,8 @@ _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _MOST_HATS = 10
 VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
+RUNNING = "RUNNING"
+WRITTEN_NOW = "another process is writing it   ·   holdfast view follows it"
 
 
 def verdict(score: Score) -> str:
