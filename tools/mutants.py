@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = ROOT / "src/holdfast"
 KEPT = ROOT / "build/mutants"
 LOG = KEPT / "pytest.log"
+KILLED = (1, 2)
+"""Of pytest: a test failed, or could not be collected."""
 ROOMS = ("judge", "score", "plan", "faults", "planes/weather.py", "planes/llm/codecs", "checks")
 SWAPS: dict[type[ast.AST], str] = {
     ast.Eq: "!=",
@@ -203,7 +205,7 @@ def reaching() -> dict[int, list[str]]:
     found: dict[int, set[str]] = defaultdict(set)
     for line in (KEPT / "reached.tsv").read_text().splitlines():
         number, test = line.split("\t", 1)
-        if test != "?":
+        if test.startswith("tests/"):  # the others are of a pytest that a test started
             found[int(number)].add(test)
     order = ("tests/unit", "tests/golden", "tests/conformance", "tests/quality", "tests/properties", "tests/acceptance")
 
@@ -244,8 +246,8 @@ def attempt(mutant: Mutant, ids: list[str], limit: float, more: list[str]) -> st
     file = ROOT / mutant.file
     with written({file: mutant.applied(file.read_text())}):
         code = pytest_code(["-x", "-q", "-p", "no:cacheprovider", *more, f"@{listed}"], limit)
-    if code == 0:
-        return "survived"
+    if code not in KILLED:
+        return "survived" if code == 0 else f"not tried: pytest ended with {code}"
     log = LOG.read_text()
     killer = next((line for line in log.splitlines() if line.startswith(("FAILED", "ERROR"))), f"exit {code}")
     return f"killed by {killer}"

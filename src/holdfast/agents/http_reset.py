@@ -114,7 +114,8 @@ async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[
         start_new_session=True,
     )
     try:
-        return await asyncio.wait_for(child.wait(), RESET_S)
+        async with asyncio.timeout(RESET_S):
+            return await child.wait()
     except TimeoutError:
         return None
     finally:

@@ -126,7 +126,8 @@ class WorkerPool:
             self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
             return
         try:
-            report: WorkerReport = await asyncio.wait_for(answer(opened), OPEN_S)
+            async with asyncio.timeout(OPEN_S):
+                report: WorkerReport = await answer(opened)
         except self._ray.exceptions.RayError as broken:
             self._refuse(WorkerReport(_UNNAMED, refused=said_by(broken)))
             return
@@ -203,7 +204,8 @@ class WorkerPool:
         """Ends it in the middle of its work, and waits until it has ended."""
         self.end(worker)
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # so the dead answer
-            await asyncio.wait_for(answer(worker.actor.close.remote()), 10.0)
+            async with asyncio.timeout(10.0):
+                await answer(worker.actor.close.remote())
 
     async def close(self) -> None:
         for task in list(self.opening):
@@ -213,7 +215,8 @@ class WorkerPool:
 
     async def _close(self, worker: ClusterWorker) -> None:
         with suppress(TimeoutError, self._ray.exceptions.RayError):  # it is killed anyway
-            await asyncio.wait_for(answer(worker.actor.close.remote()), 10.0)
+            async with asyncio.timeout(10.0):
+                await answer(worker.actor.close.remote())
         self._ray.kill(worker.actor)
 
 

@@ -45,6 +45,7 @@ class RayThread:
 
         self._calls.put(settle)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(done), ANSWER_S)
+            async with asyncio.timeout(ANSWER_S):
+                return await asyncio.wrap_future(done)
         except TimeoutError:
             raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None

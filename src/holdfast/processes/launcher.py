@@ -57,7 +57,8 @@ class Launcher:
         try:
             with _as_file(order) as written:
                 await self._hand_over(ticket, (written.fileno(), *stdio))
-            refused = await asyncio.wait_for(begun, KILL_S)
+            async with asyncio.timeout(KILL_S):
+                refused = await begun
         except BaseException as interrupted:
             if self._programs.pop(ticket, None) is not None:  # if it starts all the same it is ended then
                 kill_group(program.pid, signal.SIGKILL)
@@ -78,7 +79,8 @@ class Launcher:
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)  # the host ends everything, then itself
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._gone.wait(), KILL_S)
+            async with asyncio.timeout(KILL_S):
+                await self._gone.wait()
         self._lost()
 
     def listen(self) -> None:

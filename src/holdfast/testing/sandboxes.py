@@ -245,7 +245,8 @@ async def listeners_are_reached_from_inside(backend: SandboxBackend, folder: Pat
         loop = asyncio.get_running_loop()
         host, port = place.address(*address)
         calling = asyncio.create_task(place.run([sys.executable, "-c", _CALL, host, str(port)], ENV))
-        there, _ = await asyncio.wait_for(loop.sock_accept(listener), _SOON_S)
+        async with asyncio.timeout(_SOON_S):
+            there, _ = await loop.sock_accept(listener)
         await loop.sock_sendall(there, b"from outside")
         there.close()
         ran = await calling
@@ -260,7 +261,8 @@ async def programs_inside_can_be_reached(backend: SandboxBackend, folder: Path) 
         port = int(await asyncio.to_thread(os.read, told, 99))
         os.close(told)
         way = await place.connect(port)
-        data = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(way, 99), _SOON_S)
+        async with asyncio.timeout(_SOON_S):
+            data = await asyncio.get_running_loop().sock_recv(way, 99)
         way.close()
         assert data == b"from inside", data
         assert await program.within(_SOON_S)
@@ -280,7 +282,8 @@ async def who_takes_no_connection_holds_nobody_up(backend: SandboxBackend, folde
         port = int(await asyncio.to_thread(os.read, told, 99))
         os.close(told)
         waiting = [asyncio.create_task(place.connect(port)) for _ in range(8)]
-        ran = await asyncio.wait_for(place.run(["sh", "-c", "echo on"], ENV), _SOON_S)
+        async with asyncio.timeout(_SOON_S):
+            ran = await place.run(["sh", "-c", "echo on"], ENV)
         for task in waiting:
             task.cancel()
         for way in await asyncio.gather(*waiting, return_exceptions=True):

@@ -67,7 +67,8 @@ async def run_script(script: Path, cwd: Path, stdin: bytes, *, timeout_s: float,
 async def _within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
     """Whether it ended by itself in time; whatever happens, its group is ended."""
     try:
-        await asyncio.wait_for(process.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
     except TimeoutError:
         return False
     finally:

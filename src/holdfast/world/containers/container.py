@@ -250,7 +250,8 @@ def _waiting(folder: Path) -> Iterator[socket.socket]:
 
 async def _accepted(waiting: socket.socket) -> socket.socket:
     try:
-        ours, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(waiting), _START_S)
+        async with asyncio.timeout(_START_S):
+            ours, _ = await asyncio.get_running_loop().sock_accept(waiting)
     except TimeoutError:
         raise HarnessError(
             "the container was started, but its first process never called: is the engine local?"

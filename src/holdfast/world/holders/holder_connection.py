@@ -86,17 +86,23 @@ class HolderConnection:
         with contextlib.suppress(OSError):
             self._ours.shutdown(socket.SHUT_WR)
         try:
-            await asyncio.wait_for(self.closed.wait(), KILL_S)
+            async with asyncio.timeout(KILL_S):
+                await self.closed.wait()
         except TimeoutError:
             self._end()
             raise HarnessError("a sandbox could not be closed: its processes do not end") from None
 
     async def reply(self, ticket: int) -> HolderMessage:
         """Waits for the reply to an order; OSError if it was refused, HarnessError if the holder is gone."""
+        asked = self._asked[ticket]
         try:
-            message = await asyncio.wait_for(self._asked[ticket], KILL_S)
+            async with asyncio.timeout(KILL_S):
+                message = await asked
         except TimeoutError:
             raise HarnessError(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
+        except asyncio.CancelledError:
+            _drop(asked)
+            raise
         finally:
             self._asked.pop(ticket, None)
         if message.what == wire.BROKE:
@@ -116,3 +122,10 @@ class HolderConnection:
                 asked.set_exception(HarnessError(GONE))
                 asked.exception()  # whoever asked may have left
         self._lost()
+
+
+def _drop(asked: asyncio.Future[HolderMessage]) -> None:
+    """A reply that nobody waits for any more: its descriptors are closed."""
+    if asked.done() and not asked.cancelled() and asked.exception() is None:
+        for fd in asked.result().fds:
+            os.close(fd)

@@ -68,7 +68,8 @@ class ServerLog:
 
     async def at_end(self, within_s: float) -> None:
         """Waits until the server is gone."""
-        await asyncio.wait_for(self._ended.wait(), within_s)
+        async with asyncio.timeout(within_s):
+            await self._ended.wait()
 
     def drain(self, reads: int = DRAINS) -> None:
         """Takes what was printed so far."""

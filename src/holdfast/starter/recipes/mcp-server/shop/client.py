@@ -29,7 +29,8 @@ async def make(server: StdioServerParameters, waiting: list) -> None:
     async with Client(server) as client:
         while waiting:
             tool, arguments = waiting[0]
-            result = await asyncio.wait_for(client.call_tool(tool, arguments), SECONDS)
+            async with asyncio.timeout(SECONDS):
+                result = await client.call_tool(tool, arguments)
             if result.is_error:
                 raise RuntimeError(result.content[0].text)
             print(f"{tool}: {result.content[0].text}")
