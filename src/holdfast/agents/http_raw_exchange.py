@@ -13,6 +13,7 @@ from holdfast.http1.heads import RawFields
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.http1.reply_parser import ReplyParser
 from holdfast.model.task import RequestChange
+from holdfast.processes.all_ended import stopped
 
 PIECES = 10
 """Into how many pieces what is slow is cut."""
@@ -83,10 +84,10 @@ class RawExchange:
         except TimeoutError:
             self._got.reply.late = True
         finally:
-            sending.cancel()
-            with suppress(asyncio.CancelledError):
-                await sending
-            link.close()
+            try:
+                await stopped(sending)
+            finally:
+                link.close()
         return self._got.reply
 
     async def _send(self, link: RawSocket) -> None:

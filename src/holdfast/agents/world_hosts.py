@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from time import perf_counter
 
@@ -19,6 +18,7 @@ from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.model.task import Task
+from holdfast.processes.all_ended import stopped
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols import Started, World
@@ -92,9 +92,7 @@ class WorldHosts:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
         finally:
-            watching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watching
+            await stopped(watching)
 
     async def _introduced(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float

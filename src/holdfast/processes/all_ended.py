@@ -1,4 +1,4 @@
-"""Closing several things: one that fails keeps no other open."""
+"""Ending several things, and a task: one that fails keeps no other open, and nobody forgets that it was cancelled."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(one, BaseException):
             raise one
     return [one for one in ended if not isinstance(one, BaseException)]
+
+
+async def stopped(task: asyncio.Task[T]) -> None:
+    """Cancels a task and waits for its end; what it raised before is raised, and our own cancellation is not lost."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()

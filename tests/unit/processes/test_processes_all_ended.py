@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.processes.all_ended import all_ended
+from holdfast.processes.all_ended import all_ended, stopped
 
 
 def test_every_close_runs_and_the_first_failure_is_told() -> None:
@@ -26,3 +26,39 @@ def test_every_close_runs_and_the_first_failure_is_told() -> None:
 
     asyncio.run(go())
     assert ended == ["a", "b", "c", "d", "e"]
+
+
+def test_who_stops_a_task_and_is_stopped_meanwhile_is_told_so() -> None:
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+
+    async def go() -> None:
+        task = asyncio.create_task(slow_to_end())
+        await asyncio.sleep(0)
+        stopping = asyncio.create_task(stopped(task))
+        await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        await asyncio.wait({task})
+
+    asyncio.run(go())
+
+
+def test_a_task_that_failed_before_it_was_stopped_says_how() -> None:
+    async def fails() -> None:
+        raise ValueError("broken")
+
+    async def go() -> None:
+        task = asyncio.create_task(fails())
+        await asyncio.wait({task})
+        with pytest.raises(ValueError, match="broken"):
+            await stopped(task)
+        waiting = asyncio.create_task(asyncio.sleep(60))
+        await stopped(waiting)
+        assert waiting.cancelled()
+
+    asyncio.run(go())
