@@ -30,6 +30,7 @@ KEPT = ROOT / "build/mutants"
 LOG = KEPT / "pytest.log"
 KILLED = (1, 2)
 """Of pytest: a test failed, or could not be collected."""
+NOT_FOUND = 4
 ROOMS = ("judge", "score", "plan", "faults", "planes/weather.py", "planes/llm/codecs", "checks")
 SWAPS: dict[type[ast.AST], str] = {
     ast.Eq: "!=",
@@ -246,6 +247,8 @@ def attempt(mutant: Mutant, ids: list[str], limit: float, more: list[str]) -> st
     file = ROOT / mutant.file
     with written({file: mutant.applied(file.read_text())}):
         code = pytest_code(["-x", "-q", "-p", "no:cacheprovider", *more, f"@{listed}"], limit)
+    if code == NOT_FOUND and pytest_code(["--collect-only", "-q", *more, f"@{listed}"]) == 0:
+        return "killed by tests that cannot be collected"
     if code not in KILLED:
         return "survived" if code == 0 else f"not tried: pytest ended with {code}"
     log = LOG.read_text()

@@ -73,7 +73,7 @@ def run(folder: Path, name: str, *scenarios: str) -> dict[str, Any]:
     return {case["scenario"]: case for case in json.loads(done.stdout)["parts"]["scenario"]["cases"]}
 
 
-@pytest.mark.processes
+@pytest.mark.long
 def test_langgraph_holds_in_calm_and_says_nothing_after_arguments_that_are_not_json(tmp_path: Path) -> None:
     cases = run(tmp_path, "langgraph", "calm", "bad-arguments")
     assert {name: case["status"] for name, case in cases.items()} == {"calm": "pass", "bad-arguments": "fail"}
@@ -84,7 +84,7 @@ def test_langgraph_holds_in_calm_and_says_nothing_after_arguments_that_are_not_j
     assert broken["turns"][0]["ending"] == "no_answer"
 
 
-@pytest.mark.processes
+@pytest.mark.long
 def test_an_mcp_server_whose_reply_is_lost_keeps_one_order(tmp_path: Path) -> None:
     cases = run(tmp_path, "mcp-server", "calm", "order-reply-lost")
     assert {name: case["status"] for name, case in cases.items()} == {"calm": "pass", "order-reply-lost": "pass"}
