@@ -389,19 +389,21 @@ def test_nothing_is_left_when_holdfast_is_killed(tmp_path):
     assert not [group for parent in limits.parents().values() for group in parent.glob(f"holdfast-{ours.pid}-*")]
 
 
-def test_the_same_holds_for_an_ordinary_user():
-    if os.getuid() != 0:
-        pytest.skip("these tests run as one already")
-    names = (
+@pytest.mark.parametrize(
+    "name",
+    [
         "integration/test_sandbox_escapes",
         "integration/test_sandbox_bubblewrap",
         "integration/test_sandbox_commands",
         "conformance/test_sandboxes_conform",
-    )
-    files = [f"tests/{name}.py" for name in names]
+    ],
+)
+def test_the_same_holds_for_an_ordinary_user(name):
+    if os.getuid() != 0:
+        pytest.skip("these tests run as one already")
     with TemporaryDirectory(dir="/tmp") as folder:  # pytest's own is for root alone
         options = ["-q", "-p", "no:cacheprovider", "--basetemp", f"{folder}/t"]
-        ran = as_ordinary_user("-m", "pytest", *options, *files, folder=Path(folder))
+        ran = as_ordinary_user("-m", "pytest", *options, f"tests/{name}.py", folder=Path(folder))
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
     assert "passed" in ran.stdout
 
