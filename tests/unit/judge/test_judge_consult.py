@@ -14,10 +14,10 @@ import pytest
 from holdfast.checks.state.judge_vote import is_vote
 from holdfast.errors import HarnessError
 from holdfast.judge.advice_cache import AdviceCache
-from holdfast.judge.consult import Consultation, all_printed
+from holdfast.judge.consult import Consultation, all_printed, consulted
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, ModelSpec
-from holdfast.protocols import Advice
+from holdfast.protocols import Advice, Evidence
 from judge_kit import Got, JudgeServer, Reply, judging, rating
 
 GOOD = rating(0.9)
@@ -266,3 +266,17 @@ def test_what_a_command_answers_it_has_printed() -> None:
     assert all_printed(AgentSpec("command", command="x"), seen).output == "one\ntwo\non stderr"
     for other in (AgentSpec("python"), AgentSpec("command", command="x", answer_file="a"), AgentSpec(command="x")):
         assert all_printed(other, seen).output == "on stderr"
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [(HarnessError("the judge is down"), "the judge is down"), (KeyError("score"), "KeyError: 'score'")],
+)
+def test_a_check_that_breaks_while_it_asks_says_whose_failure_it_is(broken: Exception, told: str) -> None:
+    class Breaks:
+        async def consult(self, *_: Any) -> Evidence:
+            raise broken
+
+    nobody: Any = None
+    check: Any = Breaks()
+    assert asyncio.run(consulted(check, Observation("t", ()), None, None, nobody)) == Evidence(error=told)

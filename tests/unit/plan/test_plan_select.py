@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
@@ -48,6 +49,13 @@ def test_a_pattern_that_matches_nothing_names_the_near_miss_and_what_exists():
     with pytest.raises(UsageError, match="no rule matches 'cite-sorce'") as caught:
         plan(spec(), Select(invariants=("cite-sorce",)))
     assert caught.value.hint == "did you mean cite-source? there are: cite-source, no-figures"
+
+
+def test_of_many_rules_ten_are_named_and_the_others_counted():
+    many = tuple(replace(spec().invariants[0], id=f"rule-{n:02}") for n in range(13))
+    with pytest.raises(UsageError) as caught:
+        plan(replace(spec(), invariants=many), Select(invariants=("xyz",)))
+    assert caught.value.hint == f"there are: {', '.join(rule.id for rule in many[:10])} and 3 more"
 
 
 def test_one_good_pattern_does_not_hide_a_bad_one():
