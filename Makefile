@@ -31,7 +31,7 @@ test: $(VENV)/.dev ## All tests and checks
 	$(MAKE) --no-print-directory -j 3 setup check collected
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests
 
-collected: $(VENV)/.dev
+collected: $(VENV)/.dev ## Compile the tests once, before the workers of make test do
 	@$(BIN)/python -m pytest --collect-only -q tests >/dev/null    # compiles them once, and not once a worker
 
 setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import re
+from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -23,3 +26,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
+
+
+_folders = count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's own, which looks at every folder there is to number the next: of thousands, that is minutes."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}{next(_folders)}"
+    path.mkdir(mode=0o700)
+    return path

@@ -76,6 +76,12 @@ def below(pid: int) -> set[int]:
     return found
 
 
+@pytest.fixture
+def already() -> set[int]:
+    """This process, and what other tests keep running below it."""
+    return below(os.getpid())
+
+
 def alive(pids: set[int]) -> set[int]:
     return {pid for pid in pids if os.path.exists(f"/proc/{pid}/exe") and _cmdline(pid) != b""}
 
@@ -131,7 +137,9 @@ def needed(spec: ServiceSpec, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)
-def test_after_close_no_process_folder_or_descriptor_is_left(spec: ServiceSpec, tmp_path: Path) -> None:
+def test_after_close_no_process_folder_or_descriptor_is_left(
+    spec: ServiceSpec, tmp_path: Path, already: set[int]
+) -> None:
     needed(spec, tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     seen: set[int] = set()
@@ -139,7 +147,7 @@ def test_after_close_no_process_folder_or_descriptor_is_left(spec: ServiceSpec, 
     async def scene() -> None:
         keeper = await open_keeper(spec, tmp_path)
         services = await asyncio.gather(*(keeper.provide(TRIAL, alone=True) for _ in range(3)))
-        seen.update(below(os.getpid()) - {os.getpid()})
+        seen.update(below(os.getpid()) - already)
         for service in services:
             await service.close()
         await keeper.close()
@@ -152,14 +160,14 @@ def test_after_close_no_process_folder_or_descriptor_is_left(spec: ServiceSpec, 
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_start_leaves_nothing(tmp_path: Path, already: set[int]) -> None:
     needed(SPECS[0], tmp_path)
 
     async def scene(pause_s: float) -> set[int]:
         keeper = await open_keeper(SPECS[0], tmp_path)
         asked = asyncio.ensure_future(keeper.provide(TRIAL, alone=True))
         await asyncio.sleep(pause_s)
-        seen = below(os.getpid()) - {os.getpid()}
+        seen = below(os.getpid()) - already
         asked.cancel()
         done = (await asyncio.gather(asked, return_exceptions=True))[0]
         if not isinstance(done, BaseException):
@@ -202,7 +210,9 @@ def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_fold
     shutil.rmtree(tmp_path)
 
 
-def test_without_walls_a_server_works_and_still_dies_with_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_walls_a_server_works_and_still_dies_with_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, already: set[int]
+) -> None:
     needed(SPECS[0], tmp_path)
     monkeypatch.setattr(server, "confinement", lambda user: (None, "forbidden here"))
     seen: set[int] = set()
@@ -210,7 +220,7 @@ def test_without_walls_a_server_works_and_still_dies_with_us(tmp_path: Path, mon
     async def scene() -> None:
         keeper = await open_keeper(SPECS[0], tmp_path)
         database = await keeper.provide(TRIAL, alone=True)
-        seen.update(below(os.getpid()) - {os.getpid()})
+        seen.update(below(os.getpid()) - already)
         await database.execute("CREATE TABLE t (x int)")  # type: ignore[attr-defined]
         await database.close()
         await keeper.close()
