@@ -41,7 +41,7 @@ test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those 
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
 
 test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every Python from 3.11 on
-	@echo "== What takes minutes: simulations of the statistics, two frameworks, an example in every scenario"
+	@echo "== What takes minutes: simulations of the statistics, frameworks, the commands of every page"
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
 	@echo "== Properties, with all their examples"
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/properties

@@ -201,12 +201,18 @@ def pytest_code(arguments: list[str], limit: float | None = None) -> int:
             return 1
 
 
-def reaching() -> dict[int, list[str]]:
+def there_now(more: list[str]) -> set[str]:
+    """The tests that are run today: since the marking some may have gone."""
+    pytest_code(["--collect-only", "-q", *more, "tests"])
+    return set(LOG.read_text().splitlines())
+
+
+def reaching(there: set[str]) -> dict[int, list[str]]:
     """The tests that reach each mutant: those of one module before those that start programs."""
     found: dict[int, set[str]] = defaultdict(set)
     for line in (KEPT / "reached.tsv").read_text().splitlines():
         number, test = line.split("\t", 1)
-        if test.startswith("tests/"):  # the others are of a pytest that a test started
+        if test in there:
             found[int(number)].add(test)
     order = ("tests/unit", "tests/golden", "tests/conformance", "tests/quality", "tests/properties", "tests/acceptance")
 
@@ -222,7 +228,7 @@ def try_all(share: str, limit: float, more: list[str]) -> None:
     results = KEPT / "results.jsonl"
     results.touch()
     done = {json.loads(line)["number"] for line in results.read_text().splitlines()}
-    by_number = reaching()
+    by_number = reaching(there_now(more))
     for each in json.loads((KEPT / "mutants.json").read_text()):
         mutant = Mutant(**each)
         if mutant.number % of != mine - 1 or mutant.number in done:

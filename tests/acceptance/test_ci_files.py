@@ -155,6 +155,7 @@ def test_the_gitlab_job_fails_where_the_contract_does_and_leaves_its_reports(mad
     assert all((made.folder / path).exists() for path in artifacts["paths"])
 
 
+@pytest.mark.long
 def test_the_gitlab_job_takes_a_spec_and_a_minimum(made: Project, wheel: Path) -> None:
     (made.folder / "a b.yaml").write_text(made.read("holdfast.yaml"))
     variables = {"HOLDFAST_COMMAND": "contract run", "HOLDFAST_SPEC": "a b.yaml", "HOLDFAST_MIN_SCORE": "60"}

@@ -14,6 +14,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/pytest"
 
 
 @pytest.mark.processes
+@pytest.mark.long
 def test_the_example_is_as_green_and_as_red_as_it_says(tmp_path: Path) -> None:
     project = tmp_path / "desk"
     shutil.copytree(EXAMPLE, project, ignore=shutil.ignore_patterns(".*", "__pycache__"))

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     ("name", "some"),
     [
-        ("test_sandbox_disturbed.py", ""),
+        pytest.param("test_sandbox_disturbed.py", "", marks=pytest.mark.long),
         pytest.param("test_assembly_forbidden.py", "", marks=pytest.mark.long),
         ("test_sandbox_programs.py", "pipx or npm_global or beside or pyenv"),
         ("test_sandbox_home.py", "bubblewrap or disk"),

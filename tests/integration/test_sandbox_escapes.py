@@ -393,9 +393,9 @@ def test_nothing_is_left_when_holdfast_is_killed(tmp_path):
     "name",
     [
         "integration/test_sandbox_escapes",
-        "integration/test_sandbox_bubblewrap",
+        pytest.param("integration/test_sandbox_bubblewrap", marks=pytest.mark.long),
         "integration/test_sandbox_commands",
-        "conformance/test_sandboxes_conform",
+        pytest.param("conformance/test_sandboxes_conform", marks=pytest.mark.long),
     ],
 )
 def test_the_same_holds_for_an_ordinary_user(name):

@@ -73,7 +73,9 @@ def groups(pid):
     return [path for parent in set(parents().values()) for path in parent.glob(f"{PREFIX}{pid}-*")]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment", [*MOMENTS[::3], *(pytest.param(at, marks=pytest.mark.long) for at in MOMENTS if at not in MOMENTS[::3])]
+)
 def test_nothing_is_left_of_a_killed_run(tmp_path, moment):
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec()))
     mounted = Path("/proc/self/mounts").read_text()

@@ -19,7 +19,7 @@ from framework_runs import (
 from framework_weather import ANSWER, BURST, BY_LUCK, SERVED_STORIES, Story
 
 pytestmark = pytest.mark.long
-"""Two frameworks of four go through whole runs in `make test`."""
+"""LangGraph goes through whole runs in `make test`, the others in `make test-long`."""
 
 ASKED_STORIES = {
     "calm": Story("answered", ANSWER, "200 200"),

@@ -3,6 +3,7 @@
 # ruff: noqa: F401  (the tests that all share are taken in by their names)
 from __future__ import annotations
 
+import pytest
 from framework_kit import Folder, Outcome
 from framework_runs import (
     Framework,
@@ -16,6 +17,9 @@ from framework_runs import (
     test_what_the_agent_does_when_its_model_streams,
 )
 from framework_weather import ANSWER, BURST, BY_LUCK, PLAIN_WEATHER, SERVED_STORIES, Story
+
+pytestmark = pytest.mark.long
+"""LangGraph goes through whole runs in `make test`, the others in `make test-long`."""
 
 ASKED_STORIES = {
     "calm": Story("answered", ANSWER, "200 200"),

@@ -18,7 +18,7 @@ from framework_runs import (
 from framework_weather import ANSWER, BURST, BY_LUCK, MODEL, SERVED_STORIES, Story
 
 pytestmark = pytest.mark.long
-"""Two frameworks of four go through whole runs in `make test`."""
+"""LangGraph goes through whole runs in `make test`, the others in `make test-long`."""
 
 FAILED = "AgentGenerationError: Error while generating output:\n"
 

@@ -13,7 +13,10 @@ import yaml
 from framework_kit import AGENTS, HOLDFAST
 from framework_weather import ANSWER, MODEL, MODEL_NAME, PROMPT, RULES
 
-AGENT_FILES = ["with_openai_agents", "with_langgraph", "with_pydantic_ai"]
+AGENT_FILES = [
+    "with_langgraph",
+    *(pytest.param(f"with_{name}", marks=pytest.mark.long) for name in ("openai_agents", "pydantic_ai")),
+]
 MATRIX = [
     {"name": "calm"},
     {"name": "broken", "tool_faults": [{"tool": "search", "mode": "error"}]},

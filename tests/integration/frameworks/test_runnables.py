@@ -128,7 +128,7 @@ def run(folder: Path, provider: Provider, agent: Mapping[str, Any], *matrix: Any
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["chat", "chain", *(pytest.param(name, marks=pytest.mark.long) for name in ("noted", "question"))]
+    "endpoint", ["chat", *(pytest.param(name, marks=pytest.mark.long) for name in ("chain", "noted", "question"))]
 )
 def test_the_model_is_asked_the_prompt_through_the_gateway(tmp_path: Path, provider: Provider, endpoint: str) -> None:
     done = run(tmp_path, provider, {"endpoint": f"agent:{endpoint}"}, CALM, BUSY)
@@ -149,6 +149,7 @@ def test_a_graph_is_asked_in_every_isolation(tmp_path: Path, provider: Provider,
     assert {tuple(asked) for asked in provider.asked} == {(PROMPT,)}
 
 
+@pytest.mark.long
 def test_a_python_agent_that_is_a_graph_is_asked_the_same_way(tmp_path: Path, provider: Provider) -> None:
     done = run(tmp_path, provider, {"type": "python", "endpoint": "agent:chat"})
     assert done.answers == {"calm": f"You asked 1: {PROMPT}"}
@@ -195,6 +196,7 @@ def test_an_input_that_cannot_be_told_ends_the_run_before_anything_is_asked(
     assert "agent.input" in error["hint"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("endpoint", "by_hand"), [("either", "question"), pytest.param("loose", "text", marks=pytest.mark.long)]
 )
@@ -203,6 +205,7 @@ def test_it_is_settled_by_hand(tmp_path: Path, provider: Provider, endpoint: str
     assert (done.code, done.answers) == (0, {"calm": f"You asked 1: {PROMPT}"})
 
 
+@pytest.mark.long
 def test_a_key_that_a_graph_would_drop_ends_the_run(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:chat", "input": "input"}), provider)
     assert (
@@ -211,11 +214,13 @@ def test_a_key_that_a_graph_would_drop_ends_the_run(tmp_path: Path, provider: Pr
     )
 
 
+@pytest.mark.long
 def test_a_function_has_no_input_to_settle(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:make_graph", "input": "messages"}), provider)
     assert "agent.input has no meaning for agent.endpoint 'agent:make_graph'" in error["message"]
 
 
+@pytest.mark.long
 def test_a_graph_that_is_returned_was_not_asked(tmp_path: Path, provider: Provider) -> None:
     error = refusal(run(tmp_path, provider, {"endpoint": "agent:make_graph"}), provider)
     assert "the agent returned a CompiledStateGraph and did not ask it" in error["message"]
