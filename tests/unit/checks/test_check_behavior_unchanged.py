@@ -1,8 +1,11 @@
+import asyncio
+
 import pytest
 from check_exhibits import exhibit, of_turns
 
 from holdfast.checks.response.behavior_unchanged import BehaviorUnchanged
 from holdfast.model.observation import Observation, Turn
+from holdfast.protocols import Advice, Evidence
 
 CALM = "Revenue was 4.2 million, according to the filing."
 NO_ANSWER = "the control run gave no answer to compare with"
@@ -54,3 +57,18 @@ def test_a_control_with_fewer_turns_is_nothing_to_judge():
 def test_empty_baseline_is_a_problem():
     assert [field for field, _ in BehaviorUnchanged(baseline="").problems()] == ["baseline"]
     assert not list(BehaviorUnchanged().problems())
+
+
+def test_a_model_is_asked_only_of_turns_that_both_have_a_text():
+    asked = []
+
+    async def ask(model, system, question, **_):
+        asked.append(question)
+        return Advice('{"score": 1, "reason": "the same"}')
+
+    rule = BehaviorUnchanged(method="model", model="m")
+    seen = Observation("t", (Turn("?", "one"), Turn("?", None), Turn("?", "three"), Turn("?", "")))
+    calm = Observation("c", (Turn("?", "One."), Turn("?", "Two."), Turn("?", None), Turn("?", "Four.")))
+    asyncio.run(rule.consult_beside(seen, calm, Evidence(), ask))
+    assert len(asked) == 1
+    assert "One." in asked[0]
