@@ -45,6 +45,9 @@ def warm_hosts() -> Iterator[None]:
     """Hosts that this process starts are forked, while the body runs."""
     from holdfast.agents import python_host
 
+    if sys.platform != "linux" or _CLONE is None:
+        yield
+        return
     if not _templates:
         _templates.append(WarmTemplate(python_host._spawn))
     with patch.object(python_host, "_spawn", _templates[0].spawn):
@@ -77,7 +80,8 @@ class WarmTemplate:
         with self._one_at_a_time:
             socket.send_fds(self._asking, [struct.pack("!I", len(asked))], [control])
             self._asking.sendall(asked)
-            return WarmHost(struct.unpack("!i", self._asking.recv(4))[0])
+            (pid,) = struct.unpack("!i", self._asking.recv(4))
+        return WarmHost(pid) if pid > 0 else self._cold(control, root, environ)
 
     def _end(self) -> None:
         if os.getpid() == self._owner:
