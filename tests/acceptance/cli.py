@@ -168,7 +168,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_heeds_interrupts,
+            preexec_fn=heeds_interrupts,
         )
 
     # -- looking --------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def facts(result: Result) -> list[Any]:
     ]
 
 
-def _heeds_interrupts() -> None:
+def heeds_interrupts() -> None:
     """A shell that runs the tests in the background has its children ignore SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

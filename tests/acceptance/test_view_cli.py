@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from cli import CALM, HOLDFAST, MakeProject, Project, contract, kill_group, rule, wait_until
+from cli import CALM, HOLDFAST, MakeProject, Project, contract, heeds_interrupts, kill_group, rule, wait_until
 
 SLOW = """
 import time
@@ -143,7 +143,13 @@ def test_no_browser_sees_the_address_in_its_arguments(project: MakeProject) -> N
     leader, follower = pty.openpty()
     env = {**os.environ, "BROWSER": str(browser)}
     process = subprocess.Popen(
-        [HOLDFAST, "view"], cwd=made.folder, env=env, stdout=follower, stderr=subprocess.DEVNULL, start_new_session=True
+        [HOLDFAST, "view"],
+        cwd=made.folder,
+        env=env,
+        stdout=follower,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=heeds_interrupts,
     )
     try:
         url = os.read(leader, 1000).decode().strip()

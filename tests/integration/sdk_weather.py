@@ -36,7 +36,7 @@ def _drift(kind: str, prompt: str = "How did ACME do?", **more: Any) -> Weather:
 
 WEATHERS = {
     "timeout": Weather("timeout", {"delay_ms": 30}),
-    "timeout, the client's": Weather("timeout", {"delay_ms": 400}, timeout_s=0.1),
+    "timeout, the client's": Weather("timeout", {"delay_ms": 1200}, timeout_s=0.4),
     "truncated": Weather("truncated_response", {"max_tokens": 4}),
     "truncated, silent": Weather("truncated_response", {"max_tokens": 4, "silent": True}),
     "rate_limit": Weather("rate_limit", {"retry_after_s": None}),
@@ -58,7 +58,7 @@ WEATHERS = {
     "server_error, html": Weather("server_error", {"status": 502, "body": "html"}),
     "stream_cut": Weather("stream_cut", {"after_tokens": 4}),
     "slow_tokens": Weather("slow_tokens", {"ttft_ms": 60, "per_token_ms": 2}),
-    "slow_tokens, the client's": Weather("slow_tokens", {"ttft_ms": 400, "per_token_ms": 0}, timeout_s=0.1),
+    "slow_tokens, the client's": Weather("slow_tokens", {"ttft_ms": 1200, "per_token_ms": 0}, timeout_s=0.4),
     "empty_choices": Weather("empty_choices"),
     "content_filter": Weather("content_filter"),
     "malformed, not json": Weather("malformed_tool_call", tools=True),
