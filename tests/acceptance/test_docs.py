@@ -85,7 +85,7 @@ def test_the_schema_for_editors_takes_every_yaml_block() -> None:
 PLAYED = [page for page in PAGES if any(b.language == "console" and "not-run" not in b.words for b in blocks(page))]
 
 
-EVERY_TIME = ("README.md", "guide.md", "extending.md", "agents.md", "scenarios.md", "checks.md", "ci.md", "viewer.md")
+EVERY_TIME = ("README.md", "guide.md", "extending.md", "agents.md", "scenarios.md", "ci.md")
 """Pages whose commands `make test` runs, too: those that a newcomer reads, and that show every kind of run."""
 
 
