@@ -32,7 +32,7 @@ test: $(VENV)/.dev ## All tests and checks
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests
 
 collected: $(VENV)/.dev ## Compile the tests once, before the workers of make test do
-	@$(BIN)/python -m pytest --collect-only -q tests >/dev/null    # compiles them once, and not once a worker
+	@told=$$($(BIN)/python -m pytest --collect-only -q tests) || { echo "$$told" | tail -40; exit 1; }
 
 setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers
 	@sh tests/setup.sh

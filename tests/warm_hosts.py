@@ -8,11 +8,8 @@ a say in that start is started as ever; so is every host of a `holdfast` command
 from __future__ import annotations
 
 import atexit
-import ctypes
 import json
 import os
-import platform
-import signal
 import socket
 import struct
 import subprocess
@@ -22,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from warm_template import CLONE
+
 _AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "TZ")
-_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
-_CLONE_PARENT = 0x8000
 _SEED = {"PYTHONHASHSEED": "0"}
 
 
@@ -45,7 +42,7 @@ def warm_hosts() -> Iterator[None]:
     """Hosts that this process starts are forked, while the body runs."""
     from holdfast.agents import python_host
 
-    if sys.platform != "linux" or _CLONE is None:
+    if sys.platform != "linux" or CLONE is None:
         yield
         return
     if not _templates:
@@ -64,7 +61,9 @@ class WarmTemplate:
         self._at_start = _seen_at_start(environ)
         self._asking, theirs = socket.socketpair()
         folder = os.path.dirname(os.path.abspath(__file__))
-        program = f"import sys; sys.path.insert(0, {folder!r}); import warm_hosts; warm_hosts.serve({theirs.fileno()})"
+        program = (
+            f"import sys; sys.path.insert(0, {folder!r}); import warm_template; warm_template.serve({theirs.fileno()})"
+        )
         command = [sys.executable, "-P", "-c", program]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environ, start_new_session=True)
         theirs.close()
@@ -94,59 +93,3 @@ _templates: list[WarmTemplate] = []
 
 def _seen_at_start(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.startswith(_AT_START)}
-
-
-# -- the process that has imported ----------------------------------------------------------------
-def serve(number: int) -> None:
-    """Forks a host for every one that asks; a host's parent is the process that asked."""
-    import gc
-
-    import holdfast.agents.host
-
-    sys.path.pop(0)
-    sys.argv[:] = ["-c"]
-    del sys.modules["__main__"].__dict__["warm_hosts"], sys.modules["warm_hosts"]
-    gc.collect()
-    gc.freeze()
-    asking = socket.socket(fileno=number)
-    asking.sendall(b"r")
-    while head := socket.recv_fds(asking, 4, 1):
-        if not head[0]:
-            return
-        size, control = struct.unpack("!I", head[0])[0], head[1][0]
-        asked = b""
-        while len(asked) < size:
-            asked += asking.recv(size - len(asked))
-        pid = _fork()
-        if pid == 0:
-            asking.close()
-            _become(control, *json.loads(asked.decode("utf-8", "surrogatepass")))
-            holdfast.agents.host.main()
-            sys.exit(0)
-        os.close(control)
-        asking.sendall(struct.pack("!i", pid))
-
-
-def _fork() -> int:
-    """As os.fork does, but the new process is a child of our parent."""
-    call = ctypes.PyDLL(None, use_errno=True).syscall  # holds the interpreter's lock
-    ctypes.pythonapi.PyOS_BeforeFork()
-    pid = int(call(_CLONE, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0))
-    if pid == 0:
-        ctypes.pythonapi.PyOS_AfterFork_Child()
-    else:
-        ctypes.pythonapi.PyOS_AfterFork_Parent()
-    return pid
-
-
-def _become(control: int, root: str, environ: dict[str, str]) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
-    os.set_inheritable(control, True)
-    os.setsid()
-    os.chdir(root)
-    os.environ.clear()
-    os.environ.update(environ)
-    sys.argv.append(str(control))

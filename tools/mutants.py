@@ -251,7 +251,9 @@ def attempt(mutant: Mutant, ids: list[str], limit: float, more: list[str]) -> st
     listed = KEPT / f"ids-{mutant.number}.txt"
     listed.write_text("\n".join(ids))
     file = ROOT / mutant.file
-    with written({file: mutant.applied(file.read_text())}):
+    changed = mutant.applied(file.read_text())
+    ast.parse(changed)  # what cannot be read is no mutant
+    with written({file: changed}):
         code = pytest_code(["-x", "-q", "-p", "no:cacheprovider", *more, f"@{listed}"], limit)
     if code == NOT_FOUND and pytest_code(["--collect-only", "-q", *more, f"@{listed}"]) == 0:
         return "killed by tests that cannot be collected"
@@ -264,10 +266,11 @@ def attempt(mutant: Mutant, ids: list[str], limit: float, more: list[str]) -> st
 
 def tell() -> None:
     results = [json.loads(line) for line in (KEPT / "results.jsonl").read_text().splitlines()]
+    untried = sum(one["outcome"].startswith("not tried") for one in results)
     alive = [one for one in results if not one["outcome"].startswith("killed")]
     for one in alive:
         print(f"{one['file']}:{one['line']}  {one['text']}  {one['outcome']} ({one['tests']} tests)")
-    print(f"{len(alive)} of {len(results)} mutants survived")
+    print(f"{len(alive) - untried} of {len(results)} mutants survived, {untried} were not tried")
 
 
 def main() -> None:

@@ -132,6 +132,13 @@ def test_an_interrupt_stores_what_was_asked_and_exits_2(project: MakeProject) ->
     process.send_signal(signal.SIGINT)
     ended = finish(process)
     assert (ended.code, "INTERRUPTED" in ended.out, "--resume 0001" in ended.out) == (2, True, True)
+    asked = len(made.read("asked"))
+    process = made.start("ci", "--concurrency", "1", "--resume", "0001")
+    wait_until(lambda: len(made.read("asked")) > asked + 1)
+    assert "RUNNING" in made.cli("show").out
+    assert "the run is under way" in made.cli("show", "--json").json["reasons"]
+    kill_group(process)
+    assert "INTERRUPTED" in made.cli("show").out  # what it came to the first time is not what it comes to now
     assert ci(made, "--resume", "1")["score"] == 80.56
 
 

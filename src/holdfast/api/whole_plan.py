@@ -59,7 +59,7 @@ def plan_whole(
 ) -> WholePlan:
     """Everything that can be refused is refused here, before the agent is started.
 
-    `warn` says of the first part what the options probably do not mean.
+    `warn` says of the first part what the options probably do not mean; it may refuse them, too.
     """
     if baseline is not None and given.select.shard is not None:
         hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"

@@ -20,7 +20,7 @@ from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import RUNS, begin_whole
-from holdfast.runner.whole import overall, part_results, skipped, store_overall, stored_overall
+from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.runner.whole_history import compared, regressions_named
 from holdfast.score.overall import interrupted
 from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
@@ -68,6 +68,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     whole = plan.whole or begin_whole(plan.spec, plan.options, RUNS.absolute(), parts)
     if plan.whole is not None:
         whole.lock()
+        forget_overall(whole)
     stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
     results: list[PartResult] = [skipped(part, why, plan.spec.weights) for part, why in plan.skipped.items()]
@@ -163,8 +164,8 @@ def look_whole(whole: RunDir) -> WholeOutcome:
     manifest = whole.manifest()
     spec, _ = stored_spec(whole, manifest, None, os.environ)
     stack, outcomes = ExitStack(), {}
-    stored = stored_overall(whole)
-    running = is_written(whole.path) and (stored is None or stored.exit_code == INTERRUPTED)
+    running = is_written(whole.path)
+    stored = None if running else stored_overall(whole)
     results: list[PartResult] = []
     for part in manifest.parts:
         if not (whole.part(part).path / "run.json").is_file():
@@ -172,7 +173,8 @@ def look_whole(whole: RunDir) -> WholeOutcome:
             continue
         outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
         results += part_results(outcomes[part], whole, spec.weights)
-    found = _unconcluded(whole, spec, results) if running or stored is None else stored
+    why = "the run is under way" if running else "the run was interrupted"
+    found = stored or overall(whole, spec, results, least=None, duration_s=0.0, found=[(INTERRUPTED, why)])
     return WholeOutcome(found, outcomes, spec, whole, stack, running)
 
 
@@ -196,9 +198,3 @@ def conclude_merged(
     concluded = overall(whole, spec, results, least=least, duration_s=took_s, notes=notes)
     store_overall(whole, concluded)
     return replace(found, overall=concluded)
-
-
-def _unconcluded(whole: RunDir, spec: Spec, results: Sequence[PartResult]) -> Overall:
-    """A run that was killed: its parts as far as they go, and interrupted."""
-    left_early = [(INTERRUPTED, "the run was interrupted")]
-    return overall(whole, spec, results, least=None, duration_s=0.0, found=left_early)

@@ -76,7 +76,7 @@ def summary(
     lines = [] if quiet else list(_table(found))
     lines.append(paint(headline(found), "bold"))
     lines += [f"note: {one_line(note)}" for note in found.notes]
-    lines.append(_last_line(found, paint, page) if not running else f"{wording.RUNNING}   {wording.WRITTEN_NOW}")
+    lines.append(_last_line(found, paint, page) if not running else wording.running(paint))
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
 

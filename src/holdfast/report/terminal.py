@@ -11,8 +11,6 @@ from holdfast.report.matrix import draw, grid
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
 
-"""In the place of a verdict."""
-
 
 def summary(
     run: Run, *, width: int, color: bool, verbose: bool = False, quiet: bool = False, unicode: bool = True
@@ -99,7 +97,7 @@ def _about_replicas(run: Run) -> Iterator[str]:
 
 def _verdict(run: Run, paint: Paint) -> str:
     if run.running:
-        return f"{paint(wording.RUNNING, 'bold')}   {wording.WRITTEN_NOW}"
+        return wording.running(paint)
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
     if not run.complete:

@@ -10,6 +10,7 @@ from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, PairedDifference, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
+from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
 from holdfast.score.unmet import NO_MATCH
@@ -30,8 +31,11 @@ _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
 _MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
 _MOST_HATS = 10
 VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
-RUNNING = "RUNNING"
-WRITTEN_NOW = "another process is writing it   ·   holdfast view follows it"
+
+
+def running(paint: Paint) -> str:
+    """In the verdict's place, of a run that another process is writing."""
+    return f"{paint('RUNNING', 'bold')}   another process is writing it   ·   holdfast view follows it"
 
 
 def verdict(score: Score) -> str:

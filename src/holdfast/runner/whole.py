@@ -130,6 +130,11 @@ def store_overall(whole: RunDir, found: Overall) -> None:
     write_json(whole.path / OVERALL, found)
 
 
+def forget_overall(whole: RunDir) -> None:
+    """What it came to before it was taken up: nobody must take it for what it comes to now."""
+    (whole.path / OVERALL).unlink(missing_ok=True)
+
+
 def stored_overall(whole: RunDir) -> Overall | None:
     """As it was stored; None: the run is of one part, or was not concluded."""
     path = whole.path / OVERALL

@@ -98,11 +98,11 @@ class HolderConnection:
         try:
             async with asyncio.timeout(KILL_S):
                 message = await asked
-        except TimeoutError:
-            raise HarnessError(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
-        except asyncio.CancelledError:
+        except (TimeoutError, asyncio.CancelledError) as over:
             _drop(asked)
-            raise
+            if isinstance(over, asyncio.CancelledError):
+                raise
+            raise HarnessError(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
         finally:
             self._asked.pop(ticket, None)
         if message.what == wire.BROKE:
