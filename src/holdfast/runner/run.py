@@ -52,6 +52,7 @@ class RunInProgress:
         complete = False
         with self._interrupts as interrupts:
             try:
+                self.log.unseal()
                 stored = replay(self.run, self.job.plan, self.intake.tally)
                 complete = await interrupts.to_its_end(self._all(stored))
             finally:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.model import events
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
@@ -30,6 +32,12 @@ class RunLog:
         """Trials that fail-fast left out."""
         self.unasked = 0
         """Trials that a budget left out."""
+
+    def unseal(self) -> None:
+        """A run that is taken up is not sealed while it is written: killed then, it must not look forged."""
+        before = self._run.ended()
+        if before is not None and before.sealed:
+            write_json(self._run.path / "ended.json", replace(before, complete=False, sealed={}))
 
     def announce(self, concurrency: int, done: int) -> None:
         job = self._job
