@@ -113,6 +113,23 @@ def test_3_kill_9_loses_at_most_the_trials_in_flight(project: MakeProject, whole
     assert len(made.lines("asked")) == asked + TRIALS + 1 - stored  # one is the preflight
 
 
+def test_3_kill_9_of_a_run_that_was_taken_up_makes_no_forgery_of_it(
+    project: MakeProject, whole: tuple[Any, Any]
+) -> None:
+    made = project(slow_spec(), SLOW)
+    first = made.start("contract", "run", "--concurrency", "2")
+    wait_until(lambda: seen(made) >= 3)
+    first.send_signal(signal.SIGINT)
+    assert finish(first).code == 2
+    sealed = seen(made)
+    second = made.start("contract", "run", "--resume", "0001", "--concurrency", "2")
+    wait_until(lambda: seen(made) > sealed)
+    kill_group(second)
+    assert "INTERRUPTED" in made.cli("show").out
+    resumed = made.run("--resume", "1", "--concurrency", "4")
+    assert (facts(resumed), made.stored("score.json")) == whole
+
+
 def shortened(made: Project, name: str, keep: int, torn: bytes = b"") -> None:
     """Cuts a file of the run after so many lines, and leaves the beginning of another, as kill -9 does: no seal."""
     path = rundir(made) / name
