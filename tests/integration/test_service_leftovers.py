@@ -182,7 +182,10 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path, already: set[int]) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "how"), [("postgres", "confined"), ("postgres", "bare"), ("redis", "confined")])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [("postgres", "confined"), pytest.param("postgres", "bare", marks=pytest.mark.long), ("redis", "confined")],
+)
 def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_folder(
     kind: str, how: str, tmp_path: Path
 ) -> None:

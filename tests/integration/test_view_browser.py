@@ -453,6 +453,7 @@ def opened_ms(page: Any, url: str, fragment: str, ready: str) -> int:
     return int(page.get_attribute("html", "data-ready"))
 
 
+@pytest.mark.long
 def test_large_matrix_and_list_hold_only_what_is_seen(tmp_path: Path, browser: Any, show: Callable[..., Any]) -> None:
     large_run(tmp_path, 100, 50)
     many_runs(tmp_path, 600, after=1)
