@@ -85,7 +85,7 @@ def plan_whole(
     left = {part: why for part, why in NOT_DECLARED.items() if part not in spec.declares}
     for part in wanted:
         try:
-            jobs[part] = _prepared(part, spec, given, whole, force, no_warnings if jobs else warn, first=not jobs)
+            jobs[part] = _prepared(part, spec, given, whole, force, None if jobs else warn)
         except NothingProven as idle:  # sessions that no rule judges, or a source without any
             left[part] = str(idle)
         except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
@@ -114,9 +114,9 @@ def _wanted(spec: Spec) -> tuple[Part, ...]:
 
 
 def _prepared(
-    part: Part, spec: Spec, given: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf, *, first: bool
+    part: Part, spec: Spec, given: RunOptions, whole: RunDir | None, force: bool, warn: WarnOf | None
 ) -> PreparedJob:
-    """One part, settled: taken up where it was begun, else new."""
+    """One part, settled: taken up where it was begun, else new. With `warn` it tells what holds of the whole file."""
     options = part_options(part, spec, given)
     if whole is not None and (whole.part(part).path / "run.json").is_file():
         rundir = whole.part(part)
@@ -124,7 +124,8 @@ def _prepared(
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     own, problems = load_part(Path(spec.path), options)
     own, made = made_part(own, os.environ)
-    return settled_job(own, options, [*(told(own, problems) if first else ()), *made, *warn(own, options)])
+    warnings = made if warn is None else [*told(own, problems), *made, *warn(own, options)]
+    return settled_job(own, options, warnings)
 
 
 def part_options(part: Part, spec: Spec, given: RunOptions) -> RunOptions:
