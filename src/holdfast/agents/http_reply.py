@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from holdfast.agents.http_client import BODY_LIMIT, HttpExchange
 from holdfast.agents.http_path import find_answer, text_of
@@ -25,8 +26,7 @@ class HttpAnswer(NamedTuple):
     cut: bool = False
 
 
-@dataclass(frozen=True)
-class ReplyReader:
+class ReplyReader(Struct, frozen=True):
     """Reads replies as the spec says: `find` is its response_path, None for the usual keys."""
 
     find: Find | None = None

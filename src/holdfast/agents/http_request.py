@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
+
+from msgspec import Struct
 
 from holdfast.agents.dialogue import Dialogue
 from holdfast.agents.http_template import (
@@ -33,8 +34,7 @@ class HttpRequest(NamedTuple):
     body: bytes | None = None
 
 
-@dataclass(frozen=True)
-class RequestForm:
+class RequestForm(Struct, frozen=True):
     """The agent's section, ready to be filled with prompts."""
 
     method: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote_plus
+
+from msgspec import Struct
 
 _NAME = r"\{([A-Za-z_][\w-]*)\}"
 _FIELD = re.compile(_NAME)
@@ -29,8 +30,7 @@ class UnknownField(Exception):
         self.known = tuple(known)
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A `{name}` of a template and how its value is written there."""
 
     name: str
@@ -45,8 +45,7 @@ class Slot:
         return '"x"' if self.write is _as_json else self.write("x")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTemplate:
+class RequestTemplate(Struct, frozen=True):
     """Literal text and slots, in order."""
 
     parts: tuple[str | Slot, ...]

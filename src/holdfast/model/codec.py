@@ -41,8 +41,16 @@ class LazyDecoder(Generic[T]):
         self._kind = kind
 
     @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[T]:
+        return msgspec.json.Decoder(self._kind, dec_hook=_read)
+
+    @cached_property
     def decode(self) -> Callable[[bytes | str], T]:
-        return msgspec.json.Decoder(self._kind, dec_hook=_read).decode
+        return self._decoder.decode
+
+    @cached_property
+    def decode_lines(self) -> Callable[[bytes | str], list[T]]:
+        return self._decoder.decode_lines
 
 
 def decoder(kind: type[T]) -> LazyDecoder[T]:

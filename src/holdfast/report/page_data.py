@@ -111,12 +111,16 @@ class TrialTable:
         self.faults = Interned()
         self.calls = Interned()
         """What many calls have in common; when they were made is written by the trial."""
-        names = ("id", "prompt", "answer", "ending", "latency", "outcome", "reason", "replica", "again", "faults")
-        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self._rows: list[tuple[Any, ...]] = []
         self.more: dict[int, dict[str, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self.columns["id"])
+        return len(self._rows)
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        names = ("id", "prompt", "answer", "ending", "latency", "outcome", "reason", "replica", "again", "faults")
+        return {name: [row[n] for row in self._rows] for n, name in enumerate(names)}
 
     def add(self, trial: TrialRow, held: bool) -> None:
         text = self._strings.of
@@ -125,7 +129,7 @@ class TrialTable:
         more = self._rare(trial, most)
         if more:
             self.more[len(self)] = more
-        values = (
+        row = (
             trial.id,
             text(trial.prompt),
             -1 if trial.answer is None else text(cut(trial.answer, most)),
@@ -138,8 +142,7 @@ class TrialTable:
             text(trial.again.replace(trial.id, "\0") if trial.id else trial.again),
             [self.faults.of(_fault(met, text)) for met in trial.faults],
         )
-        for kept, value in zip(self.columns.values(), values, strict=True):
-            kept.append(value)
+        self._rows.append(row)
         self._room[held] -= self._strings.size - before
 
     def _rare(self, trial: TrialRow, most: int) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from holdfast.runner.outcome import shown_path
 from holdfast.runner.whole import stored_overall
 from holdfast.store.blobs import Named
 from holdfast.store.record import read_trial
+from holdfast.store.record_lines import read_lines
 from holdfast.store.run_names import PARTS
-from holdfast.store.rundir import Manifest, RunDir, RunEnd, read_lines, write_json
+from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.seal_check import check
 from holdfast.store.seals import seal_of
 

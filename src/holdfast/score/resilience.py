@@ -86,15 +86,19 @@ def _interval(tally: Tally, summary: Summary) -> Interval | None:
 
 def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:
     """pass^k for every k: the mean over a cell's prompts, then over the cells; left out where no cell has k tries."""
+    tried = [pair for tries in alike for pair, _ in tries]
+    if all(c == n for c, n in tried):
+        return {str(k): 1.0 for k in range(1, min(replicas, max((n for _, n in tried), default=0)) + 1)}
     found = {}
+    cells = sorted(alike.items())
     for k in range(1, replicas + 1):
-        means = [(m, count) for tries, count in sorted(alike.items()) if (m := _mean_hat(tries, k)) is not None]
+        means = [(m, count) for tries, count in cells if (m := _mean_hat(tries, k)) is not None]
         if means:
-            found[str(k)] = fsum(m * count for m, count in means) / sum(count for _, count in means)
+            found[str(k)] = fsum([m * count for m, count in means]) / sum([count for _, count in means])
     return found
 
 
 def _mean_hat(tries: Tries, k: int) -> float | None:
     fit = [(pass_hat_k(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
-    total = sum(prompts for _, prompts in fit)
-    return fsum(value * prompts for value, prompts in fit) / total if total else None
+    total = sum([prompts for _, prompts in fit])
+    return fsum([value * prompts for value, prompts in fit]) / total if total else None

@@ -13,7 +13,8 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.world import AuditEvent
 from holdfast.store.lines import write_all
-from holdfast.store.rundir import RunDir, read_lines
+from holdfast.store.record_lines import read_lines
+from holdfast.store.rundir import RunDir
 from holdfast.store.seals import SIZE
 from holdfast.store.traces import is_id, with_trace
 

@@ -50,6 +50,13 @@ def unpack(line: bytes, folder: Path) -> Observation:
         return Observation(_named.decode(line).trial, error=LOST)
 
 
+def unpack_lines(lines: bytes) -> list[Observation]:
+    """The observations of many lines; ValueError where one has blobs."""
+    if _MARK in lines:
+        raise ValueError("a line has blobs")
+    return _observations.decode_lines(lines)
+
+
 def _outsource(value: Any, folder: Path) -> Any:
     if isinstance(value, str) and len(value) > LIMIT:
         data = value.encode()

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from holdfast.model.codec import decoder
 from holdfast.model.world import Evidence
-from holdfast.store.rundir import RunDir, records
+from holdfast.store.record_lines import records
+from holdfast.store.rundir import RunDir
 
 
 class Consulted(Struct, frozen=True, omit_defaults=True):
@@ -25,7 +26,7 @@ class StoredAdvice:
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.evidence()
-        found = records(self._path, _consulted.decode)
+        found = records(self._path, _consulted.decode, _consulted.decode_lines)
         self._places = {(one.trial, one.invariant): start for start, one in found}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.model.codec import decoder
 from holdfast.model.verdict import Verdict
 from holdfast.store.line_reader import LineReader
-from holdfast.store.rundir import records
+from holdfast.store.record_lines import records
 
 _verdicts = decoder(Verdict)
 
@@ -23,7 +23,7 @@ class GivenVerdicts:
         self._before = array("l")
         """By verdict: the one before it on the same trial."""
         self._starts = array("Q")
-        for start, verdict in records(path, _verdicts.decode):
+        for start, verdict in records(path, _verdicts.decode, _verdicts.decode_lines):
             at = number(verdict.trial)
             if at is not None:
                 self._before.append(self._last[at])

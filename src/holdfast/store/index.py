@@ -9,10 +9,12 @@ from pathlib import Path
 from msgspec import DecodeError, Struct
 
 from holdfast.model.codec import decoder
+from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
-from holdfast.store.rundir import RunDir, records
+from holdfast.store.record_lines import records
+from holdfast.store.rundir import RunDir
 from holdfast.store.trial_numbers import TrialNumbers
 
 NONE = 0xFFFF_FFFF
@@ -78,6 +80,8 @@ class RunIndex:
         self._read_observations(files)
         self.verdicts = array("Q")
         """By number, where a verdict lies."""
+        self.judged = array("I")
+        """By number, the trial that a verdict is on."""
         self.by_trial = Chains(len(self._begun))
         scenarios, rules, params = len(plan.scenarios), len(plan.invariants), len(plan.spec.params)
         self.by_cell = Chains(scenarios * rules * params)
@@ -86,7 +90,11 @@ class RunIndex:
     def number(self, id: str) -> int | None:
         """The trial's number, if it was begun and seen."""
         at = self._numbers.find(id)
-        return None if at is None or self._seen_at[at] == _NOWHERE else at
+        return at if at is not None and self.was_seen(at) else None
+
+    def was_seen(self, number: int) -> bool:
+        """Whether a trial that was begun was also seen."""
+        return self._seen_at[number] != _NOWHERE
 
     def trial(self, number: int) -> int:
         """Where the trial lies; of one that was begun twice, the last."""
@@ -105,7 +113,7 @@ class RunIndex:
         plan = self._plan
         rules = [rule.id for rule in plan.invariants]
         rows = {scenario.name: plan.position(rules[0], scenario.name) for scenario in plan.scenarios} if rules else {}
-        for start, trial in records(self._run.path / "trials.jsonl", _trials.decode):
+        for start, trial in records(self._run.path / "trials.jsonl", _trials.decode, _trials.decode_lines):
             if not trial.task.turns:  # something else wrote the line
                 continue
             number = self._numbers.add(trial.id)
@@ -126,32 +134,31 @@ class RunIndex:
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
         for which, path in enumerate(files):
-            for start, (id, failed) in records(path, self._glance):
-                number = self._numbers.find(id)
+            for start, seen in records(path, self._glance, _seen.decode_lines):
+                number = self._numbers.find(seen.trial)
                 if number is None:
                     continue
-                if self._seen_at[number] == _NOWHERE or broken[number] or not failed:
+                if self._seen_at[number] == _NOWHERE or broken[number] or not seen.error:
                     self._seen_at[number], self._seen_in[number] = start, which
-                    broken[number] = failed
+                    broken[number] = bool(seen.error)
 
-    def _glance(self, line: bytes) -> tuple[str, bool]:
-        """An observation's trial, and whether it was our failure; it is read whole only where that may be a blob."""
+    def _glance(self, line: bytes) -> _Seen | Observation:
+        """What says whose an observation is; it is read whole only where its error may be a blob."""
         try:
-            found = _seen.decode(line)
+            return _seen.decode(line)
         except DecodeError:
-            seen = unpack(line, self._run.path / "blobs")
-            return seen.trial, bool(seen.error)
-        return found.trial, bool(found.error)
+            return unpack(line, self._run.path / "blobs")
 
     def _read_verdicts(self) -> None:
         plan = self._plan
         scenario = plan.scenarios[0].name if plan.scenarios else ""
         steps = {rule.id: plan.position(rule.id, scenario) for rule in plan.invariants} if scenario else {}
-        for start, verdict in records(self._verdicts, _judged.decode):
+        for start, verdict in records(self._verdicts, _judged.decode, _judged.decode_lines):
             number = self._numbers.find(verdict.trial)
             if number is None:
                 continue
             self.verdicts.append(start)
+            self.judged.append(number)
             self.by_trial.add(number)
             step, cell = steps.get(verdict.invariant), self._cells[number]
             self.by_cell.add(NONE if step is None or cell == NONE else cell + step)

@@ -11,11 +11,12 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.store.audits import settle_audit, whole
-from holdfast.store.blobs import pack, unpack
+from holdfast.store.blobs import pack, unpack, unpack_lines
 from holdfast.store.consulted import Consulted
 from holdfast.store.line_reader import LineReader
 from holdfast.store.lines import JsonLines
-from holdfast.store.rundir import RunDir, records
+from holdfast.store.record_lines import records
+from holdfast.store.rundir import RunDir
 from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
 
@@ -109,7 +110,7 @@ def trials(run: RunDir) -> Iterator[Trial]:
 
 def placed_trials(run: RunDir) -> Iterator[tuple[int, Trial]]:
     """The same, each with the offset at which its line starts."""
-    return records(trial_file(run), _trials.decode)
+    return records(trial_file(run), _trials.decode, _trials.decode_lines)
 
 
 def trial_file(run: RunDir) -> Path:
@@ -139,7 +140,7 @@ class StoredObservations:
     def all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
         """In the order in which they were stored."""
         for number, path in enumerate(self._files):
-            for start, seen in records(path, lambda line: unpack(line, self._blobs)):
+            for start, seen in records(path, lambda line: unpack(line, self._blobs), unpack_lines):
                 yield start * len(self._files) + number, self.whole(seen) if traces else seen
 
     def at(self, place: int) -> Observation:
@@ -161,4 +162,4 @@ class StoredObservations:
 
 def verdicts(path: Path) -> Iterator[Verdict]:
     """The verdicts of one file."""
-    return (verdict for _, verdict in records(path, _verdicts.decode))
+    return (verdict for _, verdict in records(path, _verdicts.decode, _verdicts.decode_lines))

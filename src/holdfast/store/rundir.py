@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from holdfast.errors import UserError
@@ -20,13 +19,12 @@ from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
+from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal
 
-MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 T = TypeVar("T")
 
@@ -126,43 +124,12 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """Trials of its plan that a budget left out."""
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
-    """Every whole line; a torn last one is dropped."""
-    return (line for _, line in placed_lines(path))
-
-
-def placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The same, each with the offset at which it starts."""
-    if not path.is_file():  # a pipe that somebody put there would never end
-        return
-    start = 0
-    with open(path, "rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield start, line
-            start += len(line)
-
-
-def records(path: Path, decode: Callable[[bytes], T]) -> Iterator[tuple[int, T]]:
-    """Every record, with the offset at which its line starts; UserError names a line that is none."""
-    for number, (start, line) in enumerate(placed_lines(path), 1):
-        try:
-            record = decode(line)
-        except _UNREADABLE as broken:
-            raise _unreadable(f"{path}:{number}", broken, MEND_LINE) from broken
-        yield start, record
-
-
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:
     """What Holdfast did not write itself is the user's to put right, not a bug."""
     try:
         return decode(data)
-    except _UNREADABLE as broken:
-        raise _unreadable(where, broken, hint) from broken
-
-
-def _unreadable(where: str, broken: Exception, hint: str) -> UserError:
-    return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
+    except UNREADABLE as broken:
+        raise unreadable(where, broken, hint) from broken
 
 
 def make_own_folder(path: Path) -> None:

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 from weakref import finalize
 
-from msgspec import MsgspecError
-
-from holdfast.errors import UserError
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
@@ -20,7 +17,8 @@ from holdfast.plan import Plan
 from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.index import RunIndex
-from holdfast.store.rundir import MEND_LINE, RunDir
+from holdfast.store.record_lines import MEND_LINE, UNREADABLE, unreadable
+from holdfast.store.rundir import RunDir
 
 DAMAGED = "the record of this trial is damaged"
 _BUFFER = 1 << 18
@@ -47,14 +45,13 @@ class StoredRecords:
         self._kept: dict[int, tuple[Trial, Observation]] = {}
         finalize(self, _close, self._open)  # a row that somebody keeps may open them anew
 
-    def trial(self, id: str) -> tuple[Trial, Observation] | None:
-        """A trial and what was seen of it; None unless it was begun and seen."""
-        number = self._index.number(id)
-        return None if number is None else self._trial(number)
-
-    def verdicts_of_cell(self, cell: int) -> Iterator[Verdict]:
-        """All that were given, in that order."""
-        return self._given(self._index.by_cell.of(cell))
+    def judged_in_cell(self, cell: int) -> Iterator[tuple[Trial, Observation, Verdict]]:
+        """Every trial that was seen and judged there, with the last verdict on it; in the order of the first ones."""
+        index = self._index
+        last = {index.judged[number]: number for number in index.by_cell.of(cell)}
+        seen = [(trial, verdict) for trial, verdict in last.items() if index.was_seen(trial)]
+        given = self._given([verdict for _, verdict in seen])
+        return ((*self._trial(trial), verdict) for (trial, _), verdict in zip(seen, given, strict=True))
 
     def traced(self) -> Iterator[TracedTrial]:
         """Every trial that was seen, with its verdicts, in the order in which they were begun."""
@@ -106,8 +103,8 @@ class StoredRecords:
     def _record(self, path: str, start: int, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(self._line(path, start))
-        except (MsgspecError, ValueError, RecursionError) as broken:
-            raise UserError(f"{path}: not a record of a run: {broken}", hint=MEND_LINE) from broken
+        except UNREADABLE as broken:
+            raise unreadable(path, broken, MEND_LINE) from broken
 
     def _line(self, path: str, start: int) -> bytes:
         file = self._open.get(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+_DIGITS = "0123456789abcdef"
 _START = 1 << 12
 """Slots of an empty table; it doubles before it is half full."""
 
@@ -41,8 +42,11 @@ class TrialNumbers:
         key = _key(id)
         if key is None:
             return self._odd.get(id)
-        at = self._slot(key)
-        return self._numbers[at] if self._keys[at] else None
+        keys, mask = self._keys, self._mask  # as in _slot: this is asked twice a trial
+        at = key & mask
+        while (found := keys[at]) and found != key:
+            at = (at + 1) & mask
+        return self._numbers[at] if found else None
 
     def _slot(self, key: int) -> int:
         """Where the key lies, or would: ids are digests, so their last bits are as good as a hash."""
@@ -68,10 +72,4 @@ class TrialNumbers:
 
 def _key(id: str) -> int | None:
     """The id as a number that is not 0; None if it is not as we write them."""
-    if len(id) != 12:
-        return None
-    try:
-        number = int(id, 16)
-    except ValueError:
-        return None
-    return number + 1 if number >= 0 and f"{number:012x}" == id else None
+    return int(id, 16) + 1 if len(id) == 12 and not id.strip(_DIGITS) else None

@@ -9,7 +9,7 @@ from typing import overload
 
 from msgspec import Struct
 
-from holdfast.model.observation import Observation
+from holdfast.model.observation import Observation, Turn
 from holdfast.model.run import CellRow, TracedTrial, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.spec import PART_COMMANDS, Part
@@ -125,14 +125,9 @@ class Files:
     def rows(self, cell: Cell) -> list[TrialRow]:
         """The trials of a cell; of a trial that was run twice, the last verdict."""
         place = self._plan.position(cell.invariant, cell.scenario, self._plan.params_index(cell.params))
-        given = {verdict.trial: verdict for verdict in self._records.verdicts_of_cell(place)}
         rows = []
         deciding, tasks = self._deciding(place), self._plan.tasks(cell.invariant)
-        for verdict in given.values():
-            found = self._records.trial(verdict.trial)
-            if found is None:
-                continue
-            trial, seen = found
+        for trial, seen, verdict in self._records.judged_in_cell(place):
             try:
                 task = tasks.index(trial.task)
             except ValueError:  # something else wrote the line
@@ -171,7 +166,7 @@ class Files:
             outcome=verdict.outcome,
             reason=verdict.reason,
             score=verdict.score,
-            detail=seen.error or next((t.detail for t in turns if t.detail), ""),
+            detail=seen.error or _detail(turns),
             replica=trial.replica,
             faults=seen.ledger,
             turns=turns,
@@ -190,6 +185,14 @@ class Files:
         if trial.invariant in ("*", verdict.invariant):
             return self.again(trial.id)
         return self._repetition.cell(verdict.invariant, trial.scenario)
+
+
+def _detail(turns: Sequence[Turn]) -> str:
+    """The first that a turn has."""
+    for turn in turns:
+        if turn.detail:
+            return turn.detail
+    return ""
 
 
 def command(

@@ -31,7 +31,8 @@ from holdfast.score.cell import NOT_RUN
 from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.planned import Planned
-from holdfast.store.rundir import RunDir, RunEnd, read_lines
+from holdfast.store.record_lines import read_lines
+from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.traces import is_id, trace_file
 from holdfast.web.file_tail import FileTail, Replaced
 

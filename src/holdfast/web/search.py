@@ -21,7 +21,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.report.page_data import utf16_span
 from holdfast.report.wording import head
 from holdfast.store.blobs import unpack
-from holdfast.store.rundir import RunDir, read_lines
+from holdfast.store.record_lines import read_lines
+from holdfast.store.rundir import RunDir
 from holdfast.web.notes import KeptNote
 
 LEAST = 2

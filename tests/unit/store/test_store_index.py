@@ -90,17 +90,21 @@ def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one
     assert said == ["second", "broke twice", "mended"]
 
 
-def test_verdicts_are_found_by_cell_in_the_order_given_and_by_trial_the_last_of_a_rule(tmp_path: Path) -> None:
+def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) -> None:
     made = small()
     calm, down = made.trials[0], made.trials[2]
     assert (calm.scenario, down.scenario) == ("calm", "down")
     given = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *given, judged(calm, "gone"))
     with opened(run, made) as records:
-        assert [v.reason for v in records.verdicts_of_cell(made.position("a", "calm"))] == ["1", "4"]
-        assert [v.reason for v in records.verdicts_of_cell(made.position("b", "down"))] == ["2"]
-        assert [v.reason for v in records.verdicts_of_cell(made.position("a", "down"))] == []
+        in_cell = {
+            (rule, scenario): [
+                (trial.id, v.reason) for trial, _, v in records.judged_in_cell(made.position(rule, scenario))
+            ]
+            for rule, scenario in (("a", "calm"), ("b", "down"), ("a", "down"))
+        }
         by_trial = [(v.invariant, v.reason) for v in records.traced_trial(calm.id).verdicts]
+    assert in_cell == {("a", "calm"): [(calm.id, "4")], ("b", "down"): [(down.id, "2")], ("a", "down"): []}
     assert by_trial == [("a", "4"), ("b", "3"), ("gone", "")]
 
 
@@ -117,15 +121,13 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
 def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_trial(tmp_path: Path) -> None:
     made = small()
     one = made.trials[0]
-    run = stored(tmp_path, one)
+    run = stored(tmp_path, one, judged(one, "a"))
     (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
-    (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
     with opened(run, made) as records:
-        found = records.trial(one.id)
-        assert found is not None
-        assert found[1].error == DAMAGED
-        with pytest.raises(UserError, match="not a record of a run"):
-            list(records.verdicts_of_cell(0))
+        assert [seen.error for _, seen, _ in records.judged_in_cell(0)] == [DAMAGED]
+    (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
+    with opened(run, made) as records, pytest.raises(UserError, match="not a record of a run"):
+        list(records.judged_in_cell(0))
 
 
 # -- the plan -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
-from holdfast.store.rundir import Manifest, RunDir, read_lines, write_json
+from holdfast.store.rundir import Manifest, RunDir, write_json
 
 
 def manifest(**changes: object) -> Manifest:
@@ -17,12 +17,6 @@ def manifest(**changes: object) -> Manifest:
         "spec_digest": "a", "agent_digest": "b", "seed": 0, "options": RunOptions(),
     }  # fmt: skip
     return Manifest(**{**known, **changes})  # type: ignore[arg-type]
-
-
-def test_a_torn_last_line_is_dropped_when_read(tmp_path: Path) -> None:
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(b'{"a":1}\n{"b":2}\n{"c":')
-    assert list(read_lines(file)) == [b'{"a":1}\n', b'{"b":2}\n']
 
 
 def test_a_torn_last_line_is_cut_off_before_the_next_record(tmp_path: Path) -> None:

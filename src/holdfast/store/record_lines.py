@@ -1,0 +1,80 @@
+"""The lines of a run's files, and the records that they are: decoded a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.errors import UserError
+
+MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+_BLOCK = 1 << 16
+"""Bytes of lines that are read at once, about."""
+
+T = TypeVar("T")
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Every whole line; a torn last one is dropped."""
+    return (line for _, lines in _blocks(path) for line in lines)
+
+
+def records(
+    path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
+) -> Iterator[tuple[int, T]]:
+    """Every record, with the offset at which its line starts; UserError names a line that is none."""
+    number = 1
+    for start, lines in _blocks(path):
+        starts = accumulate(map(len, lines), initial=start)
+        found = _at_once(lines, decode_lines)
+        if found is not None:
+            yield from zip(starts, found, strict=False)  # starts has one more: where the next block begins
+        else:
+            yield from zip(starts, _one_by_one(lines, decode, path, number), strict=False)
+        number += len(lines)
+
+
+def unreadable(where: str, broken: Exception, hint: str) -> UserError:
+    """What Holdfast did not write itself is the user's to put right, not a bug."""
+    return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Whole lines, some at a time, with the offset at which the first starts."""
+    if not path.is_file():  # a pipe that somebody put there would never end
+        return
+    start = 0
+    with open(path, "rb") as file:
+        while lines := file.readlines(_BLOCK):
+            size = sum(map(len, lines))
+            if not lines[-1].endswith(b"\n"):
+                lines.pop()
+            if lines:
+                yield start, lines
+            start += size
+
+
+def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
+    """The records of the lines, if each is one: a line that is two, and a record of two lines, are not ours."""
+    block = b"".join(lines)
+    ours = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
+    if not ours:
+        return None
+    try:
+        found = decode_lines(block)
+    except UNREADABLE:
+        return None
+    return found if len(found) == len(lines) else None
+
+
+def _one_by_one(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:
+    for at, line in enumerate(lines, number):
+        try:
+            yield decode(line)
+        except UNREADABLE as broken:
+            raise unreadable(f"{path}:{at}", broken, MEND_LINE) from broken

@@ -1,0 +1,61 @@
+"""Records are decoded a block at a time, and are the same as line by line."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import UserError
+from holdfast.model.codec import decoder, encode
+from holdfast.store.record_lines import read_lines, records
+
+ROW = decoder(dict[str, int])
+ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW = (
+    b'{"a":1}{"b":2}\n\n',
+    b'{"a":1}{"b":2}\n{"a":\n1}\n',
+    b'\n{"a":1}{"b":2}\n',
+    b'{"a":1} {"b":2}\n \n',
+)
+
+
+def read(path: Path) -> list[tuple[int, dict[str, int]]]:
+    return list(records(path, ROW.decode, ROW.decode_lines))
+
+
+@given(st.lists(st.integers(0, 10**30), max_size=20), st.integers(0, 12))
+def test_every_record_is_found_where_it_starts_and_a_torn_one_is_dropped(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[int], torn: int
+) -> None:
+    file = tmp_path_factory.mktemp("lines") / "rows.jsonl"
+    lines = [encode({"a": number % 2**62, "b" * (number % 9_000): 1}) + b"\n" for number in numbers for _ in range(9)]
+    file.write_bytes(b"".join(lines) + b'{"a":1234567}\n'[:torn])
+    found = read(file)
+    assert [row for _, row in found] == [ROW.decode(line) for line in lines]
+    assert [start for start, _ in found] == [sum(map(len, lines[:n])) for n in range(len(lines))]
+    assert list(read_lines(file)) == lines
+
+
+@pytest.mark.parametrize("data", ONE_LINE_TOO_MANY_AND_ONE_TOO_FEW)
+def test_a_line_of_two_records_is_refused_though_another_has_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "rows").write_bytes(data)
+    with pytest.raises(UserError, match=r"rows:\d: not a record of a run"):
+        read(tmp_path / "rows")
+
+
+@pytest.mark.parametrize("bad", [b"\n", b"{}x\n", b'{"a":"text"}\n', b"[]\n", b"{\n"])
+def test_a_bad_line_in_a_later_block_is_named_after_all_before_it_were_given(tmp_path: Path, bad: bytes) -> None:
+    lines = [encode({"n": n}) + b"\n" for n in range(20_000)]
+    (tmp_path / "rows").write_bytes(b"".join([*lines, bad, *lines]))
+    found = records(tmp_path / "rows", ROW.decode, ROW.decode_lines)
+    assert [row["n"] for _, row in islice(found, len(lines))] == list(range(len(lines)))
+    with pytest.raises(UserError, match=r"rows:20001: not a record of a run"):
+        next(found)
+
+
+def test_a_record_with_spaces_around_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_bytes(b' {"a": 1} \n{"b": 2}\r\n')
+    assert read(tmp_path / "rows") == [(0, {"a": 1}), (11, {"b": 2})]
