@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import DecodeError, Struct
@@ -82,7 +83,6 @@ class RunIndex:
         """By number, where a verdict lies."""
         self.judged = array("I")
         """By number, the trial that a verdict is on."""
-        self.by_trial = Chains(len(self._begun))
         scenarios, rules, params = len(plan.scenarios), len(plan.invariants), len(plan.spec.params)
         self.by_cell = Chains(scenarios * rules * params)
         self._read_verdicts()
@@ -104,6 +104,14 @@ class RunIndex:
         """Where the last observation of a trial lies that was not our failure, else the last of all."""
         return self._files[self._seen_in[number]], self._seen_at[number]
 
+    @cached_property
+    def by_trial(self) -> Chains:
+        """The verdicts on each trial; a page asks for those in each cell alone."""
+        chains = Chains(len(self._begun))
+        for trial in self.judged:
+            chains.add(trial)
+        return chains
+
     def seen(self) -> Iterator[int]:
         """Every trial that was seen, in the order in which they were begun."""
         return (number for number, at in enumerate(self._seen_at) if at != _NOWHERE)
@@ -117,19 +125,15 @@ class RunIndex:
             if not trial.task.turns:  # something else wrote the line
                 continue
             number = self._numbers.add(trial.id)
+            try:
+                cell = rows[trial.scenario] + plan.params_index(trial.params)
+            except KeyError:  # of another spec, or something else wrote the line
+                cell = NONE
             if number == len(self._begun):
                 self._begun.append(start)
-                self._cells.append(NONE)
-            self._begun[number] = start
-            row = rows.get(trial.scenario)
-            if row is not None:
-                self._cells[number] = self._cell(row, trial)
-
-    def _cell(self, row: int, trial: Trial) -> int:
-        try:
-            return row + self._plan.params_index(trial.params)
-        except KeyError:  # params that the spec does not have: something else wrote the line
-            return NONE
+                self._cells.append(cell)
+            else:
+                self._begun[number], self._cells[number] = start, cell
 
     def _read_observations(self, files: Sequence[Path]) -> None:
         broken = bytearray(len(self._begun))
@@ -159,6 +163,5 @@ class RunIndex:
                 continue
             self.verdicts.append(start)
             self.judged.append(number)
-            self.by_trial.add(number)
             step, cell = steps.get(verdict.invariant), self._cells[number]
             self.by_cell.add(NONE if step is None or cell == NONE else cell + step)

@@ -88,11 +88,15 @@ class StoredRecords:
         trial = self._record(self._trial_file, self._index.trial(number), _trials.decode)
         line = self._line(*self._index.observation(number))
         read = trial, self._observation(trial.id, line)
-        if len(line) <= _SMALL and not read[1].audit and len(read[1].trace) < _SMALL // 100:
+        if trial.invariant == "*" and len(line) <= _SMALL:
+            self._keep(number, read)
+        return read
+
+    def _keep(self, number: int, read: tuple[Trial, Observation]) -> None:
+        if not read[1].audit and len(read[1].trace) < _SMALL // 100:
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
             self._kept[number] = read
-        return read
 
     def _observation(self, trial: str, line: bytes) -> Observation:
         try:
