@@ -62,6 +62,15 @@ def calls_a_cell(folder: Path) -> float:
     return (many - few) / (MANY - FEW)
 
 
+def calls_a_cell_of_the_page(folder: Path) -> float:
+    made = []
+    for cells in (FEW, MANY):
+        where = project(folder, cells)
+        subprocess.run([HOLDFAST, *RUN], cwd=where, check=True, capture_output=True)
+        made.append(counted(where, "report", "0001", "-o", "page.html")["calls"])
+    return (made[1] - made[0]) / (MANY - FEW)
+
+
 def bytes_a_cell(folder: Path) -> float:
     sizes = []
     for cells in (FEW, MANY):
@@ -87,6 +96,7 @@ def system_calls_a_cell(folder: Path) -> float:
 
 COUNTS: dict[str, Callable[[Path], float]] = {
     "calls a cell": calls_a_cell,
+    "calls a cell of the page": calls_a_cell_of_the_page,
     "bytes a cell": bytes_a_cell,
     "system calls a cell": system_calls_a_cell,
     "modules for --version": lambda folder: counted(folder, "--version")["modules"],
