@@ -19,6 +19,7 @@ from servers_kit import TRIAL
 import holdfast
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
+from holdfast.processes.leftovers import kill
 from holdfast.world.services import open_keeper, server
 from holdfast.world.services.socket_folder import PREFIX, place, sweep
 
@@ -59,6 +60,33 @@ async def main():
 
 asyncio.run(main())
 """
+
+WORD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from holdfast.world.services import server
+from holdfast.world.services.socket_folder import SocketFolder
+
+server.confinement = lambda user: (None, "forbidden")
+server.SHELL = sys.argv[2]
+signal.signal(signal.SIGQUIT, signal.SIG_IGN if sys.argv[3] == "ignored" else signal.SIG_DFL)
+
+async def main():
+    asyncio.get_running_loop().sock_sendall = give
+    launch = server.Launch("db", lambda sockets, data: ["/bin/sleep", "60"], b"up", None, stop=signal.SIGQUIT)
+    await server.start(launch, SocketFolder(Path(sys.argv[1]), None))
+
+async def give(word, data):
+    started = int(Path("/proc/self/task", str(os.getpid()), "children").read_text())
+    os.kill(started, signal.SIGSTOP)
+    os.waitpid(started, os.WUNTRACED)
+    print(started, flush=True)
+    word.sendall(data)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+"""A run that is killed when it has just given the word: its server is held where it is and has yet to begin."""
 
 
 def below(pid: int) -> set[int]:
@@ -211,6 +239,24 @@ def test_kill_9_at_any_moment_leaves_no_process_and_the_next_run_sweeps_the_fold
         assert not shared_memory() & started
         assert swept(run.pid) == []
     shutil.rmtree(tmp_path)
+
+
+@pytest.mark.parametrize("quit_is", ["heard", "ignored"])
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_kill_9_right_after_the_word_ends_a_server_without_walls(shell: str, quit_is: str, tmp_path: Path) -> None:
+    """SIGQUIT ends it: what a shell starts with `&` ignores that signal, and bash does by itself."""
+    if not os.path.exists(shell):
+        pytest.skip(f"{shell} is missing")
+    run = subprocess.run(
+        [sys.executable, "-c", WORD, tmp_path, shell, quit_is], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    held = int(run.stdout)
+    try:
+        kill(held, signal.SIGCONT)
+        assert gone({held}, within_s=5), _cmdline(held)
+    finally:
+        kill(held, signal.SIGKILL)
 
 
 def test_without_walls_a_server_works_and_still_dies_with_us(

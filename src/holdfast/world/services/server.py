@@ -1,7 +1,8 @@
 """A server process of one trial: started, awaited, ended. It dies with us, whatever becomes of us.
 
-Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server. By then the
-kernel has been told to end it with us; were we gone already, the word would never come.
+Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server; where
+nothing confines it, a Python does. By then the kernel has been told to end it with us; were we gone already, the word
+would never come.
 """
 
 from __future__ import annotations
@@ -34,14 +35,26 @@ SHELL = "/bin/sh"
 _SCRIPT = """umask 077; mkdir -p "$1" && chmod 700 "$1" && cd "$1" || exit
 if [ "$2" = unpack ]; then tar -xf - || exit; fi
 shift 2; echo >&1; read -r go <&1 || exit; exec "$@" </dev/null >&2"""
-_TIED = """import ctypes, os, sys
-parent, drop, stop, *argv = sys.argv[1:]
+_TIED = """import ctypes, os, signal, sys
+parent, drop, stop, data, how, *argv = sys.argv[1:]
 if drop:
     uid, gid = map(int, drop.split())
     os.setgroups([]); os.setresgid(gid, gid, gid); os.setresuid(uid, uid, uid)
+if int(stop) != signal.SIGKILL: signal.signal(int(stop), signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
 if sys.platform == "linux": ctypes.CDLL(None).prctl(1, int(stop), 0, 0, 0)
-if os.getppid() == int(parent): os.execv(argv[0], argv)"""
-"""Becomes the server's user, ends with its parent, and becomes the server."""
+if os.getppid() != int(parent): sys.exit(1)
+os.umask(0o077); os.mkdir(data); os.chdir(data)
+if how == "unpack" and os.waitpid(os.posix_spawnp("tar", ["tar", "-xf", "-"], os.environ), 0)[1]: sys.exit(1)
+os.write(1, b"\\n")
+if not os.read(1, 9): sys.exit(1)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0); os.dup2(2, 1)
+os.execv(argv[0], argv)"""
+"""Becomes the server's user, ends with its parent, and does what the script does, without a shell.
+
+A signal that is ignored when we die is lost, and the server would never hear of it. bash ignores SIGQUIT by itself, and
+whatever a shell has started with `&` ignores it, too, with all that it starts.
+"""
 
 
 @dataclass(frozen=True)
@@ -177,12 +190,13 @@ def _process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -
     """Confined where that works; else tied to us by the kernel alone."""
     raised, _ = confinement(launch.user)
     sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
-    script = [SHELL, "-c", _SCRIPT, "sh", data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
+    begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", **launch.env}
     if raised is None:
         drop = f"{launch.user.uid} {launch.user.gid}" if launch.user else ""
-        argv = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), drop, str(int(launch.stop)), *script]
-        return _popen(argv, stdio, env, {})
+        tied = [_TIED, str(os.getpid()), drop, str(int(launch.stop))]
+        return _popen([sys.executable, "-I", "-S", "-c", *tied, *begins], stdio, env, {})
+    script = [SHELL, "-c", _SCRIPT, "sh", *begins]
     argv = raised.around(script, {SOCKETS: socket_folder}, {str(path): path for path in launch.sees})
     return _popen(argv, stdio, env, raised.how)
 
