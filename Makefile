@@ -45,6 +45,8 @@ test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tes
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
 	@echo "== Properties, with all their examples"
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/properties
+	@echo "== The planes on uvloop"
+	ON_UVLOOP=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit/http1 tests/unit/planes tests/unit/agents tests/unit/execute
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
 	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
 	  echo "== Python $$version: $$python"; \
@@ -89,7 +91,7 @@ dist: $(VENV)/.base ## The sdist and the wheel, in dist/
 
 lock: ## Pin requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url pyproject.toml requirements/build.in -o requirements/base.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic --extra ray pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra semantic --extra ray --extra uvloop pyproject.toml requirements/build.in requirements/dev.in -o requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url requirements/docs.in -o requirements/docs.txt
 
 clean: ## Remove what the targets made

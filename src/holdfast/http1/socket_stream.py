@@ -8,8 +8,9 @@ import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from holdfast.http1.dialling import connect_by_name
 from holdfast.http1.failures import not_connected
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ READ_MOST = 65_536
 HANDSHAKE_S = 10.0
 CLOSE_S = 1.0
 """How long the client has for its part of ending TLS, or to take what was sent before a cut."""
-NEXT_ADDRESS_S = 0.25
-"""How long one address of a name is tried before the next one is tried beside it."""
 _NUMBERS = re.compile(r"[\d.]+|[^/]*:[^/]*")
 """An address that is no name."""
 ORPHANED_S = 30.0
@@ -57,11 +56,12 @@ class SocketStream(asyncio.Protocol):
 
     # -- what asyncio calls ---------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # uvloop's are not derived from it
         self.raw = self.raw or transport
         self.transport = transport
         transport.set_write_buffer_limits(high=WRITE_HIGH)
-        transport.max_size = READ_MOST  # type: ignore[attr-defined]  # of transports that read a socket themselves
+        if hasattr(transport, "max_size"):  # asyncio's own, that read a socket themselves
+            transport.max_size = READ_MOST
         self._settled = True
         if self._holds:
             transport.pause_reading()
@@ -118,7 +118,8 @@ class SocketStream(asyncio.Protocol):
         return self._holds != 0
 
     def send(self, data: bytes) -> None:
-        self.transport.write(data)
+        if not self.lost:  # uvloop's transports raise where asyncio's drop it
+            self.transport.write(data)
 
     async def room(self) -> None:
         """Waits while the other side does not read."""
@@ -168,7 +169,7 @@ class SocketStream(asyncio.Protocol):
 
         Without `reset` the other side meets an end, also where it has sent what was not read.
         """
-        if self.raw is None:
+        if self.raw is None or self.lost:
             return
         sock: socket.socket = self.raw.get_extra_info("socket")
         if reset:
@@ -177,8 +178,8 @@ class SocketStream(asyncio.Protocol):
             self.raw.abort()
         else:
             if not self.raw.get_write_buffer_size():
-                with suppress(OSError):  # it is closed, or was reset
-                    sock.shutdown(socket.SHUT_WR)  # bytes that we have not read would make a mere close a reset
+                with suppress(OSError), sock.dup() as own:  # it is closed, or was reset; uvloop's cannot be shut down
+                    own.shutdown(socket.SHUT_WR)  # bytes that we have not read would make a mere close a reset
             self.part(CLOSE_S)
 
     def part(self, seconds: float) -> None:
@@ -194,14 +195,12 @@ class SocketStream(asyncio.Protocol):
         """Connects to a server, with TLS if there is a context (`name` is who it is to be). Raises UpstreamFailed."""
         try:
             async with asyncio.timeout(connect_s):
-                await self.loop.create_connection(
-                    lambda: self,
-                    address,
-                    port,
-                    ssl=context,
-                    server_hostname=name if context else None,
-                    happy_eyeballs_delay=None if _NUMBERS.fullmatch(address) else NEXT_ADDRESS_S,
-                )
+                server = name if context else None
+                if _NUMBERS.fullmatch(address):
+                    await self.loop.create_connection(lambda: self, address, port, ssl=context, server_hostname=server)
+                else:
+                    sock = await connect_by_name(address, port)
+                    await self.loop.create_connection(lambda: self, sock=sock, ssl=context, server_hostname=server)
         except BaseException as error:
             self.abort()
             if not isinstance(error, OSError | UnicodeError):
@@ -243,7 +242,7 @@ def _nothing() -> None:
 def _feed(under: asyncio.Transport, early: bytes) -> None:
     """Hands TLS what came too early: by now it is the transport's protocol and has started."""
     protocol = under.get_protocol()
-    if isinstance(protocol, asyncio.BufferedProtocol) and not under.is_closing():
-        room = memoryview(protocol.get_buffer(len(early)))
-        room[: len(early)] = early
-        protocol.buffer_updated(len(early))
+    if hasattr(protocol, "get_buffer") and not under.is_closing():  # a BufferedProtocol, or uvloop's
+        tls = cast("asyncio.BufferedProtocol", protocol)
+        memoryview(tls.get_buffer(len(early)))[: len(early)] = early
+        tls.buffer_updated(len(early))

@@ -168,7 +168,7 @@ def test_a_hundred_streams_at_once_lose_no_byte() -> None:
 
     async def talk(peer: Raw) -> None:
         await peer.head()
-        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        peer.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
         for n in range(40):
             peer.send(b"9\r\ndata %03d \r\n" % n)
             await asyncio.sleep(0.002)

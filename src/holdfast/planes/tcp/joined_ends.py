@@ -27,8 +27,8 @@ class Tap(Protocol):
         ...
 
 
-_WRITE_KEEPS = sys.version_info >= (3, 12)
-"""A transport keeps what has not left where it is; older ones copy it."""
+_WRITE_COPIES = sys.version_info < (3, 12)
+"""asyncio's own transports copy what has not left; newer ones keep it where it is, as uvloop's do."""
 
 
 class _Room:
@@ -74,6 +74,7 @@ class _CopyingEnd(_Joined, asyncio.BufferedProtocol):
     def __init__(self, end: ConnectionEnd, other: ConnectionEnd) -> None:
         super().__init__(end, other)
         self._room = _ROOMS.room
+        self._kept = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
         if not end.gone:  # seeing how much is read at a time, the kernel would take tens of megabytes for a slow reader
             end.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_RCVBUF, ROOM)
 
@@ -82,7 +83,7 @@ class _CopyingEnd(_Joined, asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._out.write(self._room.view[:nbytes])
-        if _WRITE_KEEPS and self._out.get_write_buffer_size():
+        if self._kept and self._out.get_write_buffer_size():
             self._room.view = memoryview(bytearray(ROOM))
 
 
