@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import uvloop
 from byte_proxy import byte_proxy
 from measure import own_cpu, project, row
 
@@ -107,6 +108,10 @@ def main() -> None:
     with project({}) as folder, subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            asyncio.run(measured(folder, int(server.stdout.readline())))
+            upstream = int(server.stdout.readline())
+            for name, factory in (("asyncio's own loop", None), ("uvloop", uvloop.new_event_loop)):
+                print(f"  on {name}")
+                with asyncio.Runner(loop_factory=factory) as runner:
+                    runner.run(measured(folder, upstream))
         finally:
             server.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 
 class _End(asyncio.Protocol):
@@ -16,8 +17,7 @@ class _End(asyncio.Protocol):
         self._joining: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are not derived from it
         if self._port:
             self._joining = asyncio.get_running_loop().create_task(self._join())
 

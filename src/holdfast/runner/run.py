@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable
+from holdfast.execute.loop_choice import loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
 from holdfast.model.trial import Judged
@@ -205,8 +206,10 @@ def run(
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
     running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
+    factory = loop_factory(job.spec, ModelOptions(job.options.record, job.options.replay))
     try:
-        asyncio.run(_go(running, beat))
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(_go(running, beat))
     except AgentUnavailable as gone:
         raise running.intake.masker.unavailable(gone) from None
     except KeyboardInterrupt:
