@@ -18,8 +18,6 @@ if os.environ.get("ON_UVLOOP"):  # the tests' own loops too
     import uvloop
 
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-else:
-    os.environ["HOLDFAST_NO_UVLOOP"] = "1"  # most users have none
 gc.disable()  # until all is collected: what is imported and collected stays, and to look at it again is in vain
 settings.register_profile(
     "shared machine", deadline=None, max_examples=examples(100)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
+from holdfast.execute.loop_choice import loop_factory
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.consultations import check_judges
@@ -56,7 +57,8 @@ def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> 
 def settled_job(
     spec: Spec, given: RunOptions, warnings: Iterable[str], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
-    """A new job, once every model that it needs is known."""
+    """A new job, once everything that it needs is known to be there."""
+    loop_factory(environ)  # refused here if it cannot be had
     _check_models(spec, given)
     job = Job(spec, given, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)

@@ -1,28 +1,22 @@
-"""Which event loop a run has: uvloop's where it is installed and the planes are open, else asyncio's own."""
+"""Which event loop a run has: asyncio's own, or uvloop's where that is asked for."""
 
 from __future__ import annotations
 
-import os
 from asyncio import AbstractEventLoop
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from holdfast.execute.options import ASKED, ModelOptions
-from holdfast.execute.plane_needs import needs_planes
-from holdfast.model.spec import Spec
+from holdfast.errors import UsageError
 
-OFF = "HOLDFAST_NO_UVLOOP"
-"""Set to anything, it keeps asyncio's own loop."""
+ASKED = "HOLDFAST_UVLOOP"
+"""What is installed by chance chooses nothing: the variable does."""
 
 
-def loop_factory(spec: Spec, models: ModelOptions = ASKED) -> Callable[[], AbstractEventLoop] | None:
-    """What makes the loop of a run of this spec; None for asyncio's own.
-
-    uvloop is imported only where it can pay: a run whose agent's calls pass through us.
-    """
-    if os.environ.get(OFF) or not needs_planes(spec, models):
+def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
+    """What makes the loop of a run; None for asyncio's own."""
+    if environ.get(ASKED, "0") in ("", "0"):
         return None
     try:
         import uvloop
     except ImportError:
-        return None
+        raise UsageError(f"{ASKED} is set, and uvloop is missing", hint="pip install 'holdfast[uvloop]'") from None
     return uvloop.new_event_loop

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from holdfast.http1.dialling import connect_by_name
 from holdfast.http1.failures import not_connected
+from holdfast.http1.happy_eyeballs import connect_by_name
 
 if TYPE_CHECKING:
     import ssl

@@ -206,7 +206,7 @@ def run(
     """
     sweep()  # what a run that was killed has left: certificates, prompts, MCP configurations
     running = RunInProgress(job, rundir, listen, each_trial=each_trial, interrupts=interrupts)
-    factory = loop_factory(job.spec, ModelOptions(job.options.record, job.options.replay))
+    factory = loop_factory(job.environ)
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
             runner.run(_go(running, beat))

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from msgspec.structs import replace
 
-from holdfast.execute.loop_choice import OFF, loop_factory
+from holdfast.errors import UsageError
+from holdfast.execute.loop_choice import ASKED, loop_factory
 from holdfast.model.events import Event
-from holdfast.model.spec import AgentSpec
 from holdfast.plan.options import RunOptions
 from holdfast.runner.job import Job
 from holdfast.runner.run import run
@@ -64,12 +63,11 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture
-def job(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Job:
-    monkeypatch.delenv(OFF, raising=False)
+def job(tmp_path: Path, port: int) -> Job:
     (tmp_path / "agent.py").write_text(AGENT)
     (tmp_path / "holdfast.yaml").write_text(SPEC.format(port=port, python=sys.executable))
     spec, _ = load(tmp_path / "holdfast.yaml", environ={})
-    return Job(spec, RunOptions(preflight=False), {"OPENAI_API_KEY": "k"})
+    return Job(spec, RunOptions(preflight=False), {"OPENAI_API_KEY": "k", ASKED: "1"})
 
 
 def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Path) -> None:
@@ -86,14 +84,12 @@ def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Pat
     assert "status: 5" in stored
 
 
-def test_uvloop_is_chosen_only_where_calls_pass_through_us(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loop_factory(job.spec) is uvloop.new_event_loop
-    inline = AgentSpec(type="python", endpoint="a:b", isolation="inline")
-    assert loop_factory(replace(job.spec, agent=inline)) is None
-    monkeypatch.setenv(OFF, "1")
-    assert loop_factory(job.spec) is None
+@pytest.mark.parametrize("environ", [{}, {ASKED: ""}, {ASKED: "0"}])
+def test_uvloop_that_nobody_asked_for_is_not_used(environ: dict[str, str]) -> None:
+    assert loop_factory(environ) is None
 
 
-def test_without_uvloop_the_loop_is_asyncios_own(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uvloop_that_is_asked_for_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert loop_factory(job.spec) is None
+    with pytest.raises(UsageError, match="uvloop is missing"):
+        loop_factory({ASKED: "1"})
