@@ -1,13 +1,14 @@
-"""The records of a stored run, each read from its file when it is looked at."""
+"""The records of a stored run: all at once, or each read from its file when it is looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 from weakref import finalize
 
+from holdfast.errors import UserError
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
@@ -18,9 +19,12 @@ from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.index import RunIndex
 from holdfast.store.record_lines import MEND_LINE, UNREADABLE, unreadable
+from holdfast.store.records_in_memory import RecordsInMemory
 from holdfast.store.rundir import RunDir
 
 DAMAGED = "the record of this trial is damaged"
+MOST_AT_ONCE = 1 << 22
+"""Bytes of a run's files that are held in memory; a larger run is read record by record."""
 _BUFFER = 1 << 18
 """Records are mostly asked for in the order in which they lie: most are in the buffer already."""
 _KEPT, _SMALL = 256, 4096
@@ -30,6 +34,18 @@ for it one after the other."""
 T = TypeVar("T")
 _verdicts = decoder(Verdict)
 _trials = decoder(Trial)
+
+
+def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
+    """The records of a run; one that is small and undamaged, without large values, is read now."""
+    files = [run.path / "trials.jsonl", *run.observation_files(), verdicts]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    if size <= MOST_AT_ONCE and not (run.path / "blobs").exists():
+        try:
+            return RecordsInMemory(run, plan, verdicts)
+        except UserError:
+            pass  # told where the line is looked at
+    return StoredRecords(run, plan, verdicts)
 
 
 class StoredRecords:
@@ -116,6 +132,9 @@ class StoredRecords:
             file = self._open[path] = open(path, "rb", _BUFFER)  # noqa: SIM115  # open as long as the view
         file.seek(start)
         return file.readline()
+
+
+RunRecords: TypeAlias = RecordsInMemory | StoredRecords
 
 
 def _close(files: dict[str, BinaryIO]) -> None:

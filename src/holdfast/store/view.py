@@ -20,7 +20,7 @@ from holdfast.score import Tally
 from holdfast.spec.references import interpolate
 from holdfast.store.planned import Planned
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import StoredRecords
+from holdfast.store.stored_records import RunRecords, open_records
 
 
 class Repetition(Struct, frozen=True):
@@ -120,7 +120,9 @@ class Files:
         self._repetition = again
         # A run that was forced may hold trials of another spec; one judged anew has only those that fit.
         self._planned = Planned(plan) if verdicts == run.verdicts() else None
-        self._records = StoredRecords(run, plan, verdicts)
+        self._run = run
+        self._verdicts = verdicts
+        self._opened: RunRecords | None = None
 
     def rows(self, cell: Cell) -> list[TrialRow]:
         """The trials of a cell; of a trial that was run twice, the last verdict."""
@@ -151,7 +153,14 @@ class Files:
         return self._repetition.trial(id)
 
     def close(self) -> None:
-        self._records.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _records(self) -> RunRecords:
+        if self._opened is None:
+            self._opened = open_records(self._run, self._plan, self._verdicts)
+        return self._opened
 
     def _row(self, trial: Trial, seen: Observation, verdict: Verdict, *, aside: bool) -> TrialRow:
         turns = seen.turns

@@ -8,7 +8,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation, Turn
@@ -17,10 +20,12 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
+from holdfast.store import stored_records
 from holdfast.store.index import RunIndex
 from holdfast.store.planned import Planned
+from holdfast.store.records_in_memory import RecordsInMemory
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import DAMAGED, StoredRecords
+from holdfast.store.stored_records import DAMAGED, RunRecords, StoredRecords, open_records
 from holdfast.store.trial_numbers import TrialNumbers
 
 ODD = ["", "0", "0123456789AB", "-00000000001", "0x0000000001", "1_2345678901", " 12345678901", "f" * 40, "é" * 12]
@@ -49,9 +54,16 @@ def judged(trial: Trial, rule: str, reason: str = "") -> Verdict:
     return Verdict(trial.id, rule, "pass", 1.0, reason)
 
 
+@pytest.fixture(params=["all at once", "one by one"], autouse=True)
+def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "one by one":
+        monkeypatch.setattr(stored_records, "MOST_AT_ONCE", -1)
+
+
 @contextmanager
-def opened(run: RunDir, made: Plan) -> Iterator[StoredRecords]:
-    records = StoredRecords(run, made, run.verdicts())
+def opened(run: RunDir, made: Plan) -> Iterator[RunRecords]:
+    records = open_records(run, made, run.verdicts())
+    assert isinstance(records, StoredRecords if stored_records.MOST_AT_ONCE < 0 else RunRecords)
     yield records
     records.close()
 
@@ -94,8 +106,8 @@ def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) ->
     made = small()
     calm, down = made.trials[0], made.trials[2]
     assert (calm.scenario, down.scenario) == ("calm", "down")
-    given = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
-    run = stored(tmp_path, calm, down, seen(calm), seen(down), *given, judged(calm, "gone"))
+    verdicts = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
+    run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
     with opened(run, made) as records:
         in_cell = {
             (rule, scenario): [
@@ -128,6 +140,44 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
     (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
     with opened(run, made) as records, pytest.raises(UserError, match="not a record of a run"):
         list(records.judged_in_cell(0))
+
+
+@given(st.data())
+@settings(max_examples=examples(60))
+def test_all_at_once_and_one_by_one_give_the_same(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    made = small()
+    begun = data.draw(st.lists(st.sampled_from(list(made.trials)), max_size=12))
+    some = st.sampled_from(list(made.trials))
+    observed = data.draw(
+        st.lists(st.builds(seen, some, st.sampled_from("xyz"), st.sampled_from(["", "broke"])), max_size=12)
+    )
+    verdicts = data.draw(
+        st.lists(st.builds(judged, some, st.sampled_from(["a", "b", "gone"]), st.text(max_size=2)), max_size=20)
+    )
+    run = stored(tmp_path_factory.mktemp("run"), *begun, *observed, *verdicts)
+    found = [
+        ([list(records.judged_in_cell(cell)) for cell in range(len(made.cells))], list(records.traced()))
+        for records in (StoredRecords(run, made, run.verdicts()), RecordsInMemory(run, made, run.verdicts()))
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_run_with_large_values_and_a_large_run_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = small()
+    run = stored(tmp_path, *made.trials)
+    size = (tmp_path / "trials.jsonl").stat().st_size
+    kinds = []
+    for most in (size, size - 1):
+        monkeypatch.setattr(stored_records, "MOST_AT_ONCE", most)
+        kinds.append(type(open_records(run, made, run.verdicts())))
+    (tmp_path / "blobs").mkdir()
+    monkeypatch.setattr(stored_records, "MOST_AT_ONCE", size)
+    kinds.append(type(open_records(run, made, run.verdicts())))
+    assert kinds == [RecordsInMemory, StoredRecords, StoredRecords]
 
 
 # -- the plan -----------------------------------------------------------------------------------
