@@ -13,8 +13,11 @@ ASKED = "HOLDFAST_UVLOOP"
 
 def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
     """What makes the loop of a run; None for asyncio's own."""
-    if environ.get(ASKED, "0") in ("", "0"):
+    asked = environ.get(ASKED, "")
+    if asked in ("", "0"):
         return None
+    if asked != "1":
+        raise UsageError(f"{ASKED} is {asked!r}", hint="1 asks for uvloop's loop, 0 for asyncio's own")
     try:
         import uvloop
     except ImportError:

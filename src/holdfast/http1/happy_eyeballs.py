@@ -19,15 +19,21 @@ _Found: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tu
 async def connect_by_name(name: str, port: int) -> socket.socket:
     """The socket of the first address that is there; raises OSError (gaierror if there is no such name)."""
     found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    tries = [partial(_connect, one) for one in _by_turns(found)]
-    sock: socket.socket | None
-    sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
+    opened: list[socket.socket] = []
+    try:
+        sock: socket.socket | None
+        tries = [partial(_connect, one, opened) for one in _by_turns(found)]
+        sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
+    except BaseException:  # one may have won just now
+        for sock in opened:
+            sock.close()
+        raise
     if sock is not None:
         return sock
-    told = [failure for failure in failures if failure is not None]
-    if not told:
-        raise OSError(f"{name} has no address")
-    raise told[0]
+    told = {str(failure): failure for failure in failures if failure is not None}
+    if len(told) == 1:
+        raise next(iter(told.values()))
+    raise OSError("; ".join(told) or f"{name} has no address")
 
 
 def _by_turns(found: Sequence[_Found]) -> list[_Found]:
@@ -37,7 +43,7 @@ def _by_turns(found: Sequence[_Found]) -> list[_Found]:
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
 
 
-async def _connect(found: _Found) -> socket.socket:
+async def _connect(found: _Found, opened: list[socket.socket]) -> socket.socket:
     family, kind, proto, _, address = found
     sock = socket.socket(family, kind, proto)
     try:
@@ -46,4 +52,5 @@ async def _connect(found: _Found) -> socket.socket:
     except BaseException:
         sock.close()
         raise
+    opened.append(sock)
     return sock

@@ -120,7 +120,8 @@ class TrialTable:
     @property
     def columns(self) -> dict[str, list[Any]]:
         names = ("id", "prompt", "answer", "ending", "latency", "outcome", "reason", "replica", "again", "faults")
-        return {name: [row[n] for row in self._rows] for n, name in enumerate(names)}
+        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(names)
+        return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
     def add(self, trial: TrialRow, held: bool) -> None:
         text = self._strings.of

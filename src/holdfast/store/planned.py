@@ -20,8 +20,8 @@ class Planned:
         self._heads: dict[str, bytes] = {}
         self._tails: dict[str, bytes] = {}
         self._middles: dict[tuple[Task, int], bytes] = {}
-        self._last: Trial | None = None
-        """The trial that was asked about before: the next is mostly a replica of it."""
+        self._last: tuple[str, str, int, Task] | None = None
+        """What the trial that was asked about before is of: the next is mostly a replica of it."""
         self._around = b"", b""
         """What its id is the digest of, before and after the replica."""
 
@@ -29,9 +29,11 @@ class Planned:
         """Whether the plan has this trial; one of a scenario that the plan has, and of tasks and params of its."""
         if not self._plan.whole:
             return trial.id in self._selected
-        if self._last is None or not _replicas(self._last, trial):
-            self._last = trial
-            self._around = self._head(trial) + self._middle(trial), self._tail(trial)
+        params = self._plan.params_index(trial.params)  # as values 1 and true are equal, and no equal params
+        of = trial.scenario, trial.invariant, params, trial.task
+        if of != self._last:
+            self._around = self._head(trial) + self._middle(trial.task, params), self._tail(trial)
+            self._last = of  # not before: there may be no such scenario
         before, after = self._around
         written = b"%b%d%b" % (before, trial.replica, after)
         in_plan = 0 <= trial.replica < self._plan.spec.replicas
@@ -51,12 +53,11 @@ class Planned:
             found = self._heads[trial.scenario] = ids.head("contract", self._scenarios[trial.scenario])
         return found
 
-    def _middle(self, trial: Trial) -> bytes:
-        number = self._plan.params_index(trial.params)
-        found = self._middles.get((trial.task, number))
+    def _middle(self, task: Task, params: int) -> bytes:
+        found = self._middles.get((task, params))
         if found is None:
-            found = b"%b,%b," % (canonical(trial.task), canonical(self._plan.spec.params[number]))
-            self._middles[trial.task, number] = found
+            found = b"%b,%b," % (canonical(task), canonical(self._plan.spec.params[params]))
+            self._middles[task, params] = found
         return found
 
     def _tail(self, trial: Trial) -> bytes:
@@ -64,13 +65,3 @@ class Planned:
         if found is None:
             found = self._tails[trial.invariant] = ids.tail(trial.invariant, self._agent, self._plan.spec.seed)
         return found
-
-
-def _replicas(one: Trial, other: Trial) -> bool:
-    """Whether two trials differ in nothing but their number."""
-    return (
-        one.scenario == other.scenario
-        and one.invariant == other.invariant
-        and one.task == other.task
-        and one.params == other.params
-    )

@@ -40,7 +40,7 @@ def records(
 
 
 def unreadable(where: str, broken: Exception, hint: str) -> UserError:
-    """What Holdfast did not write itself is the user's to put right, not a bug."""
+    """Says where something stands that is not ours; the user is to put it right."""
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
 
 
@@ -51,12 +51,14 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     start = 0
     with open(path, "rb") as file:
         while lines := file.readlines(_BLOCK):
-            size = sum(map(len, lines))
-            if not lines[-1].endswith(b"\n"):
+            torn = not lines[-1].endswith(b"\n")
+            if torn:
                 lines.pop()
             if lines:
                 yield start, lines
-            start += size
+            if torn:  # who writes may have gone on since: the rest of that line is no line
+                return
+            start += sum(map(len, lines))
 
 
 def _at_once(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:

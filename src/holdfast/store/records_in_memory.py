@@ -12,22 +12,28 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.store.audits import whole
-from holdfast.store.record import observations, trials, verdicts
+from holdfast.store.blobs import unpack_lines
+from holdfast.store.record import trials, verdicts
+from holdfast.store.record_lines import records
 from holdfast.store.rundir import RunDir
 
 
 class RecordsInMemory:
-    """Trials, observations and verdicts of a run, as `StoredRecords` has them; UserError if a line is none of ours."""
+    """Trials, observations and verdicts of a run, as `StoredRecords` has them.
+
+    UserError if a line is none of ours, or has large values that lie elsewhere.
+    """
 
     def __init__(self, run: RunDir, plan: Plan, given: Path) -> None:
         self._run = run
         self._trials = {trial.id: trial for trial in trials(run) if trial.task.turns}
         self._seen: dict[str, Observation] = {}
         """The last of a trial that was not our failure, else the last of all."""
-        for seen in observations(run, traces=False):
-            before = self._seen.get(seen.trial)
-            if before is None or before.error or not seen.error:
-                self._seen[seen.trial] = seen
+        for file in run.observation_files():
+            for _, seen in records(file, _small, unpack_lines):
+                before = self._seen.get(seen.trial)
+                if before is None or before.error or not seen.error:
+                    self._seen[seen.trial] = seen
         self._verdicts = [verdict for verdict in verdicts(given) if verdict.trial in self._trials]
         self._cells = self._by_cell(plan)
 
@@ -68,3 +74,7 @@ class RecordsInMemory:
         for verdict in self._verdicts:
             given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
         return given
+
+
+def _small(line: bytes) -> Observation:
+    return unpack_lines(line)[0]

@@ -39,12 +39,11 @@ _trials = decoder(Trial)
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
     """The records of a run; one that is small and undamaged, without large values, is read now."""
     files = [run.path / "trials.jsonl", *run.observation_files(), verdicts]
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    if size <= MOST_AT_ONCE and not (run.path / "blobs").exists():
+    if sum(file.stat().st_size for file in files if file.is_file()) <= MOST_AT_ONCE:
         try:
             return RecordsInMemory(run, plan, verdicts)
         except UserError:
-            pass  # told where the line is looked at
+            pass  # a damaged line is told where it is looked at
     return StoredRecords(run, plan, verdicts)
 
 

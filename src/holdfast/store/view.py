@@ -1,4 +1,4 @@
-"""A stored run as reports see it. Trials are fetched from disk when they are looked at."""
+"""A stored run as reports see it. Trials are read when one is looked at: those of a large run one by one."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Files:
         return [row for _, row in rows]
 
     def traced(self) -> Iterator[TracedTrial]:
-        """Every trial that was seen, with its verdicts; only where they lie is held in memory."""
+        """Every trial that was seen, with its verdicts; of a large run only where they lie is held in memory."""
         return self._records.traced()
 
     def trial(self, id: str) -> TracedTrial:

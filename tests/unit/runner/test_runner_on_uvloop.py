@@ -89,6 +89,11 @@ def test_uvloop_that_nobody_asked_for_is_not_used(environ: dict[str, str]) -> No
     assert loop_factory(environ) is None
 
 
+def test_another_word_than_1_or_0_is_an_error() -> None:
+    with pytest.raises(UsageError, match="HOLDFAST_UVLOOP is 'false'"):
+        loop_factory({ASKED: "false"})
+
+
 def test_uvloop_that_is_asked_for_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     with pytest.raises(UsageError, match="uvloop is missing"):

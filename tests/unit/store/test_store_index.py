@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from example_counts import examples
 from holdfast.errors import UserError
@@ -21,6 +24,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
 from holdfast.store import stored_records
+from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex
 from holdfast.store.planned import Planned
 from holdfast.store.records_in_memory import RecordsInMemory
@@ -31,11 +35,12 @@ from holdfast.store.trial_numbers import TrialNumbers
 ODD = ["", "0", "0123456789AB", "-00000000001", "0x0000000001", "1_2345678901", " 12345678901", "f" * 40, "é" * 12]
 
 
-def small() -> Plan:
+def small(*params: dict[str, Any]) -> Plan:
     agent = AgentSpec(type="python", endpoint="bot:ask")
     rules = (Invariant("a", "completes"), Invariant("b", "completes"))
-    scenarios = (Scenario("calm"), Scenario("down"))
-    return plan(Spec("x.yaml", agent, tasks=(Task(("p",)), Task(("q",))), invariants=rules, scenarios=scenarios))
+    tasks, scenarios = (Task(("p",)), Task(("q",))), (Scenario("calm"), Scenario("down"))
+    given = params or ({},)
+    return plan(Spec("x.yaml", agent, tasks=tasks, invariants=rules, scenarios=scenarios, params=given))
 
 
 def stored(folder: Path, *lines: Observation | Verdict | Trial) -> RunDir:
@@ -61,9 +66,9 @@ def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @contextmanager
-def opened(run: RunDir, made: Plan) -> Iterator[RunRecords]:
+def opened(run: RunDir, made: Plan, *, damaged: bool = False) -> Iterator[RunRecords]:
     records = open_records(run, made, run.verdicts())
-    assert isinstance(records, StoredRecords if stored_records.MOST_AT_ONCE < 0 else RunRecords)
+    assert isinstance(records, StoredRecords if damaged or stored_records.MOST_AT_ONCE < 0 else RecordsInMemory)
     yield records
     records.close()
 
@@ -135,10 +140,10 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
     one = made.trials[0]
     run = stored(tmp_path, one, judged(one, "a"))
     (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
-    with opened(run, made) as records:
+    with opened(run, made, damaged=True) as records:
         assert [seen.error for _, seen, _ in records.judged_in_cell(0)] == [DAMAGED]
     (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
-    with opened(run, made) as records, pytest.raises(UserError, match="not a record of a run"):
+    with opened(run, made, damaged=True) as records, pytest.raises(UserError, match="not a record of a run"):
         list(records.judged_in_cell(0))
 
 
@@ -164,20 +169,26 @@ def test_all_at_once_and_one_by_one_give_the_same(
     assert found[0] == found[1]
 
 
-def test_a_run_with_large_values_and_a_large_run_are_read_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_run_is_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = small()
     run = stored(tmp_path, *made.trials)
     size = (tmp_path / "trials.jsonl").stat().st_size
-    kinds = []
-    for most in (size, size - 1):
+    for most, kind in ((size, RecordsInMemory), (size - 1, StoredRecords)):
         monkeypatch.setattr(stored_records, "MOST_AT_ONCE", most)
-        kinds.append(type(open_records(run, made, run.verdicts())))
-    (tmp_path / "blobs").mkdir()
-    monkeypatch.setattr(stored_records, "MOST_AT_ONCE", size)
-    kinds.append(type(open_records(run, made, run.verdicts())))
-    assert kinds == [RecordsInMemory, StoredRecords, StoredRecords]
+        assert isinstance(open_records(run, made, run.verdicts()), kind)
+
+
+def test_a_value_that_is_lost_is_told_though_the_trial_was_seen_before(tmp_path: Path) -> None:
+    made = small()
+    one = made.trials[0]
+    run = stored(tmp_path, one, seen(one, "short"), judged(one, "a"))
+    with open(tmp_path / "observations-0.jsonl", "ab") as file:
+        file.write(pack(seen(one, "long" * LIMIT), tmp_path / "blobs") + b"\n")
+    with opened(run, made, damaged=True) as records:
+        assert [one.text for _, found, _ in records.judged_in_cell(0) for one in found.turns] == ["long" * LIMIT]
+    shutil.rmtree(tmp_path / "blobs")
+    with opened(run, made, damaged=True) as records:
+        assert [found.error for _, found, _ in records.judged_in_cell(0)] == [LOST]
 
 
 # -- the plan -----------------------------------------------------------------------------------
@@ -190,3 +201,20 @@ def test_a_plan_holds_its_own_trials_and_no_others() -> None:
     for field, value in foreign:
         changed = {name: getattr(one, name) for name in one.__struct_fields__} | {field: value}
         assert not planned.holds(Trial(**changed))
+
+
+def test_params_that_are_equal_but_written_otherwise_are_told_apart() -> None:
+    made = small({"flag": 1}, {"flag": True}, {"flag": 1.0})
+    planned = Planned(made)
+    assert len({trial.id for trial in made.trials}) == len(made.trials)
+    assert all(map(planned.holds, made.trials))
+
+
+def test_an_unknown_scenario_is_refused_each_time() -> None:
+    made = small()
+    planned = Planned(made)
+    one = made.trials[0]
+    assert planned.holds(one)
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            planned.holds(replace(one, scenario="nowhere"))

@@ -59,3 +59,14 @@ def test_a_bad_line_in_a_later_block_is_named_after_all_before_it_were_given(tmp
 def test_a_record_with_spaces_around_it_is_one(tmp_path: Path) -> None:
     (tmp_path / "rows").write_bytes(b' {"a": 1} \n{"b": 2}\r\n')
     assert read(tmp_path / "rows") == [(0, {"a": 1}), (11, {"b": 2})]
+
+
+def test_what_is_written_while_a_torn_line_is_read_is_left_for_the_next_time(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    file.write_bytes(b'{"a":1}\n{"a":2}\n{"a":')
+    found = records(file, ROW.decode, ROW.decode_lines)
+    first = next(found)
+    with open(file, "ab") as more:
+        more.write(b'3}\n{"a":4}\n')
+    assert [first, *found] == [(0, {"a": 1}), (8, {"a": 2})]
+    assert [row["a"] for _, row in read(file)] == [1, 2, 3, 4]

@@ -49,7 +49,8 @@ if how == "unpack" and os.waitpid(os.posix_spawnp("tar", ["tar", "-xf", "-"], os
 os.write(1, b"\\n")
 if not os.read(1, 9): sys.exit(1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0); os.dup2(2, 1)
-os.execv(argv[0], argv)"""
+try: os.execv(argv[0], argv)
+except OSError as refused: sys.exit(f"{argv[0]}: {refused.strerror}")"""
 """Becomes the server's user, ends with its parent, and does what the script does, without a shell.
 
 A signal that is ignored when we die is lost, and the server would never hear of it. bash ignores SIGQUIT by itself, and
