@@ -158,3 +158,23 @@ def test_a_part_that_the_other_run_lacks_is_said(project: MakeProject) -> None:
     made.cli("contract", "run", "-c", "other.yaml", "-q")
     refused = made.cli("compare", "1", "2")
     assert (refused.code, "run 0001 has no contract part: it has mutation" in refused.err) == (4, True)
+
+
+def test_a_run_that_was_changed_after_its_end_is_not_compared(project: MakeProject) -> None:
+    made = two_runs(project)
+    verdicts = rundir(made, "0002") / "verdicts-1.jsonl"
+    as_written = verdicts.read_bytes()
+    verdicts.write_bytes(as_written.replace(b'"fail","score":0.0', b'"pass","score":1.0'))
+    for runs in (("1", "2"), ("2", "1")):
+        shown = made.cli("compare", *runs, "--exit-code")
+        assert shown.code == 4
+        assert "verdicts-1.jsonl changed since the run wrote it" in shown.err
+    verdicts.write_bytes(as_written)
+    (verdicts.parent / "observations-0.jsonl").unlink()
+    assert "observations-0.jsonl is missing" in made.cli("compare", "1", "2").err
+
+
+def test_a_run_that_was_killed_is_compared_and_called_not_sealed(project: MakeProject) -> None:
+    made = two_runs(project)
+    (rundir(made, "0002") / "ended.json").unlink()
+    assert "run 0002: not sealed" in made.cli("compare", "1", "2").out

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from holdfast.judge.endings import describe
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
-from holdfast.model.verdict import Finding, Outcome
+from holdfast.model.verdict import Finding, Judgement
 
 _BAD: frozenset[EndingKind] = frozenset(("timeout", "limit", "raised", "crashed", "out_of_memory", "closed"))
 
@@ -48,8 +48,8 @@ def unanswered(control: Observation | None, timeout_ms: int) -> str:
 
 
 def settled(
-    ending: RequestEnding, outcome: Outcome, found: Finding, plain: str, *, act: bool
-) -> tuple[Outcome, Finding]:
+    ending: RequestEnding, outcome: Judgement, found: Finding, plain: str, *, act: bool
+) -> tuple[Judgement, Finding]:
     """The verdict where the ending decides.
 
     `plain`: why the plain request got no answer; then a refusal proves nothing. `act`: the rule forbids something the

@@ -14,11 +14,11 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import Finding, Outcome, Verdict
+from holdfast.model.verdict import Finding, Judgement, Verdict
 from holdfast.plan.params import refers_to_params, with_params
 
-_Judged = tuple[Outcome, Finding, int]
-"""Outcome, finding and the index of the turn that decided."""
+_Judged = tuple[Judgement, Finding, int]
+"""The outcome, the finding and the index of the turn that decided."""
 
 
 class Judge:
@@ -26,7 +26,7 @@ class Judge:
 
     def __init__(self, spec: Spec, *, stored: bool = False) -> None:
         self._stored = stored
-        self._hidden: Outcome = "error" if spec.part == "scenario" else "unproven"
+        self._hidden: Judgement = "error" if spec.part == "scenario" else "unproven"
         """What a mask hides: in a scenario an unproven rule scores 0, which would be held against the agent."""
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
@@ -74,9 +74,9 @@ class Judge:
         variation: Variation,
         turn: Turn,
         control: Observation | None,
-        outcome: Outcome,
+        outcome: Judgement,
         found: Finding,
-    ) -> tuple[Outcome, Finding]:
+    ) -> tuple[Judgement, Finding]:
         """What stands after a mutation of the request itself: a refusal or a bad end decides for every rule."""
         if variation.request is None:
             return outcome, found
@@ -96,7 +96,7 @@ class Judge:
         return self._filled[key]
 
 
-def _broken_off(observation: Observation, outcome: Outcome, found: Finding) -> tuple[Outcome, Finding]:
+def _broken_off(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
     """Our side broke: its fails are not the agent's."""
     if outcome not in ("fail", "unproven"):
         return outcome, found
@@ -130,5 +130,5 @@ def _read(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
 
 
 # The outcome that decides comes first: one fail settles `all`, one pass settles `any`.
-_ALL: dict[Outcome, int] = {"fail": 0, "error": 1, "unproven": 2, "pass": 3}
-_ANY: dict[Outcome, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}
+_ALL: dict[Judgement, int] = {"fail": 0, "error": 1, "unproven": 2, "pass": 3}
+_ANY: dict[Judgement, int] = {"pass": 0, "error": 1, "unproven": 2, "fail": 3}

@@ -6,12 +6,12 @@ from holdfast.judge.rule import RuleJudge
 from holdfast.model.codec import encode
 from holdfast.model.observation import MASK, Observation
 from holdfast.model.trace import TraceEvent
-from holdfast.model.verdict import Outcome
+from holdfast.model.verdict import Judgement
 
 _AGAIN = "it cannot be judged again"
 
 
-def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, outcome: Outcome) -> str:
+def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, outcome: Judgement) -> str:
     """Why this outcome may be another than that of the run itself; empty if it is not."""
     if outcome not in ("pass", "fail"):
         return ""

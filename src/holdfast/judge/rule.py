@@ -8,7 +8,7 @@ from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
-from holdfast.model.verdict import Finding, Outcome
+from holdfast.model.verdict import Finding, Judgement
 from holdfast.plan.checks import asks_model, make_check, needs_control, texts_read, urls_read
 
 NO_CALL = "no call was seen"
@@ -50,7 +50,7 @@ class RuleJudge:
         self.over = invariant.over or ("all" if self.negative else "last")
         self.timeout_ms = timeout_ms
 
-    def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+    def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of one turn; a check that raises is an error."""
         text = turn.text or ""
         if self.needs_text and (not text or text.isspace()):  # blanks alone say nothing
@@ -65,7 +65,7 @@ class RuleJudge:
             return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
         return outcome, found
 
-    def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+    def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
             return ("unproven" if self.negative else "fail"), Finding(None if self.negative else False, NO_CALL)
@@ -77,7 +77,7 @@ class RuleJudge:
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
 
-    def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Outcome, Finding]:
+    def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the state the agent left, as it was recorded, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
@@ -98,7 +98,7 @@ class RuleJudge:
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 
-    def _outcome(self, found: Finding) -> tuple[Outcome, Finding]:
+    def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
         passed, score = found.passed, found.score
         if score is not None and not 0.0 <= score <= 1.0:
             return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1")
@@ -108,14 +108,14 @@ class RuleJudge:
             return _swapped(found, passed, wanted=not self.negative)
         return ("pass" if passed else "fail"), found
 
-    def _without_text(self, turn: Turn) -> tuple[Outcome, Finding]:
+    def _without_text(self, turn: Turn) -> tuple[Judgement, Finding]:
         why = describe(turn, self.timeout_ms)
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
         return "fail", Finding(False, f"no answer: {why}")
 
 
-def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Outcome, Finding]:
+def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
     """The finding the other way round; `wanted`: the rule asks for what its check forbids."""
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if found.score is None else found.score
@@ -123,7 +123,7 @@ def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Outcome, Fi
     return ("fail" if passed else "pass"), Finding(not passed, why, 1.0 - score, found.marks, found.details)
 
 
-def _broken(broken: Exception) -> tuple[Outcome, Finding]:
+def _broken(broken: Exception) -> tuple[Judgement, Finding]:
     """A check that raised: an error, unless it says that nothing could be judged."""
     return ("unproven" if isinstance(broken, NothingToJudge) else "error"), Finding(None, _why(broken))
 

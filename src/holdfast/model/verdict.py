@@ -5,6 +5,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Outcome = Literal["pass", "fail", "error", "unproven", "n/a"]
+Judgement = Literal["pass", "fail", "error", "unproven"]
+"""The outcome of a trial: n/a is one of cells alone."""
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 
@@ -29,7 +31,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
     trial: str
     invariant: str
-    outcome: Outcome
+    outcome: Judgement
     score: float
     reason: str
     turn: int = 0

@@ -80,7 +80,7 @@ def short(case: Case) -> bool:
 
 def unpassed(one: ReplicaRow) -> list[Verdict]:
     """The rules of a trial that did not pass, or not in full."""
-    return [v for v in one.verdicts if v.outcome != "n/a" and (v.outcome != "pass" or v.score < FULL)]
+    return [v for v in one.verdicts if v.outcome != "pass" or v.score < FULL]
 
 
 def violations(one: ReplicaRow) -> Iterator[str]:

@@ -37,12 +37,11 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         before, after = _part_of(before, after), _part_of(after, before)
     taken = [(whole, one) for whole, one in zip(given, (before, after), strict=True) if whole is not one]
     parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in taken]
+    said = _checked(before, after)
     changed = _changed(before, after, environ)
     earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
     counts = _counted(earlier, later)
     if not any(one.pairs for one in counts):
-        for run in [one for whole in (before, after) for one in (whole.parts or (whole,))]:
-            check(run)  # a run of which files are missing says so
         what = f"runs {before.id} and {after.id} have no decided verdict in common"
         raise UsageError(what, hint=_why(before, after))
     common = sum(one.pairs for one in counts)
@@ -53,8 +52,14 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
         len(earlier.codes) - common,
         len(later.codes) - common,
         (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
-        (*parted, *_notes(before, after)),
+        (*parted, *_notes(before, after), *said),
     )
+
+
+def _checked(before: RunDir, after: RunDir) -> list[str]:
+    """Refuses a run whose files are missing or were changed; what to say of one that was never sealed."""
+    runs = [one for whole in (before, after) for one in (whole.parts or (whole,))]
+    return [f"run {run.id}: {said}" for run in runs if (said := check(run))]
 
 
 def _part_of(run: RunDir, other: RunDir) -> RunDir:

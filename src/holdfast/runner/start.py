@@ -188,8 +188,8 @@ def stored_spec(
     what is given where Python code built it, `config` being the file of that code.
     """
     path = config or _copy(run, manifest)
-    if config is None and not path.exists():
-        what = f"run {run.id}: its own copy of the spec, {path}, is gone"
+    if config is None and not path.is_file():
+        what = f"run {run.id}: its own copy of the spec, {path}, is gone, or no file"
         raise UserError(what, hint=f"put it back (it was made of {manifest.original}), or run it anew")
     if config is None and manifest.built:
         built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)

@@ -244,11 +244,11 @@ class RunDir:
         if self._manifest is not None:
             return self._manifest
         path = self.path / "run.json"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError as gone:
-            said = f"run {self.id} has no run.json: it was removed, or the run was killed as it began"
-            raise UserError(said, hint=f"put it back, or remove what is left: {self.path}") from gone
+        if not path.is_file():  # a pipe that somebody put there would never end
+            what = "no run.json: it was removed, or the run was killed as it began"
+            what = "a run.json that is no file" if os.path.lexists(path) else what
+            raise UserError(f"run {self.id} has {what}", hint=f"put it back, or remove what is left: {self.path}")
+        data = path.read_bytes()
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)

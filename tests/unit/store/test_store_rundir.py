@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
 from holdfast.store.lines import JsonLines
+from holdfast.store.record import verdicts
 from holdfast.store.rundir import Manifest, RunDir, write_json
 
 
@@ -155,3 +157,20 @@ def test_an_unknown_part_names_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as told:
         RunDir.find(tmp_path, "0007/replay")
     assert told.value.hint == "its parts are: 0007/contract"
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir])
+def test_something_else_in_the_place_of_the_manifest_is_told_and_not_waited_for(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    put(tmp_path / "run.json")
+    with pytest.raises(UserError, match=r"has a run\.json that is no file"):
+        RunDir(tmp_path).manifest()
+
+
+def test_a_verdict_that_no_trial_can_have_is_no_record(tmp_path: Path) -> None:
+    (tmp_path / "verdicts-1.jsonl").write_bytes(
+        b'{"trial":"a","invariant":"r","outcome":"n/a","score":0.0,"reason":""}\n'
+    )
+    with pytest.raises(UserError, match=r"verdicts-1.jsonl:1: not a record of a run: .*'n/a'"):
+        list(verdicts(tmp_path / "verdicts-1.jsonl"))
