@@ -38,7 +38,7 @@ NO_TEXT = "not text"
 """Begins the detail of an unreadable reply whose bytes are not in their charset: no setting could read it."""
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
     """One question and what came of it."""
 
     asked: str
@@ -53,7 +53,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     """Our limit cut the text: what a rule looks for, or forbids, may stand in the rest."""
 
 
-class FaultMet(Struct, frozen=True, omit_defaults=True):
+class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """One firing of a fault, as the ledger has it."""
 
     index: int
@@ -110,7 +110,7 @@ MASK = "[masked]"
 """What stands for a secret in everything that is stored, shown or sent."""
 
 
-class Observation(Struct, frozen=True, omit_defaults=True):
+class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     """Everything seen in one trial, as JSON."""
 
     trial: str

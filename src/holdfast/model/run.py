@@ -16,7 +16,7 @@ from holdfast.model.verdict import Outcome, Verdict
 from holdfast.model.world import Isolation
 
 
-class TrialRow(Struct, frozen=True, omit_defaults=True):
+class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
     """One trial as one cell sees it."""
 
     id: str

@@ -164,7 +164,7 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     """User turns, the first included."""
 
 
-class Task(Struct, frozen=True):
+class Task(Struct, frozen=True, gc=False):
     """What the agent is asked, one turn or several."""
 
     turns: tuple[str, ...]

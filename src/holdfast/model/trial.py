@@ -10,7 +10,7 @@ CONTROL = "control"
 """The name of the empty scenario that control trials run in."""
 
 
-class Trial(Struct, frozen=True, omit_defaults=True):
+class Trial(Struct, frozen=True, omit_defaults=True, gc=False):
     """One independent agent run: which task, in which scenario, for which rule."""
 
     id: str

@@ -10,7 +10,7 @@ Judgement = Literal["pass", "fail", "error", "unproven"]
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 
-class Finding(Struct, frozen=True, omit_defaults=True):
+class Finding(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a check found. `passed` is None where there was nothing to judge."""
 
     passed: bool | None
@@ -26,7 +26,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     """A fail that stays one when the rule is negated: the agent led the check out of the workspace."""
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True):
+class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     """One invariant judged on one observation."""
 
     trial: str
