@@ -9,6 +9,8 @@ import pytest
 from cli import CALM, MakeProject, Project, contract, rule
 from plane_agents import ECHO, PYTHON, SCRIPTED, equip, quick, server
 
+from free_port import free_port
+
 PID = """
 import os, serves
 serves.answer = lambda prompt: f"{os.getpid()} {os.environ['PORT']} {serves.asked}"
@@ -104,17 +106,14 @@ serves.main()
 def test_it_is_asked_when_its_url_port_or_line_says_that_it_is_ready(project: MakeProject, ready: str) -> None:
     agent = server(ready=ready, spares=0)
     if ready == "DOOR":
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            agent |= {"ready": probe.getsockname()[1], "env": {"DOOR": str(probe.getsockname()[1])}}
+        port = free_port()
+        agent |= {"ready": port, "env": {"DOOR": str(port)}}
     found = made(project, agent, LATE)
     assert quick(found, "--no-preflight").trial["answer"] == "True"
 
 
 def test_a_fixed_port_means_one_instance_at_a_time_and_says_so(project: MakeProject) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     agent = {"endpoint": f"http://127.0.0.1:{port}/ask", "command": f"PORT={port} exec {PYTHON} agent.py"}
     found = made(project, agent, replicas=2)
     result = quick(found, "--concurrency", "4")

@@ -20,6 +20,7 @@ import psycopg
 import pymysql
 import pytest
 
+from free_port import free_port
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.tcp.plane import TcpPlane
 from planes_kit import FakeContext
@@ -143,11 +144,6 @@ def _folder(account: dict[str, Any]) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 class Postgres:

@@ -9,6 +9,7 @@ from urllib.request import urlopen
 import pytest
 from world_runs import ran, spec_of
 
+from free_port import free_port
 from holdfast.errors import UserError
 
 SERVER = """
@@ -21,11 +22,6 @@ SERVER = """
     there.close()
     print("asked", heard.split()[1].decode())
 """
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 def asking(url, until_s=25):

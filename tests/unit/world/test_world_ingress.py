@@ -6,16 +6,12 @@ import errno
 import socket
 from types import SimpleNamespace
 
+from free_port import free_port
 from holdfast.model.world import Network, WayIn
 from holdfast.world import ingress
 from holdfast.world.ingress import IngressPorts, shortcoming
 
 NOBODY = SimpleNamespace(connect=None)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 def ways(*ports, default="deny"):

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 from upstream_kit import chat, query
-from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, free_port, served
+from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, served
 
+from free_port import free_port
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,

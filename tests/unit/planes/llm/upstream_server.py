@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -96,9 +95,3 @@ def served(
 async def answer(router: Router, asked: Query) -> tuple[int, Any]:
     status, chunks = await read(await router.source(asked.provider, asked.model).answer(asked))
     return status, json.loads(b"".join(chunks))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
