@@ -792,6 +792,8 @@ RAN = "ran"
 """In the memory of a WorldFault: a list of the commands, as tuples of words, that it ran beside the agent's."""
 TOUCHED = "touched"
 """In the memory of a WorldFault: what it changed of the workspace, a Touched by its path."""
+FELT = "felt"
+"""In the memory of a WorldFault: tells whether a call of the agent failed for it, from before it was done."""
 RESTART = "restart"
 """In the memory of a WorldFault: true if the agent was killed and is to be started again."""
 

@@ -18,6 +18,7 @@ from holdfast.planes.describe import said
 from holdfast.planes.luck import Luck
 from holdfast.planes.weather import make_fault
 from holdfast.protocols import (
+    FELT,
     RAN,
     RESTART,
     TOUCHED,
@@ -183,8 +184,11 @@ class Disturbances:
             self._acting.discard(asyncio.current_task())
 
     def _entry(self, placed: _Placed, done: str) -> FaultMet:
-        """What the ledger has of a fault that was done just now: one that came too late was not met."""
-        late = self._world is None
+        """What the ledger has of a fault that was done just now: one that came too late was not met.
+
+        One that was watched from before it was done may itself have ended the agent: what was seen decides.
+        """
+        late = self._world is None and FELT not in placed.ctx.memory
         got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
         effect: Literal["met", "no_effect"] = "met" if done and not late else "no_effect"
         return FaultMet(placed.index, "world", "world", placed.injection.mode, 1, effect, "", got)

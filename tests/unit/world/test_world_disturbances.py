@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import plugins
+from holdfast.faults.world.vanished import Vanished
 from holdfast.model.spec import Injection, Scenario
-from holdfast.protocols import FileChange
+from holdfast.protocols import FELT, FileChange
 from holdfast.world.disturbances import Disturbances
 from planes_kit import FakeContext
 from world_kit import FakeWorld
@@ -270,3 +271,19 @@ def test_every_fault_of_the_world_is_described():
         hints = get_type_hints(plugin, include_extras=True)
         assert all(get_origin(hints[f.name]) is Annotated for f in dataclasses.fields(plugin)), mode
         assert hasattr(plugin, "disturb"), mode
+
+
+@pytest.mark.parametrize(("felt", "effect"), [(True, "met"), (False, "no_effect")])
+def test_a_fault_that_ends_the_agent_before_it_is_wholly_done_is_met_if_that_was_seen(felt, effect, monkeypatch):
+    async def disturb(self, world, ctx):
+        ctx.memory[FELT] = lambda: felt
+        await asyncio.sleep(0.1)
+        return "gone"
+
+    async def during(faults, context):
+        faults.saw("command")
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(Vanished, "disturb", disturb)
+    _, context, _ = run(("vanished", {"path": "x", "on_event": "command"}), during=during)
+    assert [entry.effect for entry in context.ledger] == [effect]

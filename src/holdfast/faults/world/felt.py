@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from holdfast.errors import OutsideError
-from holdfast.protocols import FaultContext, FileHazard, WatchingSandbox, World
+from holdfast.protocols import FELT, FaultContext, FileHazard, WatchingSandbox, World
 
 UNSEEN = "whether the agent ran into it cannot be seen here: no system call on its files is told to Holdfast"
 UNTOUCHED = "the agent touched nothing of it"
-_FELT = "felt"
 
 
 async def watch(
@@ -28,12 +27,12 @@ async def watch(
     real = _real(world, path, itself=kind == "gone")
     if real is not None:
         moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(one, path)}") for one in spared)
-        ctx.memory[_FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
+        ctx.memory[FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
 def untouched(ctx: FaultContext) -> str:
     """Why a fault of files was not met; empty if a call of the agent failed for it."""
-    felt: Callable[[], bool] | None = ctx.memory.get(_FELT)
+    felt: Callable[[], bool] | None = ctx.memory.get(FELT)
     if felt is None:
         return UNSEEN
     return "" if felt() else UNTOUCHED
