@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from itertools import count
@@ -13,12 +14,8 @@ _turns = count(os.getpid() * 61)
 
 def free_port() -> int:
     """A port of this machine's own address; not the same twice in a row."""
-    for turn in _turns:
-        port = _FIRST + turn % (_LAST - _FIRST)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+    while True:
+        port = _FIRST + next(_turns) % (_LAST - _FIRST)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
-    raise AssertionError("counting does not end")

@@ -93,7 +93,8 @@ def test_an_environment_beside_the_spec(home, at):
         assert found.lines == [f"ran {at / '.venv'} /home/agent"], found.only
 
 
-def test_a_python_of_pyenv_is_found_behind_its_shim(home, at):
+def test_a_python_of_pyenv_is_found_behind_its_shim(home, at, monkeypatch):
+    monkeypatch.delenv("PYENV_VERSION", raising=False)  # of a shim that these tests were started through
     prefix = environment(home / ".pyenv/versions/bots").parents[1]
     program(home / ".pyenv/shims/bot", "#!/usr/bin/env bash\nexec pyenv exec bot\n")
     (home / ".pyenv/version").write_text("bots\n")

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 
 from holdfast.errors import UsageError
 
-ASKED = "HOLDFAST_UVLOOP"
+VARIABLE = "HOLDFAST_UVLOOP"
 """What is installed by chance chooses nothing: the variable does."""
 
 
 def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] | None:
     """What makes the loop of a run; None for asyncio's own."""
-    asked = environ.get(ASKED, "")
+    asked = environ.get(VARIABLE, "")
     if asked in ("", "0"):
         return None
     if asked != "1":
-        raise UsageError(f"{ASKED} is {asked!r}", hint="1 asks for uvloop's loop, 0 for asyncio's own")
+        raise UsageError(f"{VARIABLE} is {asked!r}", hint="1 asks for uvloop's loop, 0 for asyncio's own")
     try:
         import uvloop
     except ImportError:
-        raise UsageError(f"{ASKED} is set, and uvloop is missing", hint="pip install 'holdfast[uvloop]'") from None
+        raise UsageError(f"{VARIABLE} is set, and uvloop is missing", hint="pip install 'holdfast[uvloop]'") from None
     return uvloop.new_event_loop

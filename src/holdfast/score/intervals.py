@@ -41,8 +41,6 @@ def pass_hat_k(c: int, n: int, k: int) -> float:
     if not 1 <= k <= n:
         raise ValueError(f"k must be 1 to {n}, not {k}")
     missed = n - c
-    if not missed:
-        return 1.0
     if missed < k:  # the same quotient, of smaller numbers: with thousands of tries the others have thousands of digits
         return comb(n - k, missed) / comb(n, missed)
     return comb(c, k) / comb(n, k)

@@ -29,7 +29,7 @@ class Planned:
         """Whether the plan has this trial; one of a scenario that the plan has, and of tasks and params of its."""
         if not self._plan.whole:
             return trial.id in self._selected
-        params = self._plan.params_index(trial.params)  # as values 1 and true are equal, and no equal params
+        params = self._plan.params_index(trial.params)  # 1 and true are equal values, and different params
         of = trial.scenario, trial.invariant, params, trial.task
         if of != self._last:
             self._around = self._head(trial) + self._middle(trial.task, params), self._tail(trial)

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from holdfast.errors import UsageError
-from holdfast.execute.loop_choice import ASKED, loop_factory
+from holdfast.execute.loop_choice import VARIABLE, loop_factory
 from holdfast.model.events import Event
 from holdfast.plan.options import RunOptions
 from holdfast.runner.job import Job
@@ -67,7 +67,7 @@ def job(tmp_path: Path, port: int) -> Job:
     (tmp_path / "agent.py").write_text(AGENT)
     (tmp_path / "holdfast.yaml").write_text(SPEC.format(port=port, python=sys.executable))
     spec, _ = load(tmp_path / "holdfast.yaml", environ={})
-    return Job(spec, RunOptions(preflight=False), {"OPENAI_API_KEY": "k", ASKED: "1"})
+    return Job(spec, RunOptions(preflight=False), {"OPENAI_API_KEY": "k", VARIABLE: "1"})
 
 
 def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Path) -> None:
@@ -84,17 +84,17 @@ def test_a_run_on_uvloop_passes_a_call_and_meets_a_fault(job: Job, tmp_path: Pat
     assert "status: 5" in stored
 
 
-@pytest.mark.parametrize("environ", [{}, {ASKED: ""}, {ASKED: "0"}])
+@pytest.mark.parametrize("environ", [{}, {VARIABLE: ""}, {VARIABLE: "0"}])
 def test_uvloop_that_nobody_asked_for_is_not_used(environ: dict[str, str]) -> None:
     assert loop_factory(environ) is None
 
 
 def test_another_word_than_1_or_0_is_an_error() -> None:
     with pytest.raises(UsageError, match="HOLDFAST_UVLOOP is 'false'"):
-        loop_factory({ASKED: "false"})
+        loop_factory({VARIABLE: "false"})
 
 
 def test_uvloop_that_is_asked_for_and_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     with pytest.raises(UsageError, match="uvloop is missing"):
-        loop_factory({ASKED: "1"})
+        loop_factory({VARIABLE: "1"})
