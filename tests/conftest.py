@@ -26,6 +26,13 @@ settings.load_profile("shared machine")
 pytest.register_assert_rewrite("framework_kit", "framework_runs")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of minutes get more time than pyproject.toml gives the others."""
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(1800))
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests are objects that live to the end: a test that collects garbage need not look at them."""
     gc.collect()

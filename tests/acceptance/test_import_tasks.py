@@ -11,6 +11,7 @@ import pytest
 import yaml
 from cli import MakeProject, Project
 
+ROOT = Path(__file__).parents[2]
 HARBOR = {
     "task.toml": """\
 schema_version = "1.4"
@@ -113,7 +114,9 @@ def test_the_reference_solution_passes_and_an_agent_that_only_looks_fails_and_se
     assert made.cli("import", f"tasks/{task}", "--agent", LOOKS, "-o", "looking").code == 0
     assert judged(made, f"solved/{task}/holdfast.yaml")[:2] == (0, passed)
     code, why, answer = judged(made, f"looking/{task}/holdfast.yaml")
-    assert (code, why, answer.split()) == (1, failed, seen)
+    ours = [path for path in answer.splitlines() if path.startswith(f"{ROOT}/")]  # a clone below /tmp is installed there
+    assert (code, why, [path for path in answer.splitlines() if path not in ours]) == (1, failed, seen)
+    assert [path for path in ours if not path.startswith((f"{ROOT}/src/", f"{ROOT}/.venv"))] == []
 
 
 def test_a_folder_that_is_no_imported_task_is_not_overwritten(made: Project) -> None:
@@ -188,7 +191,8 @@ def test_an_agent_cannot_stand_in_for_what_runs_the_tests(made: Project) -> None
     spec["setup"]["env"]["PATH"] = "/workspace:" + os.environ["PATH"]
     made.write(spec, "specs/answer/holdfast.yaml")
     code, why, _ = judged(made, "specs/answer/holdfast.yaml")
-    assert (code != 0, "forged" in why) == (True, False)
+    assert code != 0
+    assert why != "forged"  # it may quote what was forged, as the output of tests that did not run
 
 
 def test_files_that_name_a_path_of_the_container_are_told(made: Project) -> None:

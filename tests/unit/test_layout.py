@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -59,3 +60,19 @@ def test_a_file_of_tests_that_pytest_does_not_collect_is_run_by_name() -> None:
     ]
     assert kits, "conftest.py is one"
     assert [str(path) for path in kits if HOLDS_TESTS.search((ROOT / path).read_text())] == []
+
+
+POSSESSIVE = re.compile(r"[)\]}\w.][*+?]\+|\(\?>")
+"""`a*+`, `(?:ab)?+`, `(?>a)`. Python before 3.11.5, such as Debian 12's, matches groups of them wrongly."""
+
+
+def test_no_pattern_is_possessive() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "src").rglob("*.py")
+        if POSSESSIVE.search(path.read_text())
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+        if POSSESSIVE.search(node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
+    ]
+    assert found == []

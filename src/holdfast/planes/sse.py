@@ -10,7 +10,7 @@ LIMIT = 64_000_000
 """Bytes of one event that are kept."""
 
 _BREAK = re.compile(rb"\r\n|\n|\r")
-_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
 """Two line ends, of whatever kind; CRLF is one and never split."""
 _BOM = b"\xef\xbb\xbf"
 

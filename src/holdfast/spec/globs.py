@@ -7,7 +7,7 @@ import re
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 
-_CLASS = r"\[!?+\]?+[^\]]*+\]"
+_CLASS = r"\[(?:!\]|\]|!(?!\])|(?![!\]]))[^\]]*\]"
 """A class of characters, as fnmatch reads it: a `]` at its beginning is one of them."""
 LONGEST = 2000
 """Characters that are looked at: no host and no tool has a longer name."""

@@ -31,45 +31,57 @@ SPACE = " \t\n\r\f\v"
 _OTHER = "\x80-\U0010ffff"
 """Beyond ASCII: to both servers a letter, whatever Unicode says."""
 _LETTER = f"A-Za-z_{_OTHER}"
-_BREAK = r"[ \t\f\v]*+(?:--[^\n\r]*+)?+[\n\r](?:[ \t\f\v\n\r]|--[^\n\r]*+(?=[\n\r]))*+"
-"""Between the parts of a string that goes on in another line."""
-_ESCAPED = r"'(?:[^'\\]++|''|\\.?)*+'?+"
-_TAG = rf"\$(?:[{_LETTER}][0-9{_LETTER}]*+)?+\$"
+_TAG = rf"\$(?:[{_LETTER}][0-9{_LETTER}]*)?\$"
+_RUN = "{0,1000}"
+"""Repetitions of a group that are matched together: `re` keeps a record of each, 300 bytes, until the match ends.
+
+Possessive groups would keep none, but Python before 3.11.5 matches them wrongly."""
+_GAP = re.compile(rf"(?:[{SPACE}]+|--[^\n\r]*(?=[\n\r])){_RUN}")
+"""May separate the parts of an escaped string of PostgreSQL, if it has a line break."""
 
 _POSTGRES = (
-    rf"(?P<comment>--[^\n\r]*+)|(?P<nested>/\*)"
-    rf"|(?P<string>[eE]{_ESCAPED}(?:{_BREAK}{_ESCAPED})*+|(?:[uU]&|[bBxXnN])?+'(?:[^']++|'')*+'?+"
-    rf"|(?P<tag>{_TAG})(?:.*?(?:(?P=tag)|\Z)))"
-    r"|(?P<name>(?:[uU]&)?+\"(?:[^\"]++|\"\")*+\"?+)"
+    r"(?P<comment>--[^\n\r]*)|(?P<nested>/\*)"
+    r"|(?P<escaped>[eE]')|(?P<plain>(?:[uU]&|[bBxXnN])?')"
+    rf"|(?P<string>(?P<tag>{_TAG})(?:.*?(?:(?P=tag)|\Z)))"
+    r"|(?P<double>(?:[uU]&)?\")"
     r"|(?P<code>(?:"
-    rf"(?![eEbBxXnN]'|[uU]&['\"])[{_LETTER}][\w${_OTHER}]*+|\d(?:\w|\.(?=\d))*+"
-    rf"|[^\w'\"$/\-\n{_OTHER}]|-(?!-)|/(?!\*)|\$(?!(?:[{_LETTER}][0-9{_LETTER}]*+)?+\$)"
-    r")*+\n*+)"
+    rf"(?![eEbBxXnN]'|[uU]&['\"])[{_LETTER}][\w${_OTHER}]*|\d\w*(?:\.\d\w*)*"
+    rf"|[^\w'\"$/\-\n{_OTHER}]+|-(?!-)|/(?!\*)|\$(?!(?:[{_LETTER}][0-9{_LETTER}]*)?\$)"
+    rf"){_RUN}\n*)"
 )
 _MYSQL = (
-    r"(?P<open>/\*M?!\d*+)"
-    r"|(?P<comment>/\*.*?(?:\*/|\Z)|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|\#[^\n]*+)"
-    rf"|(?P<string>{_ESCAPED}|\"(?:[^\"\\]++|\"\"|\\.?)*+\"?+)"
-    r"|(?P<name>`(?:[^`]++|``)*+`?+)"
-    r"|(?P<code>(?:[^'\"`\#/*\-\n]|-(?!-(?:[\x00-\x20\x7f]|\Z))|/(?!\*)|%s)*+\n*+)"
+    r"(?P<open>/\*M?!\d*)"
+    r"|(?P<comment>/\*.*?(?:\*/|\Z)|--(?=[\x00-\x20\x7f]|\Z)[^\n]*|\#[^\n]*)"
+    r"|(?P<escaped>')|(?P<escaped_double>\")|(?P<backtick>`)"
+    rf"|(?P<code>(?:[^'\"`\#/*\-\n]+|-(?!-(?:[\x00-\x20\x7f]|\Z))|/(?!\*)|%s){_RUN}\n*)"
 )
-"""`code` is words, numbers, signs and space up to the end of the line: what in detail matters only where one looks."""
+"""`code` is words, numbers, signs and space, at most to the end of the line: what in detail matters only where one looks."""
 _PIECE: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(_POSTGRES, re.DOTALL),
     "mysql": re.compile(_MYSQL % r"\*", re.DOTALL),
 }
 _OPENED = re.compile(r"(?P<close>\*/)|" + _MYSQL % r"\*(?!/)", re.DOTALL)
 """The same inside of a comment that MySQL runs."""
-_SPACE = rf"(?P<space>[{SPACE}]++)"
+_QUOTED: dict[str, tuple[TokenKind, re.Pattern[str]]] = {
+    "plain": ("string", re.compile(rf"(?:[^']+|''){_RUN}")),
+    "escaped": ("string", re.compile(rf"(?:[^'\\]+|''|\\.?){_RUN}", re.DOTALL)),
+    "escaped_double": ("string", re.compile(rf"(?:[^\"\\]+|\"\"|\\.?){_RUN}", re.DOTALL)),
+    "double": ("name", re.compile(rf"(?:[^\"]+|\"\"){_RUN}")),
+    "backtick": ("name", re.compile(rf"(?:[^`]+|``){_RUN}")),
+}
+"""By the group that found an opening quote: what it begins, and what may follow before the closing one."""
+_NUMBER = r"\d+(?:\.\d+|(?!\.\d))(?:[eE][+-]?\d+|(?![eE][+-]?\d))"
+"""Of MySQL. An optional part that is there must be taken, or `1.5x` would begin with the number 1."""
+_SPACE = rf"(?P<space>[{SPACE}]+)"
 _DETAIL: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(
-        rf"{_SPACE}|(?P<word>[{_LETTER}][\w${_OTHER}]*+)|(?P<number>\d(?:\w|\.(?=\d))*+)|(?P<sign>.)", re.DOTALL
+        rf"{_SPACE}|(?P<word>[{_LETTER}][\w${_OTHER}]*)|(?P<number>\d\w*(?:\.\d\w*)*)|(?P<sign>.)", re.DOTALL
     ),
     "mysql": re.compile(
-        rf"{_SPACE}|(?P<number>\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+(?![\w${_OTHER}]))|(?P<word>[\w${_OTHER}]++)|(?P<sign>.)",
-        re.DOTALL,
+        rf"{_SPACE}|(?P<number>{_NUMBER}(?![\w${_OTHER}]))|(?P<word>[\w${_OTHER}]+)|(?P<sign>.)", re.DOTALL
     ),
 }
+_LINE_BREAK = re.compile(r"[\n\r]")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
@@ -90,6 +102,8 @@ def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
     kind = found.lastgroup or ""
     if kind == "nested":
         return SqlPiece("comment", _comment_end(sql, found.end()))
+    if kind in _QUOTED:
+        return SqlPiece(_QUOTED[kind][0], _quoted_end(sql, found.end(), kind, continues=found[0] in ("e'", "E'")))
     return SqlPiece(kind, found.end())
 
 
@@ -101,6 +115,27 @@ def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
         opened = kind == "open" or (opened and kind != "close")
         yield kind, at, end
         at = end
+
+
+def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
+    """Where the literal or name ends whose opening quote ends here. `continues`: it may go on behind a line break."""
+    _, content = _QUOTED[group]
+    while True:
+        at = _run_end(content, sql, at)
+        if at == len(sql):
+            return at
+        at += 1  # the closing quote: nothing else ends the content
+        gap = _run_end(_GAP, sql, at) if continues else at
+        if gap == at or not sql.startswith("'", gap) or not _LINE_BREAK.search(sql, at, gap):
+            return at
+        at = gap + 1
+
+
+def _run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
+    """Where a pattern that ends in a run no longer matches."""
+    while (found := pattern.match(sql, at)) is not None and found.end() > at:
+        at = found.end()
+    return at
 
 
 def _comment_end(sql: str, at: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.sqltext.lexer import SPACE, Dialect, piece
 
-_SPACE = re.compile(rf"[{SPACE}]*+")
+_SPACE = re.compile(rf"[{SPACE}]*")
 _PROGRAM = re.compile(r"create\s[^;]{0,300}?\b(?:function|procedure|trigger|event|package)\b", re.IGNORECASE)
 """What may have a body with semicolons of its own."""
 _BODY_MARK = re.compile(r"\b(?:begin|case|end)\b", re.IGNORECASE)
