@@ -114,7 +114,7 @@ def test_the_reference_solution_passes_and_an_agent_that_only_looks_fails_and_se
     assert made.cli("import", f"tasks/{task}", "--agent", LOOKS, "-o", "looking").code == 0
     assert judged(made, f"solved/{task}/holdfast.yaml")[:2] == (0, passed)
     code, why, answer = judged(made, f"looking/{task}/holdfast.yaml")
-    ours = [path for path in answer.splitlines() if path.startswith(f"{ROOT}/")]  # a clone below /tmp is installed there
+    ours = [path for path in answer.splitlines() if path.startswith(f"{ROOT}/")]  # seen if the clone is below /tmp
     assert (code, why, [path for path in answer.splitlines() if path not in ours]) == (1, failed, seen)
     assert [path for path in ours if not path.startswith((f"{ROOT}/src/", f"{ROOT}/.venv"))] == []
 

@@ -55,7 +55,7 @@ _MYSQL = (
     r"|(?P<escaped>')|(?P<escaped_double>\")|(?P<backtick>`)"
     rf"|(?P<code>(?:[^'\"`\#/*\-\n]+|-(?!-(?:[\x00-\x20\x7f]|\Z))|/(?!\*)|%s){_RUN}\n*)"
 )
-"""`code` is words, numbers, signs and space, at most to the end of the line: what in detail matters only where one looks."""
+"""`code` is words, numbers, signs and space, at most to the end of the line; `tokens` takes it apart."""
 _PIECE: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(_POSTGRES, re.DOTALL),
     "mysql": re.compile(_MYSQL % r"\*", re.DOTALL),
