@@ -40,7 +40,7 @@ setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, No
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs
 	$(BIN)/python -m pytest -n 3 --dist worksteal -q -m "not processes and not long" tests/unit tests/golden
 
-test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every Python from 3.11 on
+test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tests and checks on every distinct Python from 3.11 on
 	@echo "== What takes minutes: simulations of the statistics, frameworks, the commands of every page"
 	ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist worksteal -rA -q -m long tests
 	@echo "== Properties, with all their examples"
@@ -48,7 +48,7 @@ test-long: $(VENV)/.dev ## What takes minutes, such as simulations, then all tes
 	@echo "== The planes on uvloop"
 	ON_UVLOOP=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/unit/http1 tests/unit/planes tests/unit/agents tests/unit/execute
 	@set -e; ran=; for python in $$(sh tests/pythons.sh); do \
-	  version=$$($$python -c 'import sys; print(*sys.version_info[:2], sep=".")'); \
+	  version=$$($$python -c 'import sys; print(sys.version.split()[0])'); \
 	  echo "== Python $$version: $$python"; \
 	  $(MAKE) --no-print-directory test VENV=$(VENV)-$$version PYTHON=$$python; \
 	  ran="$$ran $$version"; \

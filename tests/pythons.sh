@@ -1,15 +1,14 @@
 #!/bin/sh
-# Prints every Python from 3.11 on that this machine has, one of each minor version: on PATH, or kept by pyenv.
+# Prints every distinct Python from 3.11 on that this machine has, one path a version: the system's own, kept by pyenv, on PATH.
 set -eu
 
-minor=11
-while [ "$minor" -le 30 ]; do
-  for python in "$(command -v "python3.$minor" || true)" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/python3; do
-    # asked, not believed: a shim of pyenv's is there for versions that cannot be started
-    if [ -x "$python" ] && "$python" -c "import sys, venv; sys.exit(sys.version_info[:2] != (3, $minor))" 2>/dev/null; then
-      echo "$python"
-      break
-    fi
-  done
-  minor=$((minor + 1))
+versions=""
+for python in /usr/bin/python3.[1-9][0-9] "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.[1-9][0-9]*/bin/python3 \
+  $(for minor in 11 12 13 14 15 16; do command -v "python3.$minor" || true; done); do
+  # asked, not believed: a shim of pyenv's is there for versions that cannot be started
+  version=$("$python" -c 'import sys, venv; assert sys.version_info >= (3, 11); print(sys.version.split()[0])' 2>/dev/null) || continue
+  case " $versions " in
+    *" $version "*) ;;
+    *) versions="$versions $version"; echo "$python" ;;
+  esac
 done

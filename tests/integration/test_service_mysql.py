@@ -11,7 +11,7 @@ import pymysql
 import pytest
 from servers_kit import Bay, bay, told
 
-from holdfast.errors import QueryFailed
+from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database
 from holdfast.world.services.mysql import Mysql
@@ -28,6 +28,20 @@ CREATE TABLE customers (id int PRIMARY KEY, email varchar(50), paid decimal(8, 2
 INSERT INTO customers VALUES (1, 'a@x', 1.10, '2026-01-01 10:00:00', true), (2, 'b;x', NULL, NULL, false);
 CREATE TABLE mails (id int AUTO_INCREMENT PRIMARY KEY, customer int);
 """
+
+
+def test_a_query_whose_connection_is_lost_is_not_called_too_slow(sea: Bay) -> None:
+    async def scene(db: Mysql) -> None:
+        asked = asyncio.create_task(db.query("SELECT sleep(20)", timeout_s=30))
+        root = {"user": "root", "password": "r00t"}
+        running = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT sleep%'"
+        while not (found := await agent(db, running, **root)):
+            await asyncio.sleep(0.05)
+        await agent(db, f"KILL CONNECTION {found[0][0]}", "SELECT 1", **root)
+        with pytest.raises(HarnessError, match=r"the connection was lost after \d+\.\d s"):
+            await asked
+
+    sea.with_server(scene)
 
 
 TRICKS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ LATE_S = 2.0
 _LATE = {1969, 3024}
 """A statement that took too long, in MariaDB's and MySQL's words."""
 _LOST = {2006, 2013}
+"""The server has gone away, or the connection was lost: also what PyMySQL says when we stop waiting."""
 _DENIED = {1044, 1045, 1698}
 _NO_DATABASE = 1046
 
@@ -67,6 +69,7 @@ class MySqlSession:
     def _query(self, sql: str, timeout_s: float, keep: int) -> Rows:
         import pymysql
 
+        began = time.monotonic()
         try:
             with self.session(read_timeout=timeout_s + LATE_S) as session:
                 _limit(session, timeout_s)
@@ -79,8 +82,14 @@ class MySqlSession:
                         kept.add(row)
                     return kept.rows(column[0] for column in cursor.description or ())
         except pymysql.Error as refused:
-            if _code(refused) in _LATE | _LOST:
+            took_s = time.monotonic() - began
+            if _code(refused) in _LATE or (_code(refused) in _LOST and took_s >= timeout_s):
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
+            if _code(refused) in _LOST:
+                raise HarnessError(
+                    f"service {self.name}: the connection was lost after {took_s:.1f} s: {said(refused)}. "
+                    "Is the machine out of memory, or was the server stopped?"
+                ) from refused
             raise QueryFailed(said(refused), state=_state(refused)) from refused
 
     def _execute(self, sql: str, login: Mapping[str, Any]) -> None:
