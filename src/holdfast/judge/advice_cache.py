@@ -34,10 +34,13 @@ class AdviceCache:
         self._own: OrderedDict[str, Advice] = OrderedDict()
         self._made = 0
 
-    def get(self, key: str) -> Advice | None:
-        """The reply that is kept under a key of hex digits; None if there is none that can be believed."""
-        if key in self._own:
-            return self._own[key]
+    def get(self, key: str, *, own: bool = False) -> Advice | None:
+        """The reply that is kept under a key of hex digits; None if there is none that can be believed.
+
+        `own`: only what was put since this cache was opened.
+        """
+        if own or key in self._own:
+            return self._own.get(key)
         try:
             fd = os.open(self._folder / f"{key}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:

@@ -86,31 +86,36 @@ class Consultation:
             temperature = (entry.temperature if entry is not None else None) or 0.0
         question = Question(judge.meaning.name, system, prompt, temperature, json=self._role.json)
         key = digest(canonical([judge.identity, question, vote]), 16)
+        # A script counts the `times` of its rules over all votes of a judgement, so they share one conversation.
+        conversation = digest(canonical([judge.identity, question]), 16)
         lock = self._asked.setdefault(key, asyncio.Lock())  # one trial asks, and others with the same question wait
         async with lock:
-            return await self._kept(judge, question, key, fits)
+            return await self._kept(judge, question, key, conversation, fits)
 
     async def close(self) -> None:
         await self._judges.close()
 
-    async def _kept(self, judge: Judging, question: Question, key: str, fits: Callable[[str], bool]) -> Advice:
-        known = self._cache.get(key)
+    async def _kept(
+        self, judge: Judging, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
+    ) -> Advice:
+        # A vote of an earlier run would leave its rule unused for the next vote.
+        known = self._cache.get(key, own=judge.scripted)
         if known is not None and fits(known.text):
             return known
         async with self._room:
-            advice = await self._answered(judge, question, key)
+            advice = await self._answered(judge, question, conversation)
         if fits(advice.text):
             self._cache.put(key, advice)
         return advice
 
-    async def _answered(self, judge: Judging, question: Question, key: str) -> Advice:
+    async def _answered(self, judge: Judging, question: Question, conversation: str) -> Advice:
         """The reply, after as many attempts as may be; what a model does not take is left out."""
         taken, notes = self._as_taken(judge, question)
         attempt = 0
         while True:
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    text = await ask(judge.source, judge.meaning.provider, taken, key)
+                    text = await ask(judge.source, judge.meaning.provider, taken, conversation)
             except TimeoutError as late:
                 who = f"{self._role.shown} {judge.shown}"
                 raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s") from late

@@ -45,6 +45,10 @@ class Judging(Struct, frozen=True):
     identity: str
     """What its replies depend on, besides the question."""
 
+    @property
+    def scripted(self) -> bool:
+        return self.meaning.entry is not None and self.meaning.entry.script is not None
+
 
 class Judges:
     """Found by name, and made when they are first asked for."""

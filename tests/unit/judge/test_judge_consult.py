@@ -261,6 +261,26 @@ def test_a_scripted_model_judges_too_and_its_text_is_part_of_the_question(tmp_pa
     assert consulting(tmp_path, models, lambda ask: ask()).text == '{"score": 1}'
 
 
+def test_the_votes_of_one_judgement_share_the_times_of_a_scripts_rules(tmp_path: Path) -> None:
+    rules = "".join(f"  - {{times: 1, text: '{{\"score\": {score}}}'}}\n" for score in (0.1, 0.9, 0.8))
+    (tmp_path / "judge.yaml").write_text(f"replies:\n{rules}")
+    models = {"judge": ModelSpec("script", script="judge.yaml")}
+
+    async def votes(ask: Any, count: int = 3, **how: Any) -> list[str]:
+        return [(await ask(vote=n, **how)).text for n in range(count)]
+
+    async def judgements(ask: Any) -> list[list[str]]:
+        return [await votes(ask), await votes(ask), await votes(ask, prompt="another")]
+
+    ratings = ['{"score": 0.1}', '{"score": 0.9}', '{"score": 0.8}']
+    assert consulting(tmp_path, models, lambda ask: votes(ask, 1)) == ratings[:1]
+    time.sleep(0.02)  # a file's time is as coarse as the kernel's tick
+    assert consulting(tmp_path, models, judgements) == [ratings] * 3, "a vote of an earlier run uses up nothing"
+
+    with pytest.raises(HarnessError, match="no rule fits"):
+        consulting(tmp_path, models, lambda ask: votes(ask, 4))
+
+
 def test_what_a_command_answers_it_has_printed() -> None:
     seen = Observation("t", (Turn("q", "one"), Turn("q", None), Turn("q", "two")), output="on stderr")
     assert all_printed(AgentSpec("command", command="x"), seen).output == "one\ntwo\non stderr"
