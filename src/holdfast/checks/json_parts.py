@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,6 @@ _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentS
 """Keys of a schema that hold schemas by names of the user's own."""
 _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequired")
 """Keys that hold no schemas."""
-_OWN_DIALECT = re.compile(r"\(\?(?![:=!])|\\[AZz<>bBhHvRKGpPkQE]|&&|--|~~|\[[^\]]*\[")
 
 
 def parse(text: str) -> Any:
@@ -84,11 +82,7 @@ def why_never_fits(schema: Any) -> str | None:
     """Why a regex in the schema can match nothing; None if all of them could match, or there is none."""
     from holdfast.checks.patterns import why_never
 
-    for pattern in _schema_patterns(schema):
-        # Schemas are read by another engine: only what both read alike is told.
-        if not _OWN_DIALECT.search(pattern) and why_never(f"(?a){pattern}") and (why := why_never(pattern)):
-            return why
-    return None
+    return next((why for pattern in _schema_patterns(schema) if (why := why_never(pattern))), None)
 
 
 def _schema_patterns(schema: Any) -> Iterator[str]:

@@ -1,9 +1,8 @@
-"""The user's regexes: compiled once, searched under a time limit, and told where they can match nothing."""
+"""The user's regexes: compiled once, and searched under a time limit. A doubly escaped one may match nothing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +11,9 @@ from holdfast.errors import HarnessError, NothingToJudge
 from holdfast.reading.backslashes import undoubled
 
 LIMIT_S = 2.0
-DOUBLED = "its backslashes are doubled"
-END_SIGN = "$ is the end of the text"
-START_SIGN = "^ is the start of the text"
+_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+"""An escape, a set or a sign."""
+_ONE_CHARACTER = re.compile(r"\[.*\]|\\[dw\W]|[^()|^$.{*?+\\\s#]", re.DOTALL)
 _WAYS_OUT = (
     ("missing )", "close the (, or write \\( for the sign itself"),
     ("unbalanced parenthesis", "write \\) for the sign itself"),
@@ -28,7 +27,7 @@ _WAYS_OUT = (
 def compiled(pattern: str, flags: str) -> Any:
     """The pattern, compiled with flags given as letters: `s` DOTALL, `i` IGNORECASE."""
     made = _compiled(pattern, flags)
-    return _Dead(why) if (why := why_never(pattern, flags)) else made
+    return _Dead(why) if (why := why_never(pattern)) else made
 
 
 class _Dead:
@@ -62,39 +61,36 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     return None if match is None else match.span()
 
 
-def why_never(pattern: str, flags: str = "") -> str | None:
-    """Why nothing can ever match the pattern, with the mended one if it is known; None if something could."""
-    from holdfast.checks.never_matches import never_matches
+@lru_cache(maxsize=4096)
+def why_never(pattern: str) -> str | None:
+    """Why a doubly escaped pattern can never match, with the corrected one; None for every other pattern.
 
-    if not never_matches(pattern, flags):
+    Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
+    """
+    corrected = undoubled(pattern)
+    if corrected == pattern or not _continues_past_end(pattern):
         return None
-    way_out = ""
-    for why, mended in ((DOUBLED, undoubled(pattern)), *_escaped_signs(pattern)):
-        if mended != pattern and _usable(mended, flags) and not never_matches(mended, flags):
-            way_out = f": {why}; write {shorten(mended, 300)}"
-            break
-    return f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing{way_out}"
+    rule = f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing"
+    return f"{rule}: its backslashes are doubled; write {shorten(corrected, 300)}"
 
 
-def _escaped_signs(pattern: str) -> Iterator[tuple[str, str]]:
-    """The pattern with the signs escaped that were probably meant as they are, and what they mean unescaped."""
-    yield END_SIGN, _escaped(pattern, r"\$(?![|)]|$)")
-    yield START_SIGN, _escaped(pattern, r"(?<=.)(?<![(|])\^")
+def _continues_past_end(pattern: str) -> bool:
+    """Whether every match needs a character behind a doubly escaped `$`; groups may be optional and are not read."""
+    parts = [*_PART.findall(pattern), "", ""]
+    depth, found = 0, False
+    for part, sign, following, quantifier in zip(parts, parts[1:], parts[2:], [*parts[3:], ""], strict=False):
+        depth += (part == "(") - (part == ")")
+        if depth == 0 and part == "|":
+            return False
+        if depth == 0 and (part, sign) == ("\\\\", "$") and quantifier not in ("*", "?", "{"):
+            found = found or _needs_character(following)
+    return found
 
 
-def _escaped(pattern: str, sign: str) -> str:
-    """Escapes what is found of the sign; an escape or a set is left as it is."""
-    found = rf"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|({sign})"
-    return re.sub(found, lambda match: match[1] or "\\" + match[2], pattern, flags=re.DOTALL)
-
-
-def _usable(pattern: str, flags: str) -> bool:
-    import regex
-
-    try:
-        return bool(_compiled(pattern, flags))
-    except (regex.error, ValueError, OverflowError, RecursionError):
-        return False
+def _needs_character(part: str) -> bool:
+    """Whether the part matches one character, and not the line break that `$` allows at the end of a text."""
+    known = _ONE_CHARACTER.fullmatch(part) and fault_in(part) is None
+    return bool(known) and _compiled(part, "").fullmatch("\n") is None
 
 
 def fault_in(pattern: str, flags: str = "") -> str | None:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
-from holdfast.checks.patterns import END_SIGN, START_SIGN, fault_in, search, why_never
+from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
@@ -42,7 +42,7 @@ class ExcludesPattern:
             hits = self._hits(text, self.patterns)
         except NothingToJudge as never:
             dead = str(never)
-            hits = self._hits(text, [pattern for pattern in self.patterns if why_never(pattern, FLAGS) is None])
+            hits = self._hits(text, [pattern for pattern in self.patterns if why_never(pattern) is None])
         if not hits:
             return Finding(None, dead) if dead else Finding(True, f"none of {len(self.patterns)} patterns appears")
         (start, end), pattern = hits[0]
@@ -69,9 +69,8 @@ class ExcludesPattern:
         for n, pattern in enumerate(() if self.literal else self.patterns):
             if fault_in(pattern, FLAGS):
                 continue
-            if why := why_never(pattern, FLAGS):
-                plain = END_SIGN in why or START_SIGN in why
-                yield "lint-never-matches", f"patterns[{n}]", why + (", or set literal: true" if plain else "")
+            if why := why_never(pattern):
+                yield "lint-never-matches", f"patterns[{n}]", why
             elif search(pattern, "", FLAGS) is not None:
                 yield "lint-matches-anything", "patterns", f"{shorten(pattern)} matches every answer"
             elif signs := unescaped(pattern):

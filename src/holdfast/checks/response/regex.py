@@ -46,7 +46,7 @@ class Regex:
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if fault_in(self.pattern, FLAGS):
             return
-        if why := why_never(self.pattern, FLAGS):
+        if why := why_never(self.pattern):
             yield "lint-never-matches", "pattern", why
         elif search(self.pattern, "", FLAGS) == (0, 0):
             yield "lint-matches-anything", "pattern", "matches the empty text, so it matches every answer"

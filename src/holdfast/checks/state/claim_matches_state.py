@@ -107,7 +107,7 @@ class ClaimMatchesState:
         said = [turn.text for turn in exhibit.observation.turns if turn.text and not turn.text.isspace()]
         if not said:
             return Finding(None, "nothing to judge: the agent said nothing")
-        dead = [why for claim in self.claims if (why := why_never(claim.says, _FLAGS))]
+        dead = [why for claim in self.claims if (why := why_never(claim.says))]
         made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
         for n, words in made:
             claim, count = self.claims[n], done.counts[n]
@@ -130,14 +130,14 @@ class ClaimMatchesState:
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, claim in enumerate(self.claims):
-            if why := why_never(claim.says, _FLAGS):
+            if why := why_never(claim.says):
                 yield "lint-never-matches", f"claims[{n}].says", why
 
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, claim in enumerate(self.claims):
             if fault := fault_in(claim.says, _FLAGS):
                 yield f"claims[{n}].says", fault
-            elif why_never(claim.says, _FLAGS) is None and search(claim.says, "", _FLAGS) is not None:
+            elif why_never(claim.says) is None and search(claim.says, "", _FLAGS) is not None:
                 yield f"claims[{n}].says", "matches the empty text, so every answer makes this claim"
             for name, message in fault_in_deed(claim.did):
                 yield f"claims[{n}].did.{name}", message
@@ -150,7 +150,7 @@ def in_short(deed: Deed) -> str:
 
 def _words(pattern: str, said: Iterable[str]) -> str:
     """The words of a turn that make the claim; empty if none does."""
-    for text in () if why_never(pattern, _FLAGS) else said:
+    for text in () if why_never(pattern) else said:
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)
     return ""

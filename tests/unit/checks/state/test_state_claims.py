@@ -255,7 +255,7 @@ def test_problems(claim: dict[str, Any], place: str) -> None:
 
 
 def test_words_that_no_answer_can_hold_prove_nothing_but_another_claim_still_convicts() -> None:
-    assert judged({"says": r"sent$ it", "did": MAILED}, "I sent it.").passed is None
-    check = ClaimMatchesState((Claim(says=r"sent$ it", did=MAILED), Claim(says="sent", did=MAILED, at_least=9)))
+    assert judged({"says": r"sent \\$5", "did": MAILED}, "I sent it.").passed is None
+    check = ClaimMatchesState((Claim(says=r"sent \\$5", did=MAILED), Claim(says="sent", did=MAILED, at_least=9)))
     assert check.decide(gathered(check, FakeWorld(Path("/nowhere"), audit=ALL), "I sent it.")).passed is False
     assert [field for _, field, _ in check.lint()] == ["claims[0].says"]
