@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
-from holdfast.plan.checks import asks_model, make_check, needs_control, texts_read, urls_read
+from holdfast.plan.checks import asks_model, make_check, needs_control, reads_every_turn, texts_read, urls_read
 
 NO_CALL = "no call was seen"
 
@@ -47,7 +47,7 @@ class RuleJudge:
         self.texts = texts_read(check)
         self.compares = needs_control(check)
         self.needs_text = check.reads not in ("ending", "trace", "state")
-        self.over = invariant.over or ("all" if self.negative else "last")
+        self.over = invariant.over or _default_over(self.negative, reads_every_turn(check))
         self.timeout_ms = timeout_ms
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
@@ -113,6 +113,13 @@ class RuleJudge:
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
         return "fail", Finding(False, f"no answer: {why}")
+
+
+def _default_over(negative: bool, every_turn: bool) -> str:
+    """Which turns decide where the rule does not say. The opposite of "every turn completes" is that one does not."""
+    if every_turn:
+        return "any" if negative else "all"
+    return "all" if negative else "last"
 
 
 def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:

@@ -47,6 +47,11 @@ def needs_control(check: Check) -> bool:
     return bool(getattr(check, "needs_control", False))
 
 
+def reads_every_turn(check: Check) -> bool:
+    """Whether the check is about each turn of a conversation, not about its last: an optional power of a plug-in."""
+    return bool(getattr(check, "every_turn", False))
+
+
 def asks_model(check: Check) -> bool:
     """Whether the check asks a model before it decides: an optional power of a plug-in."""
     # Asking for the method is quicker than isinstance with a protocol: this is done for every rule.

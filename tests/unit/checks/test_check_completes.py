@@ -1,8 +1,14 @@
+from types import SimpleNamespace
+
 import pytest
 from check_exhibits import exhibit, of_turns
 
 from holdfast.checks.response.completes import Completes
-from holdfast.model.observation import ENDINGS, Turn
+from holdfast.judge.judge import Judge
+from holdfast.model.observation import ENDINGS, Observation, Turn
+from holdfast.model.spec import Invariant
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
 
 
 def test_an_answer_completes():
@@ -22,7 +28,39 @@ def test_ending_well_without_text_does_not_complete(text):
     assert Completes().decide(of_turns(Turn("?", text))).passed is False
 
 
-def test_a_bad_ending_of_an_earlier_turn_is_named():
-    finding = Completes().decide(of_turns(Turn("a", "x", ending="http_error", detail="500"), Turn("b", "y")))
-    assert finding.passed is False
-    assert finding.reason == "turn 1 ended in http_error: 500"
+ANSWERED, SILENT, BROKEN = Turn("a", "x"), Turn("b", " "), Turn("c", "x", ending="http_error", detail="500")
+
+
+@pytest.mark.parametrize(
+    ("turns", "outcome", "decides"),
+    [
+        ((ANSWERED, ANSWERED), "pass", 0),
+        ((ANSWERED, SILENT, ANSWERED), "fail", 1),
+        ((BROKEN, ANSWERED), "fail", 0),
+        ((ANSWERED, SILENT), "fail", 1),
+    ],
+)
+def test_every_turn_must_complete(turns, outcome, decides):
+    assert judged("completes", turns) == (outcome, decides)
+    opposite = {"pass": "fail", "fail": "pass"}[outcome]
+    assert judged("completes", turns, negate=True) == (opposite, decides if outcome == "fail" else 0)
+
+
+def test_over_last_looks_at_the_last_turn_alone():
+    assert judged("completes", (SILENT, ANSWERED), over="last") == ("pass", 1)
+
+
+@pytest.mark.parametrize(("over", "outcome"), [(None, "fail"), ("last", "pass"), ("any", "pass")])
+def test_the_slowest_turn_counts_for_latency(over, outcome):
+    turns = (Turn("a", "x", latency_ms=900.0), Turn("b", "y", latency_ms=10.0))
+    assert judged("latency", turns, over=over, settings={"max_ms": 500})[0] == outcome
+
+
+def judged(check, turns, **rule):
+    invariant = Invariant("r", check, **rule)
+    spec = SimpleNamespace(
+        part="contract", invariants=(invariant,), agent=SimpleNamespace(timeout_ms=1000, web_in_reach=True)
+    )
+    trial = Trial("t", "contract", "calm", Task(("?",) * len(turns)))
+    verdict = Judge(spec).judge(invariant, trial, Observation(trial="t", turns=turns))
+    return verdict.outcome, verdict.turn

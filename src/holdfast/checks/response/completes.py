@@ -16,14 +16,13 @@ class Completes:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+    every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        turns = exhibit.observation.turns or (exhibit.turn,)
-        for number, turn in enumerate(turns, 1):
-            if turn.ending != "answered":
-                where = f"turn {number} " if len(turns) > 1 else ""
-                why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
-                return Finding(False, f"{where}ended in {turn.ending}{why}")
-        if not exhibit.turn.text or not exhibit.turn.text.strip():
+        turn = exhibit.turn
+        if turn.ending != "answered":
+            why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
+            return Finding(False, f"ended in {turn.ending}{why}")
+        if not turn.text or not turn.text.strip():
             return Finding(False, "ended well but without an answer")
         return Finding(True, "answered")

@@ -19,6 +19,7 @@ class Latency:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "latency"
+    every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
