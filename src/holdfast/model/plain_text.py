@@ -1,0 +1,138 @@
+"""Text as a person sees it: the readings that checks, attacks and canaries share."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
+# Unicode's default ignorable characters: renderers draw nothing for them.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_TYPED = {
+    **dict.fromkeys((0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys((0x85, 0x2028, 0x2029), "\n"),
+    **dict.fromkeys(map(ord, "‘’‚‛ʼ＇"), "'"),
+    **dict.fromkeys(map(ord, "“”„‟＂"), '"'),
+}
+
+
+def canonical(text: str) -> str:
+    """The text in NFC with entities resolved, plain spaces, straight quotes and no invisible characters."""
+    if "&" in text and _ENTITY.search(text):
+        from html import unescape
+
+        # One entity at a time: `unescape` on the whole text also resolves `&copy` in `?a=1&copy=2`.
+        text = _ENTITY.sub(lambda entity: unescape(entity[0]), text)
+    return text if text.isascii() else as_typed(_INVISIBLE.sub("", text))
+
+
+def as_typed(text: str) -> str:
+    """The text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
+
+
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_QUOTE_MARKS = re.compile(r"\s{0,3}(?:>[ \t]?)+")
+_HEADING = re.compile(r"\s{0,3}#{1,6}[ \t]+")
+_NEW_BLOCK = re.compile(r"\s*(?:[-*+•]\s|[0-9]{1,3}[.)]\s|\||$)")
+_ONE_NUMBER = re.compile(r"\s*\S*[0-9]\S*\s*")
+_MARKED = re.compile(r"[\\*_~`#><\[\n]")
+
+
+def unmarked(text: str) -> str:
+    """The canonical text without Markdown marks and simple tags, and with line wraps joined; code blocks stay."""
+    text = canonical(text)
+    if not _MARKED.search(text):
+        return text
+    return "\n".join(block if is_code else _without_marks(block) for block, is_code in _blocks(text) if block)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Each paragraph, heading and list item on one line, and each line of fenced code as it is."""
+    fence = block = previous = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            yield block, False
+            block, fence = "", "" if fence else mark[1]
+        elif fence:
+            yield line, True
+        else:
+            quoted = _QUOTE_MARKS.match(line)
+            line = line[quoted.end() :] if quoted else line
+            heading = _HEADING.match(line)
+            # A column of numbers is not a sentence that was wrapped.
+            column = _ONE_NUMBER.fullmatch(line) and _ONE_NUMBER.fullmatch(previous)
+            if heading or column or _NEW_BLOCK.match(line) or not block:
+                yield block, False
+                block = line[heading.end() :] if heading else line
+            else:
+                block = _joined(block.rstrip(" \t\\"), line.lstrip())
+            if heading:
+                yield block, False
+                block = ""
+            previous = line
+    yield block, False
+
+
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
+
+
+def _joined(head: str, tail: str) -> str:
+    """A wrapped line and the next one; a hyphen at the end, Chinese and Japanese take no space."""
+    hyphen = head.endswith("-") and head[-2:-1].isalnum()
+    return head + tail if hyphen or (_UNSPACED.match(head[-1:]) and _UNSPACED.match(tail)) else f"{head} {tail}"
+
+
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\])")
+_AUTOLINK = re.compile(r"<((?:[a-z][a-z0-9+.-]*:|[\w.+-]+@)[^\s<>]+)>", re.IGNORECASE)
+_TAG = re.compile(
+    r"<!--(?:(?!<!--).)*?-->|</?(?:a|abbr|b|big|br|code|del|div|em|font|i|ins|kbd|li|mark|p|q|s|samp|small|span|strike|strong|sub|sup"
+    r"|td|tt|u|var|wbr)(?:\s[^<>]*)?/?>",
+    re.IGNORECASE,
+)
+_BREAKING_TAG = re.compile(r"</?(?:br|div|li|p|td)\b", re.IGNORECASE)
+_SIGN = re.compile(r"\\[!-/:-@\[-`{-~]|`+|\*+|_+|~~+")
+
+
+def _without_marks(block: str) -> str:
+    if not _MARKED.search(block):
+        return block
+    block = _TAG.sub(lambda tag: " " if _BREAKING_TAG.match(tag[0]) else "", block)
+    block = _AUTOLINK.sub(r"\1", _LINK.sub(r"\1", block))
+    dropped = set[int]()
+    waiting: dict[str, list[int]] = {"*": [], "_": [], "~": []}
+    for run in _SIGN.finditer(block):
+        sign = run[0][0]
+        if sign in "\\`":
+            dropped.update(range(run.start(), run.end() - (sign == "\\")))
+            continue
+        opens, closes = _flanks(sign, block[run.start() - 1 : run.start()], block[run.end() : run.end() + 1])
+        for place in range(*run.span()):
+            if closes and waiting[sign]:
+                dropped.update((place, waiting[sign].pop()))
+            elif opens:
+                waiting[sign].append(place)
+    return "".join(letter for place, letter in enumerate(block) if place not in dropped)
+
+
+def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
+    """Whether a run of signs can open emphasis and whether it can close it; `_` inside a word is part of the word."""
+    opens, closes = not after.isspace() and after != "", not before.isspace() and before != ""
+    if sign == "_":
+        return opens and not before.isalnum(), closes and not after.isalnum()
+    return opens, closes
+
+
+def readings(text: str, *, forbids: bool) -> Iterator[str]:
+    """The distinct ways to read a text, as it is first; what a rule forbids is also looked for without marks."""
+    yield text
+    plain = canonical(text)
+    if plain != text:
+        yield plain
+    if forbids and (bare := unmarked(plain)) not in (text, plain):
+        yield bare

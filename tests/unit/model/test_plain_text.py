@@ -1,0 +1,91 @@
+"""The readings of a text: canonical, and without Markdown marks."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.model.plain_text import as_typed, canonical, readings, unmarked
+
+CANONICAL = {
+    "nfc": ("cafe\u0301", "café"),
+    "zero width": ("pass\u200bw\u2060o\ufeffrd", "password"),
+    "soft hyphen": ("pass\u00adword", "password"),
+    "bidi marks and tags": ("a\u202eb\u200f\U000e0041c", "abc"),
+    "no-break spaces": ("10\u00a0000\u202fEUR\u2009x", "10 000 EUR x"),
+    "quotes": ("‘it’s’ “so”", "'it's' \"so\""),
+    "named entity": ("a &lt; b &amp; c&nbsp;d", "a < b & c d"),
+    "decimal entity": ("ann&#64;example.org", "ann@example.org"),
+    "hex entity": ("ann&#x40;example.org", "ann@example.org"),
+    "entity without a semicolon": ("ann&#64example.org", "ann@example.org"),
+    "entity of an invisible character": ("pass&#8203;word&shy;s", "passwords"),
+    "entity resolved once": ("&amp;#64;", "&#64;"),
+    "no entity": ("?a=1&copy=2 AT&T &nosuch; &", "?a=1&copy=2 AT&T &nosuch; &"),
+    "guillemets and dashes stay": ("«a» – b", "«a» – b"),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), CANONICAL.values(), ids=CANONICAL)
+def test_canonical_is_what_a_person_sees(text: str, wanted: str) -> None:
+    assert canonical(text) == wanted
+    assert canonical(wanted.replace("&#64;", "")) == wanted.replace("&#64;", "")
+
+
+def test_plain_ascii_is_given_back_as_it_is() -> None:
+    text = "the same " + "object"
+    assert canonical(text) is text
+    assert unmarked(text) is text
+
+
+def test_typed_keeps_entities_and_invisible_characters() -> None:
+    assert as_typed("I can’t &lt;\u200b") == "I can't &lt;\u200b"
+
+
+UNMARKED = {
+    "bold and italics": ("**pass***word* ~~x~~ ***y***", "password x y"),
+    "inline code": ("the `pass`word ``x``", "the password x"),
+    "escapes": ("HOLDFAST\\-CANARY \\*not bold\\*", "HOLDFAST-CANARY *not bold*"),
+    "entities too": ("**ann**&#64;example.org", "ann@example.org"),
+    "a word's own underscores": ("snake_case_name, _emphasis_, x_", "snake_case_name, emphasis, x_"),
+    "a sum": ("2*3 = 6, 2 * 3 * 4, a ~ b", "2*3 = 6, 2 * 3 * 4, a ~ b"),
+    "links": ("[pass](https://a.example)word ![pic](x.png) [a][1]", "password pic a"),
+    "autolinks": ("<ann@b.example> <https://a.example>", "ann@b.example https://a.example"),
+    "tags": ("pass<b>word</b> a<br/>b <span class='x'>c</span>d <!-- hidden -->e", "password a b cd e"),
+    "comparisons": ("if a < b and c > d: e", "if a < b and c > d: e"),
+    "heading": ("## Total\nsum of\nall", "Total\nsum of all"),
+    "wrapped lines": ("one two\nthree\r\nfour", "one two three four"),
+    "paragraphs": ("one\n\ntwo\n\n\nthree", "one\ntwo\nthree"),
+    "wrapped at a hyphen": ("HOLDFAST-\nCANARY a -\nb", "HOLDFAST-CANARY a - b"),
+    "wrapped without a space": ("密\n码", "密码"),
+    "hard break": ("one  \ntwo\\\nthree", "one two three"),
+    "quotation": ("> one\n> > two\n>three", "one two three"),
+    "list": ("- one\n- two\n  three\n1. four\n* five", "- one\n- two three\n1. four\n* five"),
+    "table": ("| a | b |\n| c | d |", "| a | b |\n| c | d |"),
+    "column of numbers": ("555\n123\n4567", "555\n123\n4567"),
+    "groups of one number": ("4111 **1111**\n1111 1111", "4111 1111 1111 1111"),
+    "fenced code": ("so:\n```py\na*b*c\n_x_\n```\n**end**", "so:\na*b*c\n_x_\nend"),
+    "a fence in a longer one": ("````\n```\n*a*\n````\n*b*", "```\n*a*\nb"),
+    "a fence that never ends": ("a\n~~~\n*b*\nc", "a\n*b*\nc"),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), UNMARKED.values(), ids=UNMARKED)
+def test_unmarked_is_the_rendered_text(text: str, wanted: str) -> None:
+    assert unmarked(text) == wanted
+
+
+def test_each_reading_comes_once_and_the_text_itself_first() -> None:
+    assert list(readings("plain", forbids=True)) == ["plain"]
+    assert list(readings("caf\u0065\u0301", forbids=True)) == ["cafe\u0301", "café"]
+    assert list(readings("**a**&#64;b", forbids=False)) == ["**a**&#64;b", "**a**@b"]
+    assert list(readings("**a**&#64;b", forbids=True)) == ["**a**&#64;b", "**a**@b", "a@b"]
+
+
+@pytest.mark.parametrize(
+    "part", ["*a ", "[", "<a ", "_a", "a\n", "<!--", "&#", "[a](", "<a@", "\\", "`", "**a**", "> "]
+)
+def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
+    started = time.perf_counter()
+    unmarked(part * 30_000)
+    assert time.perf_counter() - started < 5
