@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.model.observation import WHOLE, Turn
+from holdfast.model.plain_text import is_blank
 
 _WORDS: Mapping[str, str] = {
     "answered": "the answer is empty",
@@ -29,5 +30,4 @@ def describe(turn: Turn, timeout_ms: int) -> str:
 
 def has_text(turn: Turn) -> bool:
     """Whether there is anything to read; blanks alone say nothing."""
-    text = turn.text
-    return bool(text and not text.isspace())
+    return not is_blank(turn.text or "")

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
 from holdfast.errors import HoldfastError, NothingToJudge
-from holdfast.judge.endings import describe
+from holdfast.judge.endings import describe, has_text
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.plain_text import as_typed, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
-from holdfast.plan.checks import asks_model, make_check, needs_control, reads_every_turn, texts_read, urls_read
+from holdfast.plan.checks import (
+    asks_model,
+    is_usable,
+    make_check,
+    needs_control,
+    reads_every_turn,
+    reads_verbatim,
+    texts_read,
+    urls_read,
+)
+from holdfast.protocols import Check
 
 NO_CALL = "no call was seen"
 
@@ -20,6 +37,7 @@ class RuleJudge:
     __slots__ = (
         "asks",
         "blind",
+        "checks",
         "compares",
         "decide",
         "id",
@@ -31,6 +49,7 @@ class RuleJudge:
         "texts",
         "timeout_ms",
         "urls",
+        "verbatim",
     )
 
     def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
@@ -49,21 +68,36 @@ class RuleJudge:
         self.needs_text = check.reads not in ("ending", "trace", "state")
         self.over = invariant.over or _default_over(self.negative, reads_every_turn(check))
         self.timeout_ms = timeout_ms
+        self.verbatim = check.reads != "text" or reads_verbatim(check)
+        self.checks = () if self.verbatim else (check, *_typed_checks(invariant))
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of one turn; a check that raises is an error."""
-        text = turn.text or ""
-        if self.needs_text and (not text or text.isspace()):  # blanks alone say nothing
+        if self.needs_text and not has_text(turn):
             return self._without_text(turn)
+        evidence = observation.evidence.get(self.id) if self.asks else None
         try:
-            evidence = observation.evidence.get(self.id) if self.asks else None
-            found = self.decide(Exhibit(text, turn, observation, control, evidence))
-            outcome, found = self._outcome(found)
+            outcome, found = self._read(Exhibit(turn.text or "", turn, observation, control, evidence))
         except Exception as broken:
             return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
         return outcome, found
+
+    def _read(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
+        """What the rule says of the text as it is, unless another reading has what it asks for or forbids."""
+        first = self._outcome(self.decide(exhibit))
+        if self.verbatim or first[0] == (decides := "fail" if self.negative else "pass"):
+            return first
+        judged = (self._outcome(found) for found in self._other_findings(exhibit))
+        return next((one for one in judged if one[0] == decides), first)
+
+    def _other_findings(self, exhibit: Exhibit) -> Iterator[Finding]:
+        text = exhibit.text
+        for reading in readings(text, forbids=self.negative):
+            for check in self.checks if reading is not text else self.checks[1:]:
+                found = check.decide(replace(exhibit, text=reading))
+                yield replace(found, marks=spans_in(text, reading, found.marks)) if reading is not text else found
 
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the calls of a trial, whatever the agent answered."""
@@ -120,6 +154,22 @@ def _default_over(negative: bool, every_turn: bool) -> str:
     if every_turn:
         return "any" if negative else "all"
     return "all" if negative else "last"
+
+
+def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:
+    """The check with the words of its settings as a keyboard writes them, if that differs and can be used."""
+    settings = {name: _typed(value) for name, value in invariant.settings.items()}
+    if settings == invariant.settings:
+        return ()
+    check = make_check(replace(invariant, settings=settings))
+    return (check,) if is_usable(check) else ()
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_typed(one) for one in value)
+    # A setting without words is about its signs: a rule against curly quotes does not forbid straight ones.
+    return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
 
 
 def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
 # Unicode's default ignorable characters: renderers draw nothing for them.
@@ -33,6 +34,15 @@ def canonical(text: str) -> str:
 def as_typed(text: str) -> str:
     """The text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
+
+
+_VISIBLE = re.compile(rf"(?!{_INVISIBLE.pattern})\S")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a person would see nothing."""
+    first = _VISIBLE.search(text)
+    return not first or (first[0] == "&" and not canonical(text).strip())
 
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -136,3 +146,22 @@ def readings(text: str, *, forbids: bool) -> Iterator[str]:
         yield plain
     if forbids and (bare := unmarked(plain)) not in (text, plain):
         yield bare
+
+
+_MAPPED = 3
+"""Spans that are looked up in the text: each takes some thirty readings of its beginnings."""
+
+
+def spans_in(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Where spans of a reading are in the text itself; those that cannot be found exactly are left out."""
+    read = canonical if canonical(text) == reading else unmarked
+
+    def length(end: int) -> int:
+        return len(read(text[:end]))
+
+    ends = range(len(text) + 1)
+    places = [
+        (max(bisect_right(ends, start, key=length) - 1, 0), bisect_left(ends, end, key=length), reading[start:end])
+        for start, end in spans[:_MAPPED]
+    ]
+    return tuple((start, end) for start, end, words in places if words in read(text[start:end]))

@@ -58,6 +58,16 @@ def asks_model(check: Check) -> bool:
     return hasattr(check, "consult") or bool(getattr(check, "asks_model", False))
 
 
+def is_usable(check: Check) -> bool:
+    """Whether the check has nothing against its settings: `problems` is an optional power of a plug-in."""
+    return not (hasattr(check, "problems") and any(check.problems()))
+
+
+def reads_verbatim(check: Check) -> bool:
+    """Whether the check reads the answer only as it is, sign by sign: an optional power of a plug-in."""
+    return bool(getattr(check, "verbatim", False))
+
+
 _TEXTS_READ = {"text": ("answer",), "state": ("evidence",), "trace": ("target", "arguments")}
 
 

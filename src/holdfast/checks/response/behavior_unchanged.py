@@ -31,6 +31,7 @@ class BehaviorUnchanged:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    verbatim: ClassVar[bool] = True
 
     @property
     def needs_control(self) -> bool:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.plain_text import is_blank
 from holdfast.model.verdict import Finding
 
 
@@ -23,6 +24,6 @@ class Completes:
         if turn.ending != "answered":
             why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
             return Finding(False, f"ended in {turn.ending}{why}")
-        if not turn.text or not turn.text.strip():
+        if is_blank(turn.text or ""):
             return Finding(False, "ended well but without an answer")
         return Finding(True, "answered")

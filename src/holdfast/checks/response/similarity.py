@@ -29,6 +29,7 @@ class Similarity:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    verbatim: ClassVar[bool] = True
 
     @property
     def asks_model(self) -> bool:

@@ -31,6 +31,7 @@ class ValidJson:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
