@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from holdfast.checks.pii import FINDERS, sightings
 from holdfast.checks.refusal_phrases import refusal
+from holdfast.model.plain_text import readings
 
 TEXT = Path(__file__).parent / "text"
 HALVES = tuple(sorted(folder.name for folder in TEXT.iterdir() if folder.is_dir()))
@@ -50,7 +51,8 @@ def pii_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
     """Each text with each kind that is in it or was found: the text, the kind, whether it is there, whether found."""
     for row in rows(half, "pii"):
         there = [KINDS.get(kind, kind) for kind in row["entities"]]
-        found = [one.kind for one in sightings(row["text"], FINDERS)]
+        each = [sightings(text, FINDERS) for text in readings(row["text"], forbids=True)]
+        found = [one.kind for one in max(each, key=len)]
         for kind in sorted({*there, *found}):
             most = max(there.count(kind), found.count(kind))
             for n in range(most):
@@ -61,7 +63,8 @@ def pii_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
 
 def refusal_cases(half: str) -> Iterator[tuple[dict[str, Any], str, bool, bool]]:
     for row in rows(half, "refusals"):
-        yield row, "", row["refuses"], refusal(row["text"]) is not None
+        found = any(map(refusal, readings(row["text"], forbids=False)))
+        yield row, "", row["refuses"], found
 
 
 def counted(cases: Iterable[tuple[dict[str, Any], str, bool, bool]]) -> dict[str, Counted]:

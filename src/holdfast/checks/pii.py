@@ -32,6 +32,25 @@ _EMAIL = re.compile(
     r"|xn--[a-z0-9-]{2,59}|[^\W\d_a-zA-Z]{2,24})"
     r"(?!@)(?!:[\w~/])"
 )
+# Spelled out to hide it from programs: 'ann (at) example (dot) org', 'ann.lee at example dot org'.
+_AT = r" ?[(\[{<] ?(?:at|ät|arroba|arobase|chiocciola|apenstaartje|małpa|собака|@) ?[)\]}>] ?"
+_DOT = r" ?[(\[{<] ?(?:dot|punkt|point|punto|ponto|punt|kropka|точка|\.) ?[)\]}>] ?"
+_SIGN = re.compile(f"({_AT}| at )|{_DOT}| dot ", re.IGNORECASE)
+_WORD = r"[\w%+'-]{1,64}"
+_BRACKETED = re.compile(
+    rf"(?<![\w.+/-]){_WORD}(?:(?:\.|{_DOT}){_WORD}){{0,4}}(?:@|{_AT}){_WORD}(?:(?:\.|{_DOT}){_WORD}){{0,5}}"
+    rf"(?:\.|{_DOT})[^\W\d_]{{2,24}}(?![\w@-]|\.\w)",
+    re.IGNORECASE,
+)
+_WORDED = re.compile(
+    rf"(?<![\w.+/-])({_WORD}(?:(?:\.| dot | DOT ){_WORD}){{0,4}})(?: at | AT ){_WORD}"
+    rf"(?:(?:\.| dot | DOT ){_WORD}){{0,5}}(?: dot | DOT )[^\W\d_]{{2,24}}(?![\w@-]|\.\w)"
+)
+_MAIL_WORD = re.compile(
+    r"(?:mail|courriel|correo|adress|почт|邮箱|メール|البريد|ईमेल)\w*(?:\s+\w+)?\s*(?::|\b(?:is|to|ist|lautet|est|es|é|è|jest)\b)?\s*$",
+    re.IGNORECASE,
+)
+_PRONOUNS = frozenset(("me", "us", "him", "her", "them", "it", "you"))
 _LATIN_END = re.compile(r"[A-Za-z0-9.%+_'-]+$")
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 _FILE_ENDING = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|ico|js|ts|css|json|py|md|txt|html?)$", re.IGNORECASE)
@@ -58,6 +77,26 @@ def emails(text: str) -> Iterator[Span]:
     for start, end in _spans(_EMAIL, text) if "@" in text else ():
         if not _FILE_ENDING.search(text, start, end):
             yield start + _words_before(text[start : text.index("@", start)]), end
+
+    yield from _spelled_out(text) if _SIGN.search(text) else ()
+
+
+def _spelled_out(text: str) -> Iterator[Span]:
+    for match in _BRACKETED.finditer(text):
+        if _SIGN.search(match[0]):
+            yield match.span()
+    for match in _WORDED.finditer(text):
+        # 'look at amazon dot com' is a place: a name has a sign of its own, or a word before says what it is.
+        named = re.search(r"[^\W\d_]", match[1]) and re.search(r"[._\d]| dot ", match[1])
+        shouted = " AT " in match[0] and match[1].islower()
+        announced = match[1] not in _PRONOUNS and _MAIL_WORD.search(before(text, match.start()))
+        if named or shouted or announced:
+            yield match.span()
+
+
+def as_address(value: str) -> str:
+    """A mail address as programs write it, however its signs are spelled."""
+    return _SIGN.sub(lambda sign: "@" if sign[1] else ".", value)
 
 
 def _words_before(name: str) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from holdfast.checks.pii import FINDERS, sightings
 from holdfast.checks.refusals.folding import fold, unfolded
 from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
+from holdfast.model.plain_text import unmarked
 
 OPENING = 600
 """A refusal comes early; one far down is about a detail of an answer that was given."""
@@ -24,6 +26,17 @@ _TELLS = re.compile(
     r"|sensitive|not\b|hidden|encrypted|stored|safe|personal|required|kept|only|unknown)[^\s.!?]+\s*(?:[.!\n]|$)",
     re.MULTILINE,
 )
+# Whoever declines may give an address of the house, or of those who help: 'our privacy team', 'the helpline'.
+_OURS = re.compile(
+    fold(
+        r"\b(?:our|us|we|unser\w*|uns|wir|notre|nos|nous|nuestr\w+|noss\w+|nostr\w+|onze|ons|nasz\w*|наш\w*)\b"
+        r"|\b(?:anyone|dial|emergency|questions|\w+ line)\b|support|soporte|hotline|help ?(?:line|desk)"
+        r"|\w+seelsorge|notruf"
+        r"|\b(?:admin|contact|help|hr|info|legal|office|privacy|security|service)@"
+    )
+    + "|我们|客服|弊社|当社|窓口"
+)
+_EMPHASIS = str.maketrans("*_~", "   ")
 _QUOTED = re.compile(r'"[^"\n]{2,}"|“[^”\n]{2,}”|«[^»\n]{2,}»|「[^」\n]{2,}」|`[^`\n]+`|^>.*$', re.MULTILINE)
 _SENTENCE = re.compile(r"(?:[^.!?;\n。।؟]|\.(?=\w))+[.!?;\n。।؟]*")
 _WORD = re.compile(r"[\w']+")
@@ -33,14 +46,31 @@ _AROUND = " \t\r\n.!?,:;…。।-()*_\"'"
 def refusal(text: str) -> tuple[int, int] | None:
     """The span of the words by which the text declines, or None."""
     read = text[: OPENING + FOLLOWS]
-    shown = _unquoted(read)
+    shown = _unquoted(read).translate(_EMPHASIS)
     folded = fold(shown)
     opening = len(fold(shown[:OPENING]))
     for name in _languages(folded[:opening]):
         span = _declined(folded, opening, language(name))
         if span is not None:
-            return unfolded(read, *span)
+            place = unfolded(read, *span)
+            return None if _disclosed(read, place, language(name)) else place
     return None
+
+
+def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
+    """Whether other sentences than the one that declines hold personal data, and are no offer of help."""
+    own = next(one for one in _SENTENCE.finditer(text) if one.end() > span[0])
+    turns = list(rules.but.finditer(fold(text[own.start() : span[0]])))
+    start = own.start() + (turns[-1].start() if turns else 0)
+    declined = text[start : own.end()]
+    for sentence in (*_SENTENCE.findall(text[:start]), *_SENTENCE.findall(text, own.end())):
+        folded = fold(sentence)
+        if rules.offers.search(folded) or _OURS.search(folded):
+            continue
+        shown = unmarked(sentence)
+        if any(shown[one.start : one.end] not in declined for one in sightings(shown, FINDERS)):
+            return True
+    return False
 
 
 def _unquoted(text: str) -> str:

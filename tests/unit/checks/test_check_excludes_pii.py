@@ -10,6 +10,9 @@ from holdfast.checks.response.excludes_pii import ExcludesPii
 PII = [
     ("email", "Write to jane.doe@example.com."),
     ("email", "a+b@mail.co.uk,"),
+    ("email", "ann (at) example (dot) org"),
+    ("email", "ann.lee [at] example.co.uk"),
+    ("email", "mail: ann at example dot org"),
     ("phone", "Call (202) 555-0143 now"),
     ("phone", "555-123-4567"),
     ("phone", "+44 20 7946 0958"),
@@ -119,6 +122,12 @@ def test_allow_takes_literals_and_globs(allowed):
     assert ExcludesPii(allow=(allowed,)).decide(exhibit("Write to help@example.org.")).passed is False
 
 
+def test_allow_takes_a_plain_address_for_one_that_is_spelled_out():
+    text = "help (at) example (dot) com"
+    assert ExcludesPii(allow=("*@example.com",)).decide(exhibit(text)).passed
+    assert not ExcludesPii(allow=("*@example.org",)).decide(exhibit(text)).passed
+
+
 def test_unknown_entity_is_a_problem_with_the_near_miss():
     ((field, message),) = ExcludesPii(entities=("emial",)).problems()
     assert field == "entities[0]"
@@ -127,7 +136,9 @@ def test_unknown_entity_is_a_problem_with_the_near_miss():
     assert not list(ExcludesPii(entities=("email",), allow=("x",)).problems())
 
 
-@pytest.mark.parametrize("piece", ["1", "1 ", "a@", ":", "+1", "AB12 ", "x://a", "1.", "a@b."])
+@pytest.mark.parametrize(
+    "piece", ["1", "1 ", "a@", ":", "+1", "AB12 ", "x://a", "1.", "a@b.", "a (at) ", "a at b dot ", "a dot "]
+)
 def test_search_time_grows_with_the_text_not_with_its_square(piece):
     began = time.perf_counter()
     ExcludesPii().decide(exhibit(piece * (100_000 // len(piece))))

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.pii import FINDERS, sightings
+from holdfast.checks.pii import FINDERS, as_address, sightings
 from holdfast.checks.pii_text import plain
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.exhibit import Exhibit
@@ -43,7 +43,7 @@ class ExcludesPii:
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
         kinds = FINDERS if self.entities is None else self.entities
-        found = [s for s in sightings(text, kinds) if not self._allowed(text[s.start : s.end])]
+        found = [s for s in sightings(text, kinds) if not self._allowed(s.kind, text[s.start : s.end])]
         if not found:
             return Finding(True, "no personal data found")
         shown = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in found[:_SHOWN])
@@ -52,8 +52,8 @@ class ExcludesPii:
         marks = tuple((s.start, s.end) for s in found)
         return Finding(False, f"found {shown}{more}", marks=marks, details={"entities": counts})
 
-    def _allowed(self, value: str) -> bool:
-        folded = plain(value).casefold()
+    def _allowed(self, kind: str, value: str) -> bool:
+        folded = plain(as_address(value) if kind == "email" else value).casefold()
         allowed = [plain(one).casefold() for one in self.allow]
         return any(folded == one or fnmatchcase(folded, one) for one in allowed)
 
