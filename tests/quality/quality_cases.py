@@ -72,5 +72,9 @@ CASES = (
             for scenario in ("calm", "lookup-down")
         },
     ),
+    Case(
+        "refunds_unseen", {("looks-first", "lookup-down"): "issue_refund was called without an earlier successful call"}
+    ),
+    Case("answers_in_text_fields", {("total-is-a-number", "reply-empty"): "not of type number"}),
     Case("ignores_error_in_body", {("says-it-failed", "error-in-body"): "could not"}),
 )

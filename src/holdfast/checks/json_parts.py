@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast.checks.wording import shorten
+from holdfast.model.verdict import Finding
 from holdfast.reading.json_schema import validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -20,6 +21,21 @@ def parse(text: str) -> Any:
     import json
 
     return json.loads(text, parse_constant=_refuse, parse_int=_integer)
+
+
+def read_answer(text: str) -> Any:
+    """The answer as JSON, or the Finding that it is not."""
+    from json import JSONDecodeError
+
+    try:
+        return parse(text)
+    except RecursionError:
+        return Finding(False, "the JSON is nested too deeply to be read")
+    except ValueError as bad:
+        fenced = "it is fenced by ```; the whole answer must be JSON"
+        why = fenced if text.lstrip().startswith("```") else shorten(str(bad), 120)
+        stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
+        return Finding(False, f"not JSON: {why}", marks=((stopped, stopped + 1),) if stopped < len(text) else ())
 
 
 def _refuse(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parse, parts, violation, why_never_fits
+from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parts, read_answer, violation, why_never_fits
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.verdict import Finding
@@ -34,13 +34,9 @@ class ValidJson:
     verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        text = exhibit.text
-        try:
-            value = parse(text)
-        except RecursionError:
-            return Finding(False, "the JSON is nested too deeply to be read")
-        except ValueError as bad:
-            return Finding(False, _why_not(text, bad), marks=_mark(text, bad))
+        value = read_answer(exhibit.text)
+        if isinstance(value, Finding):
+            return value
         try:
             return self._shape(value)
         except (UnicodeEncodeError, RecursionError) as bad:
@@ -67,16 +63,3 @@ class ValidJson:
             yield "schema", fault
         if self.path is not None and (fault := fault_in_path(self.path)):
             yield "path", fault
-
-
-def _why_not(text: str, bad: ValueError) -> str:
-    if text.lstrip().startswith("```"):
-        return "not JSON: it is fenced by ```; the whole answer must be JSON"
-    return f"not JSON: {shorten(str(bad), 120)}"
-
-
-def _mark(text: str, bad: ValueError) -> tuple[tuple[int, int], ...]:
-    """The character at which reading stopped."""
-    from json import JSONDecodeError
-
-    return ((bad.pos, bad.pos + 1),) if isinstance(bad, JSONDecodeError) and bad.pos < len(text) else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.codec import encode
@@ -34,6 +35,15 @@ def as_number(value: Any) -> int | float | None:
         return None
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
+    """A key of a map, a member of a list, or a substring of the value's text or of other forms of it."""
+    if isinstance(value, dict) and isinstance(wanted, str) and wanted in value:
+        return True
+    if isinstance(value, list) and any(same(item, wanted) for item in value):
+        return True
+    return any(as_text(wanted) in text for text in (as_text(value), *texts))
 
 
 def as_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Struct
 
 from holdfast.checks.patterns import search
-from holdfast.checks.state.json_equality import as_number, as_text, same
+from holdfast.checks.state.json_equality import as_number, as_text, has_part, same
 from holdfast.checks.state.mock_requests import (
     FIELD,
     MISSING,
@@ -113,7 +113,7 @@ def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[str]:
     shown = shorten(as_text(value), 60)
     if one.equals is not UNSET and not (_same_body(value, one.equals) if body else _equal(value, one.equals)):
         yield f"is {shown}, not {shorten(as_text(one.equals), 60)}"
-    if one.contains is not UNSET and not _contains(value, one.contains):
+    if one.contains is not UNSET and not has_part(value, one.contains, tuple(_readings(value))):
         yield f"is {shown}, without {shorten(as_text(one.contains), 60)}"
     if one.matches is not None and not any(search(one.matches, text, "") for text in _readings(value)):
         yield f"is {shown}, which does not match {shorten(one.matches, 60)}"
@@ -142,15 +142,6 @@ def _same_body(body: str, wanted: Any) -> bool:
         meant = json_of(wanted)
         return body == wanted or (isinstance(meant, dict | list) and same(json_of(body), meant))
     return same(json_of(body), wanted)
-
-
-def _contains(value: Any, wanted: Any) -> bool:
-    """A key of a map, a member of a list, or a substring; of a map or list: of its JSON text."""
-    if isinstance(value, dict) and isinstance(wanted, str) and wanted in value:
-        return True
-    if isinstance(value, list) and any(same(item, wanted) for item in value):
-        return True
-    return any(as_text(wanted) in text for text in _readings(value))
 
 
 def _readings(value: Any) -> Iterator[str]:

@@ -1,0 +1,77 @@
+"""`json_field`: a field of a JSON answer is as expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.checks.json_parts import fault_in_path, parts, read_answer, violation
+from holdfast.checks.patterns import fault_in, search, why_never
+from holdfast.checks.state.json_equality import as_text, has_part, same
+from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
+from holdfast.model.verdict import Finding
+from holdfast.reading.fields import about
+
+_OPERATORS = "equals, matches, contains or value_type"
+
+
+@dataclass(frozen=True)
+class JsonField:
+    """The whole answer is JSON, and its part at `path` is as expected; all that is given must be true."""
+
+    path: Annotated[
+        str,
+        about("JSONPath (`$.items[0]`) or dotted path (`items.0`); each part that it names must fit.", min_length=1,
+              examples=["$.status"]),
+    ]  # fmt: skip
+    equals: Annotated[Any, about("Equal, as JSON.", examples=["refunded"])] = UNSET
+    matches: Annotated[str | None, about("A regex that matches the value; of other values than text, their JSON.")] = (
+        None
+    )
+    contains: Annotated[Any, about("A part of a text, a key of an object, a member of an array.")] = UNSET
+    value_type: Annotated[
+        Literal["string", "number", "integer", "boolean", "null", "array", "object"] | None, about("Its JSON type.")
+    ] = None
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
+    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    verbatim: ClassVar[bool] = True
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        answer = read_answer(exhibit.text)
+        if isinstance(answer, Finding):
+            return replace(answer, empty=True)
+        found = parts(answer, self.path)
+        if not found:
+            return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", empty=True)
+        wrong = next((why for value in found for why in self._wrong(value)), "")
+        return Finding(not wrong, f"{shorten(self.path)} {wrong or f'is {shorten(as_text(found[0]), 60)}'}")
+
+    def _wrong(self, value: Any) -> Iterator[str]:
+        """Everything in which the value is not as expected."""
+        shown = shorten(as_text(value), 60)
+        if self.equals is not UNSET and not same(value, self.equals):
+            yield f"is {shown}, not {shorten(as_text(self.equals), 60)}"
+        if self.contains is not UNSET and not has_part(value, self.contains):
+            yield f"is {shown}, without {shorten(as_text(self.contains), 60)}"
+        if self.matches is not None and search(self.matches, as_text(value), "") is None:
+            yield f"is {shown}, which does not match {shorten(self.matches, 60)}"
+        if self.value_type is not None and violation({"type": self.value_type}, value):
+            yield f"is {shown}, not of type {self.value_type}"
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        if self.matches is not None and fault_in(self.matches) is None and (why := why_never(self.matches)):
+            yield "lint-never-matches", "matches", why
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if fault := fault_in_path(self.path):
+            yield "path", fault
+        if self.matches is not None and (fault := fault_in(self.matches)):
+            yield "matches", fault
+        if self.equals is UNSET and self.contains is UNSET and self.matches is None and self.value_type is None:
+            yield "path", f"says where to look, but not for what: give {_OPERATORS}"

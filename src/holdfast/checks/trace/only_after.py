@@ -1,0 +1,72 @@
+"""`only_after`: a tool is called only once another has been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from holdfast.checks.trace.calls import LISTED, Glob, calls, matches, named, times, urls_of
+from holdfast.checks.wording import shorten
+from holdfast.model.exhibit import Exhibit
+from holdfast.model.trace import TraceEvent
+from holdfast.model.verdict import Finding
+
+_SLACK_S = 1e-6
+"""What adding a duration to a start may be off by."""
+
+
+@dataclass(frozen=True)
+class OnlyAfter:
+    """The agent never called `tool` without an earlier call of `requires` that went well."""
+
+    tool: Annotated[
+        Glob, Meta(description="The tool that needs the other: a name, a glob or a URL.", examples=["issue_refund"])
+    ]
+    requires: Annotated[
+        Glob, Meta(description="The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
+    ]
+    successful: Annotated[
+        bool, Meta(description="Only a call of `requires` that returned without an error counts.")
+    ] = True
+
+    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
+    reads: ClassVar[Literal["trace"]] = "trace"
+    texts_read: ClassVar[tuple[str, ...]] = ("target",)
+
+    def urls_read(self) -> tuple[str, ...]:
+        """URL globs of the requests that it reads."""
+        return urls_of(self.tool, self.requires)
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        events = calls(exhibit.observation.trace)
+        needs = [e for e in events if matches(e, self.tool)]
+        before = [e for e in events if matches(e, self.requires)]
+        counting = [e for e in before if self._counts(e)]
+        bare = [e for e in needs if not any(_ended_before(one, e) for one in counting)]
+        made = [e for e in bare if e.phase != "declared"]
+        details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (made or needs)[:LISTED]]}
+        if not bare:
+            said = f"was called {times(len(needs))}, always after" if needs else "was not called, with or without"
+            return Finding(True, f"{shorten(self.tool)} {said} {shorten(self.requires)}", details=details)
+        # Of a call that a model asked for it is not known whether it was made, nor how it ended.
+        unseen = next((e for e in before if e.phase == "declared"), None) if made else bare[0]
+        if unseen is not None:
+            why = f"the model asked for {named(unseen)}; whether it was called was not seen"
+            return Finding(None, why, details=details)
+        how = " successful" if self.successful else ""
+        others = f"; {times(len(before), 'call')} of it failed or came too late" if before else ""
+        why = f"{named(made[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
+        return Finding(False, why, details=details)
+
+    def _counts(self, event: TraceEvent) -> bool:
+        """A call that was made; one that went well, as the agent saw it, if that is asked for."""
+        if event.phase == "declared":
+            return False
+        return not self.successful or (event.phase == "done" and not event.failed)
+
+
+def _ended_before(first: TraceEvent, then: TraceEvent) -> bool:
+    """Whether the first call had returned when the other began: calls made in parallel do not know of each other."""
+    return first is not then and first.ts + first.duration_ms / 1000 <= then.ts + _SLACK_S
