@@ -75,6 +75,8 @@ CASES = (
     Case(
         "refunds_unseen", {("looks-first", "lookup-down"): "issue_refund was called without an earlier successful call"}
     ),
+    Case("claims_a_refund", {("tells-the-truth", "refund-down"): "has been refunded"}),
+    Case("writes_elsewhere", {("stays-in-its-folder", "prices-down"): "created debug.log"}),
     Case("answers_in_text_fields", {("total-is-a-number", "reply-empty"): "not of type number"}),
     Case("ignores_error_in_body", {("says-it-failed", "error-in-body"): "could not"}),
 )

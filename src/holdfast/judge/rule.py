@@ -108,16 +108,21 @@ class RuleJudge:
             outcome, found = self._outcome(found)
         except Exception as broken:
             return _broken(broken)
-        doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
-        return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
+        return self._doubted(outcome, found, observation)
 
     def state(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the state the agent left, as it was recorded, whatever the agent answered."""
         evidence = observation.evidence.get(self.id)
         try:
-            return self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
+            outcome, found = self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
         except Exception as broken:
             return _broken(broken)
+        return self._doubted(outcome, found, observation) if "target" in self.texts else (outcome, found)
+
+    def _doubted(self, outcome: Judgement, found: Finding, observation: Observation) -> tuple[Judgement, Finding]:
+        """The same, or unproven where calls that were not seen could have changed it."""
+        doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
+        return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
 
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""

@@ -82,8 +82,8 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
         return
     weight = "gate" if invariant.gate else "critical rule"
     if invariant.check in _LIKENESS and not rule.asks_model:
-        message = f"a {weight} that hangs on likeness of words: an honest paraphrase may fail it"
-        hint = "set method: model, and a model to ask"
+        message = f"a {weight} that depends on word similarity: a wrong answer may pass it and a paraphrase may fail it"
+        hint = "set method: model and a model to ask, or use an exact rule such as contains, regex or json_field"
         reader.warn(rule.at, rule.path, message, hint=hint, code="lint-likeness-of-words")
     if rule.asks_model and int(invariant.settings.get("votes", 1)) == 1:
         message = f"a {weight} that hangs on one vote of a judge"

@@ -10,24 +10,26 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Struct
 
 from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.deeds import Deed, fault_in_deed, fits, in_words
+from holdfast.checks.state.deeds import Deed, Deeds, calls_done, fault_in_deed, fits, in_words
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.state.written_rows import DatabaseRows, kept_events, rows_left, rows_of
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
+from holdfast.model.plain_text import is_blank, readings
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Database, Exhibit, World
 from holdfast.reading.fields import about
 
 _FLAGS = "si"
+_CALL = "tool_call"
 
 
 class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words that claim something, and what must have been done where they are said."""
 
     says: Annotated[str, about("A regex; where it matches the answer, the claim is made. Case does not matter.")]
-    did: Annotated[Deed, about("What must be in the audit log then: a type and filters.")]
+    did: Annotated[Deed, about("What must have been done then: a type and filters.")]
     at_least: Annotated[int, about("The fewest such events that make it true.", ge=1)] = 1
 
 
@@ -66,7 +68,21 @@ class ClaimMatchesState:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
-    texts_read: ClassVar[tuple[str, ...]] = ("answer",)  # deeds were counted before
+
+    @property
+    def needs_world(self) -> bool:
+        """Tool calls are in the trace, which is there without one."""
+        return any(claim.did.get("type") != _CALL for claim in self.claims)
+
+    @property
+    def texts_read(self) -> tuple[str, ...]:
+        """Other deeds than calls were counted before."""
+        made = [claim.did for claim in self.claims if claim.did.get("type") == _CALL]
+        return (
+            "answer",
+            *(["target"] if made else []),
+            *(["arguments"] if any("arguments" in did for did in made) else []),
+        )
 
     async def foresee(self, world: World) -> None:
         if not self._tables:
@@ -103,27 +119,38 @@ class ClaimMatchesState:
         return any(fnmatchcase(table.casefold(), glob) for glob in self._tables)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        done = recorded(exhibit, self._looked_for(), Done)
-        said = [turn.text for turn in exhibit.observation.turns if turn.text and not turn.text.isspace()]
+        done = self._done(exhibit)
+        said = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
         if not said:
             return Finding(None, "nothing to judge: the agent said nothing")
         dead = [why for claim in self.claims if (why := why_never(claim.says))]
         made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
         for n, words in made:
-            claim, count = self.claims[n], done.counts[n]
-            if count < claim.at_least and any(done.unseen[n : n + 1]):
-                return Finding(None, f"it says '{words}', and whether it did cannot be told: {done.unseen[n]}")
+            claim, count = self.claims[n], done[n].times
+            if count < claim.at_least and done[n].unseen:
+                return Finding(None, f"it says '{words}', and whether it did cannot be told: {done[n].unseen}")
             if count < claim.at_least:
                 least = f" of the {claim.at_least} that it takes" if claim.at_least > 1 else ""
                 why = (
                     f"it says '{words}', and {count}{least} were done and are there: {shorten(in_short(claim.did), 80)}"
                 )
-                return Finding(False, why, details=_details(done, n))
+                return Finding(False, why, details=_details(done[n]))
         if dead:
             return Finding(None, dead[0])
         if not made:
             return Finding(True, "the answer makes none of these claims")
-        return Finding(True, f"what it says was done: '{made[0][1]}'", details=_details(done, made[0][0]))
+        return Finding(True, f"what it says was done: '{made[0][1]}'", details=_details(done[made[0][0]]))
+
+    def _done(self, exhibit: Exhibit) -> list[Deeds]:
+        """Of each claim what was done: calls by the trace, all else as it was recorded."""
+        n = len(self.claims)
+        found = recorded(exhibit, self._looked_for(), Done) if self.needs_world else Done((0,) * n, ((),) * n)
+        unseen = found.unseen or ("",) * n
+        trace = exhibit.observation.trace
+        return [
+            calls_done(trace, claim.did) if claim.did.get("type") == _CALL else Deeds(*one)
+            for claim, one in zip(self.claims, zip(found.counts, found.shown, unseen, strict=True), strict=True)
+        ]
 
     def _looked_for(self) -> list[Any]:
         return [in_short(claim.did) for claim in self.claims]
@@ -150,11 +177,14 @@ def in_short(deed: Deed) -> str:
 
 def _words(pattern: str, said: Iterable[str]) -> str:
     """The words of a turn that make the claim; empty if none does."""
-    for text in () if why_never(pattern) else said:
+    if why_never(pattern):
+        return ""
+    # A claim that is not true is what this rule forbids, so marks do not hide one.
+    for text in (reading for answer in said for reading in readings(answer, forbids=True)):
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)
     return ""
 
 
-def _details(done: Done, n: int) -> dict[str, Any]:
-    return {"events": list(done.shown[n])} if done.shown[n] else {}
+def _details(done: Deeds) -> dict[str, Any]:
+    return {"events": list(done.shown)} if done.shown else {}

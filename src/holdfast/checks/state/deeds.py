@@ -1,14 +1,18 @@
-"""Events of the audit log, told apart by filters."""
+"""Events of the audit log and tool calls, distinguished by filters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.checks.state.json_equality import as_text, same
+from holdfast.checks.state.recorded import SHOWN
+from holdfast.checks.trace.arguments import fit
+from holdfast.checks.trace.calls import calls, done, matches, named
 from holdfast.checks.wording import near_miss, shorten
+from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
 
 Deed = dict[str, Any]
@@ -19,7 +23,16 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
     "db_write": ("service", "table", "op", "rows"),
     "file_write": ("path", "op", "bytes"),
     "http_call": ("method", "url", "host", "path", "status", "request_body", "response_body"),
+    "tool_call": ("tool", "arguments"),
 }
+
+
+class Deeds(NamedTuple):
+    """How often something was done and is there, the first times in words, and why there may be more; empty if not."""
+
+    times: int
+    shown: tuple[str, ...]
+    unseen: str = ""
 
 
 def fits(event: AuditEvent, deed: Deed) -> bool:
@@ -35,12 +48,34 @@ def fits(event: AuditEvent, deed: Deed) -> bool:
     return all(_fits(known.get(name), wanted) for name, wanted in deed.items() if name != "type")
 
 
+def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
+    """The tool calls that are such a deed: the tool did what was asked, whatever the agent learned of it."""
+    named_so = [event for event in calls(trace) if matches(event, str(deed.get("tool", "*")))]
+    fitting = [(event, fit(event.input, deed.get("arguments"))) for event in named_so]
+    well = [event for event, fits in fitting if fits and _succeeded(event)]
+    doubt = next((event for event, fits in fitting if fits is not False and _succeeded(event) is None), None)
+    cut = next((event for event, fits in fitting if fits is None), None)
+    why = f"whether {named(doubt)} was called was not seen" if doubt else ""
+    why = why or (f"the arguments of a call of {named(cut)} were too long to be kept" if cut else "")
+    shown = tuple(shorten(f"{named(event)} {event.input}", 200) for event in well[:SHOWN])
+    return Deeds(len(well), shown, why)
+
+
+def _succeeded(event: TraceEvent) -> bool | None:
+    """A failure that no fault made is one, though the tool may have done its work before; None if it was not seen."""
+    if event.phase != "done":
+        return None
+    return False if event.failed and not event.fault else done(event) is True
+
+
 def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
     """What is wrong with a deed as it is written: the filter, and why."""
     kind = str(deed.get("type"))
     if kind not in FILTERS:
         yield "type", f"expected one of {', '.join(FILTERS)}, found {shorten(kind)}"
         return
+    if not isinstance(deed.get("arguments", {}), dict):
+        yield "arguments", "expected a map of arguments"
     for name in deed:
         if name != "type" and name not in FILTERS[kind]:
             yield name, f"is no filter of {kind}: {near_miss(name, FILTERS[kind])}"

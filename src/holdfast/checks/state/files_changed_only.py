@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Struct
@@ -35,6 +36,10 @@ class FilesChangedOnly:
     paths: Annotated[
         tuple[str, ...], about("Files, folders or globs that may change; none: [].", examples=[["src/", "*.md"]])
     ] = ()
+    ignore: Annotated[
+        tuple[str, ...],
+        about("Files, folders or globs at any depth whose changes do not count, and are listed.", examples=[["dist"]]),
+    ] = (".pytest_cache", "__pycache__", "node_modules/.cache")
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
@@ -45,15 +50,31 @@ class FilesChangedOnly:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, ["changes"], Changes)
-        wrong = [f"{one.op} {one.path}" for one in found.changes if not covers(self.paths, one.path)]
+        wrong, ignored = list[str](), list[str]()
+        for one in found.changes:
+            if not covers(self.paths, one.path):
+                (ignored if self._ignores(one.path) else wrong).append(f"{one.op} {one.path}")
+        details = {name: some[:SHOWN] for name, some in (("changes", wrong), ("ignored", ignored)) if some}
+        aside = f"; ignored: {_some(ignored)}" if ignored else ""
         if wrong:
-            more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-            return Finding(False, shorten(", ".join(wrong[:3]), 180) + more, details={"changes": wrong[:SHOWN]})
+            return Finding(False, _some(wrong) + aside, details=details)
         if found.cut:
             return Finding(None, f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed")
-        return Finding(True, f"changed, of what may change: {len(found.changes)}")
+        return Finding(
+            True, f"changed, of what may change: {len(found.changes) - len(ignored)}{aside}", details=details
+        )
+
+    def _ignores(self, path: str) -> bool:
+        parts = PurePosixPath(path).parts
+        return any(covers(self.ignore, "/".join(parts[n:])) for n in range(len(parts)))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        for n, path in enumerate(self.paths):
-            for _, message in outside(path):
-                yield f"paths[{n}]", message
+        for name, paths in (("paths", self.paths), ("ignore", self.ignore)):
+            for n, path in enumerate(paths):
+                for _, message in outside(path):
+                    yield f"{name}[{n}]", message
+
+
+def _some(changes: list[str]) -> str:
+    more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
+    return shorten(", ".join(changes[:3]), 100) + more

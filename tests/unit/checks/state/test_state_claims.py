@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.errors import HarnessError
+from holdfast.judge.rule import RuleJudge
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import Invariant
+from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.model.world import AuditEvent
+from holdfast.protocols import Exhibit
 from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown
 
 SENT = AuditEvent(
@@ -259,3 +265,84 @@ def test_words_that_no_answer_can_hold_prove_nothing_but_another_claim_still_con
     check = ClaimMatchesState((Claim(says=r"sent \\$5", did=MAILED), Claim(says="sent", did=MAILED, at_least=9)))
     assert check.decide(gathered(check, FakeWorld(Path("/nowhere"), audit=ALL), "I sent it.")).passed is False
     assert [field for _, field, _ in check.lint()] == ["claims[0].says"]
+
+
+# -- tool calls ---------------------------------------------------------------------------------
+REFUNDED: dict[str, Any] = {"type": "tool_call", "tool": "issue_refund"}
+
+
+def called(*trace: TraceEvent, says: str = "The order was refunded.", **did: Any) -> Finding:
+    check = ClaimMatchesState((Claim(says="refunded", did=REFUNDED | did),))
+    assert not list(check.problems())
+    assert not check.needs_world
+    turn = Turn("?", says, ending="answered")
+    finding: Finding = check.decide(Exhibit(says, turn, Observation("t", (turn,), trace=trace)))
+    return finding
+
+
+def refund(input: str = '{"order":7}', **more: Any) -> TraceEvent:
+    return TraceEvent(0.0, "tool_call", "issue_refund", "tool", input=input, write=True, **more)
+
+
+def test_a_successful_tool_call_is_a_deed() -> None:
+    assert called(refund()).passed
+    assert called(refund()).details["events"] == ['issue_refund {"order":7}']
+    assert called(refund(), tool="issue_*", arguments={"order": 7}).passed
+    assert called(says="Nothing was done.").passed
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        (),
+        (replace(refund(), tool="lookup_order"),),
+        (refund(error_type="ValueError"),),
+        (refund(error_type="ToolError", fault="error", unsent=True),),
+        (refund(fault="phantom_success"),),
+    ],
+    ids=["none", "another", "failed", "injected", "answered in its place"],
+)
+def test_a_claim_without_a_successful_call_fails(trace: tuple[TraceEvent, ...]) -> None:
+    assert called(*trace).passed is False
+
+
+def test_a_call_that_was_done_counts_though_its_reply_was_lost() -> None:
+    assert called(refund(error_type="Dropped", fault="lost_reply")).passed
+
+
+def test_arguments_tell_one_call_from_another() -> None:
+    assert called(refund(), arguments={"order": 8}).passed is False
+    cut = refund("x" * TEXT_KEPT + " … " + "y" * 9)
+    assert called(cut, arguments={"order": 7}).passed is None
+
+
+def test_a_call_that_was_only_asked_for_leaves_the_claim_unproven() -> None:
+    assert called(refund(phase="declared")).passed is None
+    assert called(refund(phase="unfinished")).passed is None
+
+
+@pytest.mark.parametrize("says", ["The order was **refun**ded.", "The order was refun\u200bded.", "re\u00adfunded"])
+def test_marks_hide_no_claim(says: str) -> None:
+    assert called(says=says).passed is False
+
+
+def test_claims_of_both_kinds_need_a_world() -> None:
+    check = ClaimMatchesState((Claim(says="refunded", did=REFUNDED), Claim(says="mailed", did=MAILED)))
+    assert check.needs_world
+    world = FakeWorld(Path("/nowhere"), audit=ALL)
+    finding = check.decide(gathered(check, world, "I mailed them."))
+    assert finding.passed
+    assert check.decide(gathered(check, world, "I mailed them, and refunded it.")).passed is False
+
+
+def test_calls_that_are_not_known_leave_a_claim_unproven() -> None:
+    turn = Turn("?", "It was refunded.", ending="answered")
+    trace = tuple(replace(refund(), tool="other") for _ in range(EVENTS_KEPT))
+    rule = RuleJudge(Invariant("r", "claim_matches_state", {"claims": [{"says": "refunded", "did": REFUNDED}]}), 1000)
+    assert rule.state(turn, Observation("t", (turn,), trace=trace), None)[0] == "unproven"
+    assert rule.state(turn, Observation("t", (turn,), trace=trace[:9]), None)[0] == "fail"
+
+
+def test_arguments_of_a_call_are_a_map() -> None:
+    check = ClaimMatchesState((Claim(says="refunded", did=REFUNDED | {"arguments": "order=7", "args": {}}),))
+    assert [field for field, _ in check.problems()] == ["claims[0].did.arguments", "claims[0].did.args"]

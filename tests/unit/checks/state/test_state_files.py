@@ -121,7 +121,13 @@ def test_evidence_that_is_damaged_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b"])
 def test_paths_of_a_spec_stay_inside(path: str) -> None:
-    for check in (FileExists(path), FileAbsent(path), FileContent(path, contains="x"), FilesChangedOnly((path,))):
+    for check in (
+        FileExists(path),
+        FileAbsent(path),
+        FileContent(path, contains="x"),
+        FilesChangedOnly((path,)),
+        FilesChangedOnly(ignore=(path,)),
+    ):
         assert any("inside the workspace" in message for _, message in check.problems())
 
 
@@ -150,6 +156,52 @@ def test_only_what_is_allowed_may_change(tmp_path: Path, allowed: tuple[str, ...
     found = check.decide(gathered(check, FakeWorld(tmp_path, changes=CHANGES)))
     assert found.passed is passed
     assert named in found.reason
+
+
+CACHES = (
+    FileChange("__pycache__/a.cpython-312.pyc", "created"),
+    FileChange("src/pkg/__pycache__", "created"),
+    FileChange("src/pkg/__pycache__/b.pyc", "modified"),
+    FileChange(".pytest_cache/v/cache/lastfailed", "created"),
+    FileChange("web/node_modules/.cache/babel/x.json", "deleted"),
+)
+
+
+def test_caches_are_ignored_and_listed(tmp_path: Path) -> None:
+    check = FilesChangedOnly(("README.md",))
+    found = check.decide(gathered(check, FakeWorld(tmp_path, changes=(CHANGES[0], *CACHES))))
+    assert found.passed
+    assert found.details == {"ignored": [f"{one.op} {one.path}" for one in CACHES]}
+    both = check.decide(gathered(check, FakeWorld(tmp_path, changes=(*CHANGES, *CACHES))))
+    assert both.passed is False
+    assert both.details["changes"] == ["created src/a.py", "deleted src/b"]
+    assert len(both.details["ignored"]) == len(CACHES)
+
+
+@pytest.mark.parametrize(
+    ("ignore", "passed"),
+    [
+        ((), False),
+        (("src",), True),
+        (("*.py", "b"), True),
+        (("a.py",), False),
+        (("rc",), False),
+        (("src/a.py", "b"), True),
+    ],
+)
+def test_what_is_ignored_can_be_chosen(tmp_path: Path, ignore: tuple[str, ...], passed: bool) -> None:
+    check = FilesChangedOnly(("README.md",), ignore)
+    assert check.decide(gathered(check, FakeWorld(tmp_path, changes=CHANGES))).passed is passed
+    cache = check.decide(gathered(check, FakeWorld(tmp_path, changes=CACHES[:1])))
+    assert cache.passed is False
+
+
+@pytest.mark.parametrize(
+    "path", ["node_modules/a.js", "src/my__pycache__/x", ".pytest_cache.txt", "cache/x", "pycache"]
+)
+def test_what_only_looks_like_a_cache_counts(tmp_path: Path, path: str) -> None:
+    check = FilesChangedOnly()
+    assert check.decide(gathered(check, FakeWorld(tmp_path, changes=(FileChange(path, "created"),)))).passed is False
 
 
 def test_more_changes_than_are_kept_prove_nothing_unless_one_is_wrong(tmp_path: Path) -> None:
