@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, NothingToJudge
-from holdfast.judge.endings import describe, has_text
+from holdfast.judge.endings import describe
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.plain_text import as_typed, readings, spans_in
+from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
@@ -26,7 +26,9 @@ from holdfast.plan.checks import (
     texts_read,
     urls_read,
 )
-from holdfast.protocols import Check
+
+if TYPE_CHECKING:
+    from holdfast.protocols import Check
 
 NO_CALL = "no call was seen"
 
@@ -73,11 +75,12 @@ class RuleJudge:
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of one turn; a check that raises is an error."""
-        if self.needs_text and not has_text(turn):
+        text = turn.text or ""
+        if self.needs_text and is_blank(text):
             return self._without_text(turn)
         evidence = observation.evidence.get(self.id) if self.asks else None
         try:
-            outcome, found = self._read(Exhibit(turn.text or "", turn, observation, control, evidence))
+            outcome, found = self._read(Exhibit(text, turn, observation, control, evidence))
         except Exception as broken:
             return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):

@@ -41,6 +41,8 @@ _VISIBLE = re.compile(rf"(?!{_INVISIBLE.pattern})\S")
 
 def is_blank(text: str) -> bool:
     """Whether a person would see nothing."""
+    if "(" <= text[:1] <= "~":  # nearly every answer
+        return False
     first = _VISIBLE.search(text)
     return not first or (first[0] == "&" and not canonical(text).strip())
 
