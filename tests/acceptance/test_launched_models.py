@@ -83,6 +83,24 @@ def test_a_script_without_a_rule_for_the_request_is_an_error_that_quotes_it(proj
     assert "no rule fits turn 1 of the prompt 'hello'" in result.trials[0]["reason"]
 
 
+def test_a_scripted_reply_is_named_where_it_decides_and_the_run_says_once_that_its_model_was_a_script(
+    project: MakeProject,
+) -> None:
+    found = made(project, SCRIPTED, rules=[rule("never", value="a word that no rule says")])
+    found.write({"replies": [{"match": {"prompt": "bye"}, "text": "bye"}, {"text": "you said"}]}, "model.yaml")
+    result = run(found)
+    assert result.outcomes[("never", "calm")] == "fail"
+    assert result.part["spent"] | {"calls": 0} == {
+        "calls": 0, "retries": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": None, "unpriced": [],
+        "scripted": result.part["spent"]["calls"],
+    }  # fmt: skip
+    trace = next((rundir(found) / "traces").iterdir()).read_text()
+    assert {json.loads(line).get("script") for line in trace.splitlines()} == {"model.yaml:5"}
+    shown = found.command("contract", "run", "--no-preflight")
+    assert (shown.out.count("script model.yaml:5"), shown.out.count("the model was a script")) == (1, 1)
+    assert "tokens" not in shown.out
+
+
 # -- failures that no fault made -------------------------------------------------------------------
 def test_an_upstream_that_is_down_is_an_error_and_no_failure_of_the_agent(project: MakeProject) -> None:
     models = {"*": {"base_url": "http://127.0.0.1:9/v1", "name": "m"}}

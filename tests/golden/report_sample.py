@@ -25,6 +25,7 @@ _CALLS = (
     TraceEvent(0.1302, "tool_call", "market_data_api", "tool", 1, duration_ms=6.1, status=503,
                error_type="InjectedError", input='{"ticker":"</script><b>"}', write=True, fault="error"),
     TraceEvent(0.1403, "http_call", "POST https://example.com/\u202e<b>", "http", 1, 1, duration_ms=30.0, status=200),
+    TraceEvent(0.19, "llm_call", "small-2", "llm", 1, duration_ms=5.0, cost=Cost("small-2", 9, 4), script="m.yaml:7"),
     TraceEvent(0.2, "tool_call", "\x1b[31mred", "tool", 1, phase="unfinished", duration_ms=600.0),
 )  # fmt: skip
 _IDLE = FaultMet(0, "tool", "market_data_api", "stale", 2, effect="no_effect", note="no earlier reply to repeat")

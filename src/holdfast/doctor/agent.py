@@ -128,7 +128,7 @@ def tally(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
 
 def _called(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
     retries = sum(event.retry > 0 for event in events)
-    tokens = sum(event.cost.input_tokens + event.cost.output_tokens for event in events if event.cost is not None)
+    tokens = sum(event.tokens for event in events)
     return CallsSeen(plane, name, len(events) - retries, retries, tokens)
 
 

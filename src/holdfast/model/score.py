@@ -103,6 +103,8 @@ class Spent(Struct, frozen=True, omit_defaults=True):
     """An estimate, of providers that were asked and whose price is known; None if there are none."""
     unpriced: tuple[str, ...] = ()
     """Models that were used and whose price is not known."""
+    scripted: int = 0
+    """Model calls that a script answered; they use no tokens."""
 
     @property
     def tokens(self) -> int:

@@ -77,11 +77,18 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """How often it came: a call that egress refused is told once, whatever the agent does."""
     in_process: bool = False
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
+    script: str = ""
+    """Of a scripted model's reply: the script's file and the line of its rule, as `model.yaml:7`."""
 
     @property
     def identity(self) -> str:
         """The same for two calls that ask for the same."""
         return self.digest or f"{self.tool}:{self.input}"
+
+    @property
+    def tokens(self) -> int:
+        """What a model used; a script uses none, whatever its reply says."""
+        return 0 if self.cost is None or self.script else self.cost.input_tokens + self.cost.output_tokens
 
     @property
     def failed(self) -> bool:

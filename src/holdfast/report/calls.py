@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.model.run import TrialRow
 from holdfast.model.score import Attacks, Interval, Spent
 from holdfast.model.trace import TraceEvent
@@ -9,6 +11,8 @@ from holdfast.report.wording import plural
 
 SHOWN = 40
 """Calls of one trial that a report shows; the run's folder has the rest."""
+PLACES = 6
+"""Rules of a script that a failure's block names."""
 
 
 def call(event: TraceEvent) -> str:
@@ -20,7 +24,8 @@ def call(event: TraceEvent) -> str:
         f"{event.times} times" if event.times > 1 else "",
         ending(event),
         f"retry {event.retry}" if event.retry else "",
-        f"{tokens(event)} tokens" if tokens(event) else "",
+        f"{event.tokens} tokens" if event.tokens else "",
+        f"script {event.script}" if event.script else "",
         f"[{event.fault}]" if event.fault else "",
     )
     return "  ".join(part for part in parts if part)
@@ -32,8 +37,11 @@ def ending(event: TraceEvent) -> str:
     return " ".join(part for part in (str(event.status or ""), event.error_type, phase) if part)
 
 
-def tokens(event: TraceEvent) -> int:
-    return event.cost.input_tokens + event.cost.output_tokens if event.cost else 0
+def scripted(trace: Sequence[TraceEvent]) -> str:
+    """`script model.yaml:7, model.yaml:2`: the rules that gave a trial's scripted replies, in order."""
+    places = list(dict.fromkeys(event.script for event in trace if event.script))
+    more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+    return f"script {', '.join(places[:PLACES])}{more}" if places else ""
 
 
 def rest(trial: TrialRow) -> str:

@@ -157,6 +157,8 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
     if met := one.seen.met:
         more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
         yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)
+    if script := calls.scripted(one.seen.trace):
+        yield "model", one_line(script)
     if verbose:
         from holdfast.report import standards
 

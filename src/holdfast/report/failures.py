@@ -82,6 +82,8 @@ def cell_facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple
     yield "because", one_line(in_turn(trial, reason))
     if trial is not None and (met := wording.met(trial.faults)):
         yield "met", one_line("; ".join(map(wording.fault, met[:4])) + _more(len(met) - 4))
+    if trial is not None and (script := calls.scripted(trial.trace)):
+        yield "model", one_line(script)
     if row.cell.outcome in ("unproven", "error"):
         yield "next", wording.next_step(run, row)
     if trial is not None and trial.again:

@@ -279,6 +279,7 @@ def _spent(used: Spent) -> dict[str, Any]:
         "output_tokens": used.output_tokens,
         "cost_usd": used.cost_usd,
         "unpriced": used.unpriced,
+        "scripted": used.scripted,
     }
 
 

@@ -121,7 +121,8 @@ def _kind(event: TraceEvent) -> tuple[str, int, dict[str, Any]]:
 def _chat(event: TraceEvent) -> dict[str, Any]:
     known: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": event.tool}
     known["http.response.status_code"] = event.status
-    if event.cost is not None:
+    known["holdfast.script"] = event.script
+    if event.cost is not None and not event.script:
         known["gen_ai.response.model"] = event.cost.model
         known["gen_ai.usage.input_tokens"] = event.cost.input_tokens
         known["gen_ai.usage.output_tokens"] = event.cost.output_tokens

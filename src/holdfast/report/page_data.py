@@ -174,8 +174,8 @@ class TrialTable:
         """Which kind of call it is, when it began and how long it took; what was sent, where that may explain."""
         text = self._strings.of
         sent = event.input[:SENT] if troubled else ""
-        words = (event.plane, event.tool, calls.ending(event), event.fault, sent)
-        kind = (event.retry, calls.tokens(event), int(event.failed), *map(text, words))
+        words = (event.plane, event.tool, calls.ending(event), event.fault, sent, event.script)
+        kind = (event.retry, event.tokens, int(event.failed), *map(text, words))
         return self.calls.of(kind), round(event.ts * 1000, 1), round(event.duration_ms, 1)
 
 

@@ -151,6 +151,7 @@ def _view(
         notes=(
             *standing_notes(spec, manifest.options.backend),
             *_replayed(manifest.options),
+            *_scripted(score),
             *_selected(manifest.options),
             *_undecided_cases(spec, plan),
             *ended.notes,
@@ -191,6 +192,12 @@ def _unkept(ended: RunEnd) -> Iterator[str]:
 def _replayed(options: RunOptions) -> Iterator[str]:
     if options.replay is not None:
         yield f"model calls were answered from the recording {shown_path(options.replay)}"
+
+
+def _scripted(score: Score) -> Iterator[str]:
+    if score.spent is not None and score.spent.scripted:
+        some = "some model calls were answered by a script" if score.spent.tokens else "the model was a script"
+        yield f"{some}: this tests the program around it, not a model"
 
 
 def _selected(options: RunOptions) -> Iterator[str]:

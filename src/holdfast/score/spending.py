@@ -16,7 +16,7 @@ class SpendingTally:
     """Adds up. Sums are whole numbers, so that the order in which trials come never changes them."""
 
     def __init__(self) -> None:
-        self._calls = self._retries = self._input = self._output = self._nano_usd = 0
+        self._calls = self._retries = self._input = self._output = self._nano_usd = self._scripted = 0
         self._priced = False
         self._unpriced: set[str] = set()
 
@@ -32,7 +32,9 @@ class SpendingTally:
             else:
                 self._calls += 1
         for event in seen:
-            if event.cost is not None:
+            if event.script:
+                self._scripted += event.event_type == "llm_call"
+            elif event.cost is not None:
                 self._pay(event)
 
     def _pay(self, event: TraceEvent) -> None:
@@ -58,7 +60,8 @@ class SpendingTally:
         if not self._calls and not self._retries:
             return None
         usd = self._nano_usd / _NANO if self._priced else None
-        return Spent(self._calls, self._retries, self._input, self._output, usd, tuple(sorted(self._unpriced)))
+        unpriced = tuple(sorted(self._unpriced))
+        return Spent(self._calls, self._retries, self._input, self._output, usd, unpriced, self._scripted)
 
 
 def spent(trace: Iterable[TraceEvent]) -> Spent | None:

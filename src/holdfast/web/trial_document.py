@@ -133,7 +133,8 @@ def call_document(event: TraceEvent) -> dict[str, Any]:
         "input": event.input,
         "output": event.output,
         "fault": event.fault,
-        "cost": asdict(event.cost) if event.cost else None,
+        "cost": asdict(event.cost) if event.cost and not event.script else None,
+        "script": event.script,
         "times": event.times,
         "unsent": event.unsent,
     }

@@ -153,11 +153,11 @@ def test_attacks_that_were_only_asked_for_have_no_rate() -> None:
     assert (attacks.rate, attacks.interval.low, attacks.interval.high) == (None, 0.0, 1.0)
 
 
-def test_tokens_of_a_script_are_counted_and_its_money_is_not() -> None:
-    scripted = TraceEvent(0.1, "llm_call", "m", cost=Cost("m", 10, 2, 0.5, billed=False))
+def test_tokens_of_a_recording_are_counted_and_its_money_is_not() -> None:
+    recorded = TraceEvent(0.1, "llm_call", "m", cost=Cost("m", 10, 2, 0.5, billed=False))
     nameless = TraceEvent(0.2, "llm_call", "own", cost=Cost("own", 1, 1, billed=False))
     paid = TraceEvent(0.3, "llm_call", "m", cost=Cost("m", 10, 2, 0.25))
-    free, mixed = spent((scripted, nameless)), spent((scripted, nameless, paid))
+    free, mixed = spent((recorded, nameless)), spent((recorded, nameless, paid))
     assert free is not None
     assert mixed is not None
     assert (free.tokens, free.cost_usd, free.unpriced) == (14, None, ())

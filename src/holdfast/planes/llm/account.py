@@ -19,8 +19,8 @@ class Account:
     """What the agent got, as far as it is known, and how long upstream was silent."""
 
     __slots__ = (
-        "_call", "_context", "_models", "_query", "_told", "_ts", "billed", "completion", "retry", "since", "status",
-        "trouble", "usage",
+        "_call", "_context", "_models", "_query", "_told", "_ts", "billed", "completion", "retry", "script", "since",
+        "status", "trouble", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +40,7 @@ class Account:
         self.since: float | None = None
         """When the wait for upstream's next bytes began; None while none are waited for."""
         self.billed = True
+        self.script = ""
         self._ts = context.now()
         self._told = False
 
@@ -81,6 +82,7 @@ class Account:
             output=shorten(completion.shown if completion is not None else "", TEXT_KEPT),
             digest=self._query.digest or digest(self._query.body),
             cost=self._cost(usage, self._query.model),
+            script=self.script,
             fault=context.met_by(call.plane, call.target, call.n),
             waited_ms=0.0 if since is None else (context.now() - since) * 1000,
         )

@@ -302,7 +302,7 @@ class ModelCall:
         account = self.account
         account.waits()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
-        account.billed = answered.billed
+        account.billed, account.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - account.age_ms)
         if not self._exchange.connection.gone:  # else it was silent until the client left

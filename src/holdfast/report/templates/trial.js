@@ -78,7 +78,7 @@ function callTimeline(more) {
 
 function callRow([kind, from, took], whole) {
   const [retry, tokens, failed, ...words] = data.calls[kind];
-  const [plane, tool, ending, fault, sent] = words.map((n) => strings[n]);
+  const [plane, tool, ending, fault, sent, script] = words.map((n) => strings[n]);
   const bar = el("i");
   bar.style.setProperty("margin-left", `${(100 * from) / whole}%`);
   bar.style.setProperty("width", `${(100 * took) / whole}%`);
@@ -91,6 +91,7 @@ function callRow([kind, from, took], whole) {
       ending ? el("span", { class: "ending" }, " ", plain(ending)) : null,
       retry ? el("span", { class: "retry" }, ` ↻ retry ${retry}`) : null,
       tokens ? el("span", { class: "took" }, ` ${tokens} tokens`) : null,
+      script ? el("span", { class: "took" }, " script ", plain(script)) : null,
       fault ? el("span", null, " ", plain(fault, "code")) : null,
       sent ? plain(sent, "small") : null));
 }

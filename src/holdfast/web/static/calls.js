@@ -58,7 +58,7 @@ function callRow(call, whole, faults) {
   const tokens = call.cost ? (call.cost.input_tokens ?? 0) + (call.cost.output_tokens ?? 0) : 0;
   const what = el("span", { class: "what" },
     el("span", { class: "call-name" }, el("span", { class: "plane" }, plain(call.plane || call.event_type)), " ", plain(call.tool, "b")),
-    el("span", { class: "call-words" }, milliseconds(call.duration_ms), endingOf(call) ? el("span", { class: "ending" }, " ", plain(endingOf(call))) : null, call.retry ? ` ↻ retry ${call.retry}` : null, call.times > 1 ? ` × ${call.times}` : null, tokens ? ` · ${tokens} tokens` : null, call.fault ? el("span", null, " ", el("code", { class: "fault" }, "◆ ", plain(call.fault))) : null),
+    el("span", { class: "call-words" }, milliseconds(call.duration_ms), endingOf(call) ? el("span", { class: "ending" }, " ", plain(endingOf(call))) : null, call.retry ? ` ↻ retry ${call.retry}` : null, call.times > 1 ? ` × ${call.times}` : null, tokens ? ` · ${tokens} tokens` : null, call.script ? el("span", null, " · script ", plain(call.script)) : null, call.fault ? el("span", null, " ", el("code", { class: "fault" }, "◆ ", plain(call.fault))) : null),
     call.input ? el("small", { class: "peek" }, el("span", { "aria-label": "sent" }, "→ "), plain(oneLine(call.input))) : null,
     call.output ? el("small", { class: "peek" }, el("span", { "aria-label": "came back" }, "← "), plain(oneLine(call.output))) : null);
   const summary = el("summary", { "data-entry": true }, el("span", { class: "when" }, milliseconds(call.ts * 1000)), bar(call, whole), what);

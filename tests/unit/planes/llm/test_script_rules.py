@@ -26,6 +26,15 @@ def test_script_first_rule_that_matches_wins(tmp_path: Path) -> None:
     assert said(model, chat("Hello")).text == "other"
 
 
+def test_a_reply_names_the_script_and_the_line_of_its_rule(tmp_path: Path) -> None:
+    rules = "  - match: {prompt: one}\n    text: first\n  - {match: {prompt: two}, status: 500}\n  - {text: other}\n"
+    model = script(tmp_path, rules)
+    asked = ("one", "two", "three")
+    assert [ask(model, chat(prompt)).script for prompt in asked] == ["model.yaml:2", "model.yaml:4", "model.yaml:5"]
+    assert [ask(model, chat(prompt)).origin for prompt in asked[:2]] == ["script model.yaml:2", "script model.yaml:4"]
+    assert ask(model, query(method="GET", path="/v1/models")).script == "model.yaml"
+
+
 def test_script_prompt_matches_by_regex(tmp_path: Path) -> None:
     model = script(tmp_path, r"  - {match: {prompt: '/order \d+/i'}, text: found}" + "\n  - {text: none}\n")
     assert said(model, chat("where is ORDER 12 now")).text == "found"

@@ -95,9 +95,13 @@ class ScriptRule(Struct, frozen=True):
 class Script:
     """Answers by rules. What was used up is counted trial by trial, so that trials do not influence each other."""
 
-    def __init__(self, file: str, rules: tuple[ScriptRule, ...], names: tuple[str, ...] = ()) -> None:
-        self._origin = f"script {file}"
+    def __init__(
+        self, file: str, rules: tuple[ScriptRule, ...], names: tuple[str, ...] = (), lines: tuple[int, ...] = ()
+    ) -> None:
+        self._file = file
         self._rules = rules
+        self._lines = lines
+        """Of the rules, where the file is known."""
         self._names = names
         """Models that it is known to stand for."""
         self._used: OrderedDict[str, dict[int, int]] = OrderedDict()
@@ -106,23 +110,30 @@ class Script:
         """What the first fitting rule says; NoRule if none fits."""
         if query.asked is None or query.codec is None:
             found = script_lists.reply(query, self._names)
-            return PassedReply(found, self._origin, stand_in=found.status != 400, billed=False)
+            origin, stand_in = f"script {self._file}", found.status != 400
+            return PassedReply(found, origin, stand_in=stand_in, script=self._file, billed=False)
         scene = Scene(query.asked)
-        rule, said = self._choose(scene, query.trial)
+        index, said = self._choose(scene, query.trial)
+        rule, script = self._rules[index], self._place(index)
         if isinstance(said, Completion):
-            return WrittenReply(said, self._origin, billed=False)
+            return WrittenReply(said, f"script {script}", script, billed=False)
         if rule.delay_ms:
             from asyncio import sleep  # costly to import, and a spec's check reads scripts too
 
             await sleep(rule.delay_ms / 1000)
         refusal = query.codec.refusal(said)
-        return PassedReply(StoredReply(refusal.status, refusal.headers, (refusal.body,)), self._origin, billed=False)
+        stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
+        return PassedReply(stored, f"script {script}", script=script, billed=False)
 
     def forget(self, trial: str) -> None:
         """The trial is over."""
         self._used.pop(trial, None)
 
-    def _choose(self, scene: Scene, trial: str) -> tuple[ScriptRule, Completion | Failed]:
+    def _place(self, index: int) -> str:
+        """Where the rule is: `model.yaml:7`."""
+        return f"{self._file}:{self._lines[index]}" if self._lines else self._file
+
+    def _choose(self, scene: Scene, trial: str) -> tuple[int, Completion | Failed]:
         used = self._used.get(trial, {})
         for index, rule in enumerate(self._rules):
             if rule.times is not None and used.get(index, 0) >= rule.times:
@@ -135,8 +146,8 @@ class Script:
                 continue
             if rule.times is not None:
                 self._count(trial, index)
-            return rule, said
-        raise NoRule(f"{self._origin}: {_unmatched(scene)}")
+            return index, said
+        raise NoRule(f"script {self._file}: {_unmatched(scene)}")
 
     def _count(self, trial: str, index: int) -> None:
         used = self._used.setdefault(trial, {})

@@ -27,10 +27,11 @@ def load(path: Path, *, shown: str | None = None, names: tuple[str, ...] = ()) -
     reader = Reader()
     reader.problems += problems
     rules = () if root is None else _rules(reader, root)
+    lines = () if root is None or not rules else tuple(node.line for node in root.get("replies").items)
     if reader.problems:
         raise _unusable(shown, source, reader.problems)
     exact = [rule.match.model.written for rule in rules if rule.match.model and rule.match.model.exact]
-    return Script(shown, rules, tuple(dict.fromkeys([*names, *exact])))
+    return Script(shown, rules, tuple(dict.fromkeys([*names, *exact])), lines)
 
 
 def _unusable(shown: str, source: Source, problems: list[Problem]) -> SpecError:

@@ -150,6 +150,8 @@ class PassedReply(Struct, frozen=True):
     """Who answered, for messages: an address, a script, a recording."""
     stand_in: bool = False
     """A script answered in a provider's place: what it cannot do is never the agent's failure."""
+    script: str = ""
+    """Of a scripted reply: the script's file and the line of its rule."""
     url: str = ""
     """Where it was asked, without its query; empty for a script or a recording."""
     billed: bool = True
@@ -161,6 +163,8 @@ class WrittenReply(Struct, frozen=True):
 
     completion: Completion
     origin: str
+    script: str = ""
+    """Of a scripted reply: the script's file and the line of its rule."""
     billed: bool = True
     """A provider was asked; not a script."""
 
