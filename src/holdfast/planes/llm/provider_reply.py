@@ -10,6 +10,7 @@ from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import parse
 from holdfast.planes.llm.reply_sender import error_in
+from holdfast.planes.llm.sources.assigned import error_message
 from holdfast.planes.llm.sources.foreign import content_type, foreign
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_provider_failure
 from holdfast.protocols import TrialContext
@@ -92,7 +93,9 @@ class ProviderReply:
         if odd:
             where = answered.url or answered.origin
             self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
-        elif answered.stand_in or is_provider_failure(status, self._query, billed=answered.billed):
+        elif answered.stand_in:
+            self.broke(f"{answered.origin}: {error_message(body)}")
+        elif is_provider_failure(status, self._query, billed=answered.billed):
             self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
 
     def broke(self, why: str) -> None:

@@ -135,11 +135,11 @@ def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
     return (Usage(plain + written + cached, count(used.get("output_tokens")), cached, written),) if used else ()
 
 
-def _usage_of(usage: Usage) -> dict[str, int]:
+def _usage_of(usage: Usage) -> dict[str, Any]:
     written, cached = usage.cache_written, usage.cached_input
     inputs = dict(zip(_INPUTS, (max(0, usage.input_tokens - written - cached), written, cached), strict=True))
-    kept = {key: value for key, value in inputs.items() if value or key == _INPUTS[0]}
-    return {**kept, "output_tokens": usage.output_tokens}
+    cache = {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0}
+    return {**inputs, "cache_creation": cache, "output_tokens": usage.output_tokens, "service_tier": "standard"}
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:

@@ -15,6 +15,7 @@ _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 def asked(body: Mapping[str, Any]) -> ModelRequest:
     """The request."""
     choice = obj(body.get("tool_choice"))
+    form = obj(obj(body.get("output_config")).get("format")) or obj(body.get("output_format"))
     return ModelRequest(
         word(body.get("model")),
         _messages(body),
@@ -23,7 +24,8 @@ def asked(body: Mapping[str, Any]) -> ModelRequest:
         max_tokens=whole(body.get("max_tokens")),
         temperature=number(body.get("temperature")),
         tool_choice=_CHOICES.get(word(choice.get("type"))) or word(choice.get("name")) or None,
-        json_reply=bool(obj(obj(body.get("output_config")).get("format")) or obj(body.get("output_format"))),
+        json_reply=bool(form),
+        schema=obj(form.get("schema")) or None,
     )
 
 

@@ -59,7 +59,7 @@ _PASSED: tuple[tuple[str, RouteKind, str], ...] = (
     (r"^(api/)?(show|ps|version|pull|push|create|copy|delete|blobs/.*)$", "other", "ollama"),
     (r"^v1beta/models(/[^/:]+)?$", "models", "google"),
     (r"^models(/.+)?$", "models", "openai"),
-    (r"^v1beta/", "other", "google"),
+    (r"^v1beta/|^(cachedContents|fileSearchStores|interactions|tunedModels)(/|$)", "other", "google"),
     (rf"^({_OF_OPENAI})(/|$)", "other", "openai"),
 )
 _OTHERS = tuple((re.compile(pattern), ApiRoute(None, kind, provider)) for pattern, kind, provider in _PASSED)

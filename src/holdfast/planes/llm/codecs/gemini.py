@@ -78,7 +78,8 @@ class Gemini:
             out["modelVersion"] = completion.model
         if completion.usage and completion.usage != was.usage:
             out["usageMetadata"] = _usage_of(completion.usage)
-        out["candidates"] = _candidates(items(reply.get("candidates")), was, completion)
+        found = _candidates(items(reply.get("candidates")), was, completion)
+        out["candidates"] = found if reply else _copied(found, asked.copies)
         return dump(out)
 
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
@@ -187,6 +188,11 @@ def _candidates(candidates: list[Any], was: Completion, now: Completion) -> list
     return [first, *candidates[1:]]
 
 
+def _copied(candidates: list[Any], copies: int) -> list[Any]:
+    """As many candidates as a reply of our own has: they are all alike."""
+    return [{**one, "index": n} for one in candidates for n in range(copies)]
+
+
 def _sound(completion: Completion) -> tuple[Completion, str]:
     """The reply without the calls that the format cannot carry, and those as text."""
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
@@ -243,6 +249,7 @@ class _GeminiWriter:
         if completion.model:
             self._base["modelVersion"] = completion.model
         self._sent = False
+        self._copies = 1 if obj(like.first) else asked.copies
 
     def open(self) -> Iterator[bytes]:
         yield from ()
@@ -273,13 +280,13 @@ class _GeminiWriter:
         if self._now.lacks == "choices":
             yield self._event([], **usage)
         elif self._now.lacks or self._now.finish == "content_filter":
-            yield self._event([{"index": 0, **ending}], **usage)
+            yield self._event(_copied([ending], self._copies), **usage)
         elif ending or usage or not self._sent:
             yield self._candidate([{"text": ""}], ending, **usage)
 
     def _candidate(self, parts: list[Any], ending: dict[str, Any] | None = None, **more: Any) -> bytes:
-        candidate = {"content": {"parts": parts, "role": "model"}, **(ending or {}), "index": 0}
-        return self._event([candidate], **more)
+        candidate = {"content": {"parts": parts, "role": "model"}, **(ending or {})}
+        return self._event(_copied([candidate], self._copies), **more)
 
     def _event(self, candidates: list[Any], **more: Any) -> bytes:
         self._sent = True

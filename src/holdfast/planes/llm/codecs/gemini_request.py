@@ -12,12 +12,19 @@ from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDe
 
 _WRAPPERS = ("result", "output", "content", "error")
 """Keys under which a result that is no object is sent."""
+_MOST_CANDIDATES = 8
+"""As many as Google gives."""
 
 
 def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; the model, and whether it streams, are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
     settings = _either(body, "generationConfig", "generation_config")
+    modes = items(settings.get("responseModalities", settings.get("response_modalities")))
+    wanted = (
+        ("logprobs", settings.get("responseLogprobs", settings.get("response_logprobs")) is True),
+        *((word(mode).lower(), word(mode).upper() != "TEXT") for mode in modes),
+    )
     return ModelRequest(
         model.rpartition("/")[2],
         _messages(body),
@@ -27,7 +34,27 @@ def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
         temperature=number(settings.get("temperature")),
         tool_choice=_choice(_either(body, "toolConfig", "tool_config")),
         json_reply="json" in word(settings.get("responseMimeType", settings.get("response_mime_type"))),
+        copies=min(whole(settings.get("candidateCount", settings.get("candidate_count"))) or 1, _MOST_CANDIDATES),
+        schema=_schema(settings),
+        unscriptable=tuple([name for name, wants in wanted if wants]),
     )
+
+
+def lower_types(node: Any) -> Any:
+    """A JSON Schema with its types in lower case."""
+    if isinstance(node, list):
+        return [lower_types(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kind = node.get("type")
+    lowered = {key: lower_types(value) for key, value in node.items()}
+    return {**lowered, "type": kind.lower()} if isinstance(kind, str) else lowered
+
+
+def _schema(settings: dict[str, Any]) -> dict[str, Any] | None:
+    """Google's own schemas have their types in upper case."""
+    plain = _either(settings, "responseJsonSchema", "response_json_schema")
+    return plain or lower_types(_either(settings, "responseSchema", "response_schema")) or None
 
 
 def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:

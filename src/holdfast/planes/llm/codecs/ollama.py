@@ -22,6 +22,8 @@ from holdfast.protocols import Failed
 _KNOWN = (
     "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
 )  # fmt: skip
+_TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1_000_000)
+"""What a reply of our own says that it took, in nanoseconds: clients divide by it."""
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
@@ -54,7 +56,7 @@ class Ollama:
             if isinstance(delta, Trouble):
                 return dump(refusals.error("ollama", delta.kind, delta.message))
         old = obj(like)
-        was, out = self.reply(old), {**_start(completion, asked), "done": True, **old}
+        was, out = self.reply(old), {**_start(completion, asked), "done": True, **(old or _TOOK)}
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
@@ -209,7 +211,7 @@ class _OllamaWriter:
 
     def close(self) -> Iterator[bytes]:
         more = {name: value for name, value in obj(self._like.last).items() if name not in _KNOWN}
-        ending = {**more, "done": True, **_ending(self._now)}
+        ending = {**(more or _TOOK), "done": True, **_ending(self._now)}
         if self._now.usage:
             ending |= _usage_of(self._now)
         if self._now.lacks == "message":

@@ -16,6 +16,7 @@ _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 def asked(body: Mapping[str, Any]) -> ModelRequest:
     """The request. It streams unless it says otherwise."""
     options = obj(body.get("options"))
+    wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
     return ModelRequest(
         word(body.get("model")),
         _messages(body),
@@ -24,6 +25,8 @@ def asked(body: Mapping[str, Any]) -> ModelRequest:
         max_tokens=whole(options.get("num_predict")),
         temperature=number(options.get("temperature")),
         json_reply=bool(body.get("format")),
+        schema=obj(body.get("format")) or None,
+        unscriptable=tuple([name for name, wants in wanted if wants]),
     )
 
 

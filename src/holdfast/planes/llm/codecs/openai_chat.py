@@ -22,6 +22,7 @@ _FINISH: dict[str, FinishReason] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
+_MADE_OF = ("reasoning_tokens", "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens")
 _CACHE = ("cached_tokens", "cache_write_tokens")
 _KNOWN = ("role", "content", "tool_calls")
 _KNOWN_OF_CALL = ("index", "id", "type", "function")
@@ -76,7 +77,8 @@ class OpenAIChat:
         usage = completion.usage
         if usage and usage != was.usage:
             out["usage"] = _usage_of(usage)
-        out["choices"] = _choices(items(reply.get("choices")), was, completion)
+        choices = _choices(items(reply.get("choices")), was, completion)
+        out["choices"] = choices if reply else [{**one, "index": n} for one in choices for n in range(asked.copies)]
         return dump(out)
 
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
@@ -126,9 +128,14 @@ def _usage(found: dict[str, Any]) -> tuple[Usage, ...]:
 
 def _usage_of(usage: Usage) -> dict[str, Any]:
     read, wrote = usage.input_tokens, usage.output_tokens
-    told = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
     cache = dict(zip(_CACHE, (usage.cached_input, usage.cache_written), strict=True))
-    return {**told, "prompt_tokens_details": cache} if any(cache.values()) else told
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": wrote,
+        "total_tokens": read + wrote,
+        "prompt_tokens_details": {**cache, "audio_tokens": 0},
+        "completion_tokens_details": dict.fromkeys(_MADE_OF, 0),
+    }
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
@@ -141,6 +148,7 @@ def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
         "model": completion.model or asked.model,
         "choices": [],
         "system_fingerprint": None,
+        **asked.echo,
     } | ({"usage": _usage_of(usage)} if usage else {})
 
 
@@ -160,7 +168,7 @@ def _choices(choices: list[Any], was: Completion, now: Completion) -> list[Any]:
 
 
 def _message(old: dict[str, Any], was: Completion, now: Completion) -> dict[str, Any]:
-    message = {"role": "assistant", "content": None, "refusal": None, **old}
+    message = {"role": "assistant", "content": None, "refusal": None, **(old or {"annotations": []})}
     text, calls = now.text, now.tool_calls
     if calls != was.tool_calls:
         olds = [call for call in items(message.get("tool_calls")) if _is_function(call)]
@@ -247,25 +255,26 @@ class _ChatWriter:
         if completion.model:
             self._base["model"] = completion.model
         self._calls = 0
+        self._copies = 1 if first else asked.copies
 
     def open(self) -> Iterator[bytes]:
         if self._now.lacks == "choices":
             yield self._chunk([])
         elif self._now.lacks == "message":
-            yield self._chunk([_choice(None)])
+            yield from self._said(_choice(None))
         else:
-            yield self._delta(role="assistant", content=None if self._now.tool_calls else "", refusal=None)
+            yield from self._delta(role="assistant", content=None if self._now.tool_calls else "", refusal=None)
 
     def text(self, text: str) -> Iterator[bytes]:
-        yield self._delta(content=text)
+        yield from self._delta(content=text)
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
         at = self._calls
         self._calls += 1
         begun = _wire_call(ToolCall(call.id, call.name, ""), self._like.beside(at))
-        yield self._delta(tool_calls=[{"index": at, **begun}])
+        yield from self._delta(tool_calls=[{"index": at, **begun}])
         for piece in pieces(call.arguments):
-            yield self._delta(tool_calls=[{"index": at, "function": {"arguments": piece}}])
+            yield from self._delta(tool_calls=[{"index": at, "function": {"arguments": piece}}])
 
     def hollow(self) -> Iterator[bytes]:
         yield self._chunk([])
@@ -278,15 +287,19 @@ class _ChatWriter:
 
     def close(self) -> Iterator[bytes]:
         if self._now.finish and self._now.lacks != "choices":
-            yield self._chunk([_choice(None if self._now.lacks else {}, self._now.finish)])
+            yield from self._said(_choice(None if self._now.lacks else {}, self._now.finish))
         used = self._now.usage
         if used and self._with_usage:
             told = obj(self._like.last).get("usage") if used == self._like.was.usage else None
             yield sse.event({**self._base, "choices": [], "usage": told or _usage_of(used)})
         yield _DONE
 
-    def _delta(self, **delta: Any) -> bytes:
-        return self._chunk([_choice(delta)])
+    def _delta(self, **delta: Any) -> Iterator[bytes]:
+        return self._said(_choice(delta))
+
+    def _said(self, choice: dict[str, Any]) -> Iterator[bytes]:
+        """A piece of every choice that a reply of our own has: they are all alike."""
+        return (self._chunk([{**choice, "index": n}]) for n in range(self._copies))
 
     def _chunk(self, choices: list[Any]) -> bytes:
         return sse.event({**self._base, "choices": choices})

@@ -12,12 +12,17 @@ from holdfast.planes.llm.codecs.written_tools import RESULT, understood
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
 _RESULTS = ("tool", "function")
+CUSTOM = "a custom tool"
+MOST_COPIES = 128
+"""As many choices as OpenAI gives."""
 
 
 def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; on Azure the model is in the path."""
     get = body.get
     limit = whole(get("max_completion_tokens"))
+    form = obj(get("response_format"))
+    wanted = (("logprobs", get("logprobs") is True), ("audio", "audio" in items(get("modalities"))))
     return ModelRequest(
         word(get("model")) or _deployment(path),
         _messages(body),
@@ -27,8 +32,24 @@ def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
         whole(get("max_tokens")) if limit is None else limit,
         number(get("temperature")),
         _choice(get("tool_choice")),
-        "response_format" in body and word(obj(body["response_format"]).get("type")).startswith("json"),
+        word(form.get("type")).startswith("json"),
+        copies=min(whole(get("n")) or 1, MOST_COPIES),
+        schema=strict_schema(form.get("json_schema")),
+        unscriptable=tuple([name for name, wants in wanted if wants]),
+        echo=service_tier(body) | ({"metadata": get("metadata")} if get("metadata") else {}),
     )
+
+
+def service_tier(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The tier that serves a request: the one it asks for."""
+    tier = word(body.get("service_tier"))
+    return {"service_tier": "default" if tier in ("", "auto") else tier}
+
+
+def strict_schema(form: Any) -> dict[str, Any] | None:
+    """The schema of a `json_schema` format, unless the model is free to leave it."""
+    found = obj(form)
+    return obj(found.get("schema")) or None if found.get("strict") is not False else None
 
 
 def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
@@ -45,12 +66,13 @@ def declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
     """The functions among the tools, in the form that Ollama uses too."""
     if "tools" not in body and "functions" not in body:
         return ()
-    tools = [obj(obj(tool).get("function")) for tool in items(body.get("tools"))]
-    tools += [obj(function) for function in items(body.get("functions"))]
+    tools = [(obj(obj(tool).get("function")), "") for tool in items(body.get("tools"))]
+    tools += [(obj(obj(tool).get("custom")), CUSTOM) for tool in items(body.get("tools"))]
+    tools += [(obj(function), "one of the old `functions`") for function in items(body.get("functions"))]
     return tuple(
         [
-            ToolDeclared(name, word(tool.get("description")), obj(tool.get("parameters")))
-            for tool in tools
+            ToolDeclared(name, word(tool.get("description")), obj(tool.get("parameters")), form)
+            for tool, form in tools
             if (name := word(tool.get("name")))
         ]
     )

@@ -164,8 +164,9 @@ def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
         "tool_choice": "auto",
         "tools": [],
         "top_p": 1.0,
+        "truncation": "disabled",
         "usage": None,
-    }
+    } | asked.echo
 
 
 class _ResponsesWriter:

@@ -39,6 +39,8 @@ class ToolDeclared(Struct, frozen=True):
     description: str = ""
     parameters: dict[str, Any] = {}
     """Its arguments as a JSON Schema."""
+    form: str = ""
+    """How it is declared, if not as a tool with a JSON object as its arguments."""
 
 
 class ModelRequest(Struct, frozen=True):
@@ -58,6 +60,14 @@ class ModelRequest(Struct, frozen=True):
     """The reply is to be a JSON object."""
     goes_on: bool = False
     """A server keeps what was said before."""
+    copies: int = 1
+    """How many choices the reply has."""
+    schema: dict[str, Any] | None = None
+    """A JSON Schema that the provider makes the reply follow."""
+    unscriptable: tuple[str, ...] = ()
+    """What the reply is to have and only a model can give."""
+    echo: dict[str, Any] = {}
+    """Settings of the request that the provider repeats in its reply."""
 
     @property
     def results(self) -> tuple[ToolResult, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.completion import ToolCall
+from holdfast.planes.llm.codecs.gemini_request import lower_types
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared
 
 _OPEN = {"type": "object", "properties": {}}
@@ -48,17 +49,7 @@ def _tool(tool: ToolDeclared) -> dict[str, Any]:
 
 def _schema(schema: Any) -> Any:
     """A JSON Schema with its types in lower case: Google's are in upper case."""
-    return _lowered(schema) if schema else _OPEN
-
-
-def _lowered(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_lowered(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kind = node.get("type")
-    lowered = {key: _lowered(value) for key, value in node.items()}
-    return {**lowered, "type": kind.lower()} if isinstance(kind, str) else lowered
+    return lower_types(schema) if schema else _OPEN
 
 
 def _choice(choice: str) -> Any:

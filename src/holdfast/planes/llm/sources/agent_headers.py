@@ -27,6 +27,10 @@ class AgentHeaders:
         """The key in the first header that is for one; None if there is no such header."""
         self._onward: dict[Key | bool, RawFields] = {}
 
+    def get(self, name: bytes) -> str:
+        """The value of a header, by its name in small letters; empty if there is none."""
+        return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
+
     def onward(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
         """The headers to send upstream; with a key of ours, or with none if `strip`, the agent's own is left out.
 

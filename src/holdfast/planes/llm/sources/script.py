@@ -11,25 +11,31 @@ from msgspec import Meta, Struct
 from holdfast.model.codec import canonical, carried, digest
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
 from holdfast.planes.describe import shorten
-from holdfast.planes.llm.codecs.loose import dump
+from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources import script_lists
 from holdfast.planes.llm.sources.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
 from holdfast.planes.llm.sources.script_text import Missing, Pattern, Scene, TextTemplate
 from holdfast.planes.llm.sources.source import Answered, PassedReply, Query, StoredReply, UpstreamDown, WrittenReply
 from holdfast.protocols import Failed
+from holdfast.reading.json_schema import validator
 
 TRIALS_KEPT = 10_000
 """Trials whose counters are kept, should nobody say that they are over."""
 
 _MS = Meta(ge=0, lt=1_000_000_000)
 """Far longer than any trial, and short enough for every clock."""
+_NOT_JSON = object()
 _WORDS = re.compile(r"\s*\S+\s*|\s+")
 _TOKENS = re.compile(r"\w+|[^\w\s]")
 
 
 class NoRule(UpstreamDown):
     """The script has no rule for this request."""
+
+
+class BeyondScript(UpstreamDown):
+    """The request asks for something that the rule's reply does not have, and that every model would give."""
 
 
 class Match(Struct, frozen=True):
@@ -116,6 +122,8 @@ class Script:
         index, said = self._choose(scene, query.trial)
         rule, script = self._rules[index], self._place(index)
         if isinstance(said, Completion):
+            if lacking := _lacking(query.asked, said):
+                raise BeyondScript(f"script {script}: {lacking}")
             return WrittenReply(said, f"script {script}", script, billed=False)
         if rule.delay_ms:
             from asyncio import sleep  # costly to import, and a spec's check reads scripts too
@@ -213,6 +221,35 @@ def _usage(rule: ScriptRule, asked: ModelRequest, text: str, calls: list[ToolCal
     if made is None:
         made = count_tokens(text, *[call.name + call.arguments for call in calls])
     return Usage(given, made)
+
+
+def _lacking(asked: ModelRequest, said: Completion) -> str:
+    """What a provider would never leave out of such a reply, and its client relies on; empty if nothing is missing."""
+    if asked.unscriptable:
+        return f"the request asks for {' and '.join(asked.unscriptable)}, which only a model can give"
+    if said.finish in ("length", "content_filter"):
+        return ""
+    called, forms = [call.name for call in said.tool_calls], {tool.name: tool.form for tool in asked.tools}
+    if odd := next((name for name in called if forms.get(name)), ""):
+        return f"the rule calls {odd}, which the request declares as {forms[odd]}: a script calls function tools only"
+    wanted = asked.tool_choice
+    if forms and not called and wanted == "required":
+        return "the request asks for a tool call (tool_choice), and the rule makes none"
+    if wanted in forms and wanted not in called:
+        return f"the request asks for a call of {wanted} (tool_choice), and the rule does not make it"
+    return "" if asked.schema is None or called else _misfit(asked.schema, said.text)
+
+
+def _misfit(schema: dict[str, Any], text: str) -> str:
+    """Why a text does not follow a schema that the provider enforces."""
+    value = parse(text, _NOT_JSON)
+    if value is _NOT_JSON:
+        return "the request asks for JSON by a schema, and the rule's text is not JSON"
+    try:
+        wrong = next(iter(validator(schema).iter_errors(value)), None)
+    except ValueError:  # a schema that we cannot read is the provider's to judge
+        return ""
+    return f"the rule's text does not follow the request's schema: {shorten(wrong.message)}" if wrong else ""
 
 
 def _unmatched(scene: Scene) -> str:

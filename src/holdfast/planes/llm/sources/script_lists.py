@@ -1,8 +1,9 @@
-"""What a scripted model answers besides completions: embeddings, and lists of models."""
+"""What a scripted model answers besides completions: embeddings, counts of tokens, and lists of models."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import struct
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from hashlib import blake2b
 from math import sqrt
 from typing import Any
 
+from holdfast.planes.llm.codecs.formats import find
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.sources.source import Query, StoredReply
 
@@ -21,20 +23,36 @@ _NAME = re.compile(r"/models/([^/:?]+)$")
 
 
 def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
-    """A reply in the provider's own shape; 404 for what a script cannot stand for, 400 for a body that is no object."""
+    """A reply in the provider's own shape; 404 for what a script cannot stand for, 400 for JSON that is no object."""
     path = query.path.partition("?")[0]
     data = query.data if isinstance(query.data, dict) else {}
-    if query.method == "POST" and data is not query.data:
+    route = find(query.method, query.path)
+    completes = route is not None and route.kind == "completion"
+    if query.method == "POST" and data is not query.data and (_is_odd_json(query) if query.body else completes):
         message = "the body is not a JSON object"
         return _json(400, {"error": {"message": message, "type": "invalid_request_error", "code": 400}})
-    if query.method == "POST":
-        found = next((make(data, path) for end, make in _EMBEDDINGS.items() if path.endswith(end)), None)
+    if query.method == "POST" and data is query.data:
+        found = next((make(data, path) for end, make in _POSTED.items() if path.endswith(end)), None)
     else:
-        found = _models(query.provider, path, names or ("scripted",))
+        found = _models(query.provider, path, names) if query.method == "GET" else None
     if found is None:
-        message = f"a scripted model has no {query.method} {path}"
+        message = f"a scripted model {'cannot read the body of' if completes else 'has no'} {query.method} {path}"
         return _json(404, {"error": {"message": message, "type": "not_found_error", "code": 404}})
     return _json(200, found)
+
+
+def _is_odd_json(query: Query) -> bool:
+    """Whether a body claims to be JSON and no server could read it as an object. A form or a file does not."""
+    kind = query.headers.get(b"content-type")
+    if (kind and "json" not in kind) or query.headers.get(b"content-encoding"):
+        return False
+    try:
+        json.loads(query.body)
+    except RecursionError:  # sound, and only too deep for us
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def vector(text: str, dimensions: int) -> list[float]:
@@ -91,12 +109,27 @@ def _ollama(data: Mapping[str, Any], path: str) -> Any:
     return {"model": data.get("model", ""), "embeddings": vectors}
 
 
-_EMBEDDINGS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+def _counted(field: str) -> Callable[[Mapping[str, Any], str], Any]:
+    """A count of what a request would use, by its words."""
+    return lambda data, path: {field: len(_WORD.findall(dump(data).decode()))}
+
+
+def _shown(data: Mapping[str, Any], path: str) -> Any:
+    more = {"modelfile": "", "parameters": "", "template": "", "model_info": {}}
+    return {**_ollama_model(str(data.get("model", ""))), **more, "capabilities": ["completion", "tools"]}
+
+
+_POSTED: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "/api/embed": _ollama,
     "/api/embeddings": _ollama,
     "/embeddings": _openai,
     ":embedContent": _gemini_one,
     ":batchEmbedContents": _gemini_many,
+    "/messages/count_tokens": _counted("input_tokens"),
+    "/responses/input_tokens": _counted("input_tokens"),
+    ":countTokens": _counted("totalTokens"),
+    "/api/show": _shown,
+    "/api/pull": lambda data, path: {"status": "success"},
 }
 
 
@@ -115,10 +148,12 @@ def _texts(given: Any) -> list[str]:
 
 def _models(provider: str, path: str, names: tuple[str, ...]) -> Any | None:
     entry, listed = _LISTS["openai" if provider == "ollama" and "/api/" not in path else provider]
-    if path.endswith(("/models", "/api/tags")):
-        return listed([entry(name) for name in names])
+    if path.endswith(("/models", "/api/tags", "/api/ps")):
+        return listed([entry(name) for name in names or ("scripted",)])
+    if path.endswith("/api/version"):
+        return {"version": "0.0.0"}
     one = _NAME.search(path)
-    return entry(one[1]) if one and one[1] in names else None
+    return entry(one[1]) if one and (not names or one[1] in names) else None
 
 
 def _openai_model(name: str) -> Any:

@@ -7,6 +7,7 @@ UpstreamDown            no answer came, and no fault is why: the trial is an err
 |-- NoModel             nothing is there to ask: no key, no script, no recording
 |-- WrongFormat         `models:` names a server that cannot be asked in the agent's format
 |-- NoRule              a scripted model without a rule for this request
+|-- BeyondScript        a rule of a scripted model that cannot give what this request asks for
 `-- NotRecorded         a recording without a reply to this request
 """
 
