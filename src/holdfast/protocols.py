@@ -174,6 +174,15 @@ class Check(Protocol):
     def decide(self, exhibit: Exhibit) -> Finding: ...
 
 
+@runtime_checkable
+class DeedsTrait(Protocol):
+    """A check that says whether it judges deeds: calls, side effects, state. Without this trait, one that reads the
+    trace or the state does."""
+
+    @property
+    def judges_deeds(self) -> bool: ...
+
+
 # -- the world ----------------------------------------------------------------------------------
 class Stdio(Struct, frozen=True):
     """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""

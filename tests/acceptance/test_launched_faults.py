@@ -32,8 +32,35 @@ def test_document_000s_tool_error_works_on_an_agent_that_holdfast_starts(project
     assert trial["answer"].strip() == "data unavailable"
     (met,) = trial["faults"]
     assert (met["plane"], met["target"], met["call"]) == ("tool_result", "market_data_api", 1)
-    assert "the tool itself ran" in met["note"]
+    assert met["ran"] is True
     assert len(found.lines("ran.log")) == 3  # in the preflight and in both trials
+
+
+ASKS_AGAIN = {
+    "replies": [
+        {"match": {"tool": "market_data_api", "result": "*price*"}, "text": "the price is {{ result.price }}"},
+        {"tool_calls": [{"name": "market_data_api", "arguments": {"symbol": "ACME"}}], "times": 2},
+        {"text": "data unavailable"},
+    ]
+}
+"""A model that rightly asks again after a failure."""
+
+
+def test_a_retry_after_a_fault_that_came_too_late_to_stop_the_tool_is_not_held_against_the_agent(
+    project: MakeProject,
+) -> None:
+    rules = [PRICE, rule("once", "side_effect_once", tool="market_data_api")]
+    weather = [CALM, faulty("error", times=1), faulty("lost_reply", times=1), faulty("wrong_value", times=1)]
+    result = quick(trading(project, *weather, script=ASKS_AGAIN, rules=rules))
+    assert result.code == 1
+    assert {key: outcome for key, outcome in result.outcomes.items() if key[0] == "once"} == {
+        ("once", "calm"): "pass",
+        ("once", "error"): "unproven",
+        ("once", "lost_reply"): "fail",  # its very point: the tool ran, and asking again does the deed twice
+        ("once", "wrong_value"): "pass",
+    }
+    assert result.outcomes["price", "error"] == "pass"
+    assert "agent.tools" in result.cells["once", "error"]["reason"]
 
 
 CONTENT = ("error", "malformed", "empty", "malicious_response", "wrong_value", "schema_drift", "partial", "oversized")
@@ -54,7 +81,7 @@ def test_every_content_fault_changes_what_the_model_reads(project: MakeProject) 
             assert trial["answer"] is None or trial["answer"].strip() != whole, mode
 
 
-@pytest.mark.parametrize("mode", ["timeout", "slow", "lost_reply"])
+@pytest.mark.parametrize("mode", ["timeout", "slow", "phantom_success"])
 def test_what_cannot_be_met_in_model_traffic_is_refused_with_the_way_out(project: MakeProject, mode: str) -> None:
     result = trading(project, faulty(mode)).cli("validate", "--json")
     (error,) = result.json["errors"]

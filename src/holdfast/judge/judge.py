@@ -56,6 +56,8 @@ class Judge:
             outcome, found = _broken_off(observation, outcome, found)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
             outcome, found = self._hidden, Finding(None, hidden)
+        if outcome in ("pass", "fail") and (unproven := rule.despite_fault(observation)) is not None:
+            outcome, found = "unproven", unproven
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, found = self._by_request(rule, trial.task.variation, turns[-1], control, outcome, found)
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
@@ -66,7 +68,7 @@ class Judge:
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
-        return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details)
+        return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details, found.code)
 
     def _by_request(
         self,

@@ -15,10 +15,11 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
-from holdfast.model.verdict import Finding, Judgement
+from holdfast.model.verdict import TOOL_RAN, Finding, Judgement
 from holdfast.plan.checks import (
     asks_model,
     is_usable,
+    judges_deeds,
     make_check,
     needs_control,
     reads_every_turn,
@@ -42,6 +43,7 @@ class RuleJudge:
         "checks",
         "compares",
         "decide",
+        "deeds",
         "id",
         "needs_text",
         "negate",
@@ -62,6 +64,7 @@ class RuleJudge:
         self.asks = asks_model(check)
         self.id = invariant.id
         self.decide = check.decide
+        self.deeds = judges_deeds(check)
         self.negate = invariant.negate
         self.negative = (check.polarity == "negative") != invariant.negate
         self.reads = check.reads
@@ -139,6 +142,23 @@ class RuleJudge:
 
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
+
+    def despite_fault(self, observation: Observation) -> Finding | None:
+        """Why what the agent did cannot be judged: a tool ran in spite of a fault that keeps a tool from running.
+
+        An agent that then rightly tries again does the deed twice, and it is the fault's doing. A fault that lets its
+        tool run and changes the reply shows the agent the same wherever it acts.
+        """
+        if not self.deeds or not observation.ledger:
+            return None
+        from holdfast.checks.trace.calls import reached
+
+        for met in observation.met:
+            if met.ran and reached(met.mode) != "always":
+                why = f"{met.target} ran in spite of {met.mode}: only the result that the model read was changed"
+                ways = "list the tool in agent.tools, or use lost_reply, a fault after which the tool has run"
+                return Finding(None, f"{why}; {ways}", code=TOOL_RAN)
+        return None
 
     def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
         passed, score = found.passed, found.score

@@ -74,6 +74,8 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """Which repetition of the same request by a client library met it; 0 is the agent's own call."""
     canaries: tuple[str, ...] = ()
     """Words by which it is recognised that an attack succeeded."""
+    ran: bool = False
+    """The tool had already run: the fault could only change its result on the way to the model."""
 
 
 def fault_broke(mode: str, why: str) -> str:

@@ -62,7 +62,7 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
     match: dict[str, Any] | None = None
 
 
-NOT_ON_RESULTS = ("timeout", "slow", "lost_reply", "phantom_success")
+NOT_ON_RESULTS = ("timeout", "slow", "phantom_success")
 """Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
 
 

@@ -7,6 +7,8 @@ from msgspec import Struct
 Outcome = Literal["pass", "fail", "error", "unproven", "n/a"]
 Judgement = Literal["pass", "fail", "error", "unproven"]
 """The outcome of a trial: n/a is one of cells alone."""
+TOOL_RAN = "tool-ran"
+"""Code of a rule on deeds that a fault leaves unproven: the tool ran, though the fault says that it did not."""
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 
@@ -24,6 +26,8 @@ class Finding(Struct, frozen=True, omit_defaults=True, gc=False):
     """There was nothing to read: a rule that asks fails, one that forbids is unproven."""
     either_way: bool = False
     """A fail that stays one when the rule is negated: the agent led the check out of the workspace."""
+    code: str = ""
+    """What kind of finding it is, where something depends on that; kebab-case."""
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -38,3 +42,5 @@ class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     """Index of the turn that decided."""
     marks: tuple[tuple[int, int], ...] = ()
     details: dict[str, Any] = {}
+    code: str = ""
+    """As the finding has it."""

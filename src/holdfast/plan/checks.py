@@ -68,6 +68,13 @@ def reads_verbatim(check: Check) -> bool:
     return bool(getattr(check, "verbatim", False))
 
 
+def judges_deeds(check: Check) -> bool:
+    """Whether the check judges what the agent did, and not only what it said, spent or how it ended."""
+    from holdfast.protocols import DeedsTrait
+
+    return check.judges_deeds if isinstance(check, DeedsTrait) else check.reads in ("trace", "state")
+
+
 _TEXTS_READ = {"text": ("answer",), "state": ("evidence",), "trace": ("target", "arguments")}
 
 

@@ -200,10 +200,11 @@ class Firing:
             return
         kind, call = self.injection, self._call
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
-        note = _joined(_RAN if call.plane == "tool_result" else "", why)
+        ran = call.plane == "tool_result"
+        note = _joined(_RAN if ran else "", why)
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
-        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries)
+        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran)
         self._ledger.record(self._entry)
 
 

@@ -295,6 +295,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "got": met.got,
         "note": met.note,
         "retry": met.retry,
+        **({"ran": True} if met.ran else {}),
         **({"standards": known} if known else {}),
     }
 

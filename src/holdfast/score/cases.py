@@ -13,10 +13,10 @@ from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import TOOL_RAN, Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.composite import UNMET, composite, proven
+from holdfast.score.composite import UNMET, composite, proven, why_unproven
 from holdfast.score.replicas import mean, settled
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
@@ -28,6 +28,8 @@ class _Judged(Struct, frozen=True):
 
     replica: Replica
     verdicts: dict[str, Verdict]
+    open: dict[str, str] = {}
+    """Rules on deeds that a fault left unproven, and why: counted as passed until it matters."""
 
 
 class Cases:
@@ -61,6 +63,8 @@ class Cases:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
+        undecided = {rule: one.reason for rule, one in by_rule.items() if one.code == TOOL_RAN}
+        by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
         if trial.scenario not in self._needs:
             weather = self._scenarios[trial.scenario]
@@ -70,7 +74,7 @@ class Cases:
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
         kept = {rule: _slim(one) for rule, one in by_rule.items()} if self._needs[trial.scenario] else {}
         judged = self._judged.setdefault(key, {})
-        judged[trial.replica] = _Judged(one, kept)
+        judged[trial.replica] = _Judged(one, kept, undecided)
         if one.status != "pass" or len(judged) > 1:
             self.lost = self.lost or self._has_failed(key, judged)
 
@@ -117,7 +121,8 @@ class Cases:
         """The case with its replicas: rules that passed without their faults met do not speak for it."""
         rules, scoring = self._rules[case.scenario], self._spec.scoring
         whole = [one.replica for one in judged]
-        counted = [proven(one.replica, rules, one.verdicts, case.unmet, scoring) for one in judged]
+        unmet = dict.fromkeys(case.unmet, UNMET)
+        counted = [proven(one.replica, rules, one.verdicts, unmet | one.open, scoring) for one in judged]
         vacuous = self._vacuous(case)
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
@@ -151,9 +156,10 @@ class Cases:
 
 
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
-    """A case that would have passed but for rules whose faults were not met; it names those that passed."""
-    idle = [rule for rule in case.unmet if any(_passed(one, rule) for one in judged)]
-    reason = f"{', '.join(idle)}: {UNMET}" if idle else NEVER_MET
+    """A case that would have passed but for rules that are unproven; it names those that count as passed."""
+    reasons = {rule: UNMET for rule in case.unmet if any(_passed(one, rule) for one in judged)}
+    reasons |= {rule: why for one in judged for rule, why in one.open.items()}
+    reason = why_unproven(reasons, reasons) or NEVER_MET
     open_ = tuple([_open(one, reason) if one.status == "error" else one for one in case.replicas])
     return replace(case, status="error", unproven_only=True, replicas=open_, reason=reason)
 

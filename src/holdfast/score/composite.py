@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -45,16 +45,16 @@ def proven(
     judged: Replica,
     rules: Sequence[Invariant],
     verdicts: Mapping[str, Verdict],
-    unmet: Collection[str],
+    unproven: Mapping[str, str],
     scoring: Scoring,
 ) -> Replica:
-    """What the trial comes to if rules that passed without their faults met score nothing.
+    """What the trial comes to if rules that passed without proof score nothing; `unproven` says why, by rule.
 
     One that passes no other way is an error; its composite is what it comes to without them.
     """
     if judged.composite is None:
         return judged
-    idle = [rule.id for rule in rules if rule.id in unmet and verdicts[rule.id].outcome == "pass"]
+    idle = [rule.id for rule in rules if rule.id in unproven and verdicts[rule.id].outcome == "pass"]
     if not idle:
         return judged
     counted = {**verdicts, **{rule: replace(verdicts[rule], outcome="unproven", score=0.0) for rule in idle}}
@@ -62,8 +62,16 @@ def proven(
     value = 0.0 if closed or not judged.composite else _mean(rules, counted)
     short = _short(value, rules, counted, scoring)
     if judged.status == "pass" and (closed or short):
-        return replace(judged, status="error", composite=value, reason=f"{', '.join(idle)}: {UNMET}")
+        return replace(judged, status="error", composite=value, reason=why_unproven(idle, unproven))
     return replace(judged, composite=value, reason=short if judged.composite else judged.reason)
+
+
+def why_unproven(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
+    """The rules with the reason of each; those with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for rule in rules:
+        by_reason.setdefault(reasons[rule], []).append(rule)
+    return "; ".join(f"{', '.join(some)}: {why}" for why, some in by_reason.items())
 
 
 def _unknown(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]) -> str:

@@ -60,7 +60,7 @@ def test_no_cell_is_green_without_its_fault_met_and_nothing_is_an_error_of_ours(
 def test_a_tool_is_met_by_name_and_the_ledger_says_that_it_ran(served: Outcome) -> None:
     (met,) = served.trials["lie"].met
     assert (met["plane"], met["target"], met["mode"]) == ("tool_result", "search", "wrong_value")
-    assert met["note"].startswith("the tool itself ran")
+    assert met["ran"] is True
     assert [call["fault"] for call in served.trials["error"].tool_calls] == ["error", "error"]
 
 

@@ -70,7 +70,7 @@ def test_the_doctor_says_where(tmp_path: Path) -> None:
     ("mode", "more", "why"),
     [
         ("timeout", {}, "not their time or effect"),
-        ("lost_reply", {}, "not their time or effect"),
+        ("phantom_success", {}, "not their time or effect"),
         ("error", {"isolation": "inline"}, "declares no tools"),
     ],
 )

@@ -8,7 +8,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Case
 from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
 from holdfast.model.task import Task
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import TOOL_RAN, Verdict
 from holdfast.plan import plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
@@ -131,3 +131,34 @@ def test_a_violation_needs_no_fault() -> None:
     case = stormy(sign="f")
     assert (case.status, case.unproven_only, case.composite) == ("fail", False, 0.0)
     assert case.unmet == ("held", "told")
+
+
+def test_a_rule_that_a_fault_left_unproven_is_not_held_against_the_agent() -> None:
+    for sign, threshold, expected in (
+        ("p", None, ("error", True)),  # it depends on the deed
+        ("p", 0.4, ("pass", False)),  # enough without it
+        ("f", None, ("fail", False)),  # not enough with it
+    ):
+        faults = (Injection("tool", "*", "error"),)
+        spec = Spec(
+            "spec.yaml",
+            AgentSpec(),
+            tasks=(Task(("Do it.",), "task"),),
+            invariants=(
+                Invariant("held", "output_not_empty"),
+                Invariant("once", "side_effect_once", gate=threshold is None),
+            ),
+            scenarios=(Scenario("storm", faults),),
+            scoring=Scoring(pass_threshold=threshold),
+        )
+        made = plan(spec)
+        gathered = Cases(spec, made)
+        (trial,) = made.trials
+        said = Verdict(trial.id, "held", "pass" if sign == "p" else "fail", float(sign == "p"), "r")
+        did = Verdict(trial.id, "once", "unproven", 0.0, "it ran", code=TOOL_RAN)
+        ledger = (FaultMet(0, "tool_result", "pay", "error", 1, ran=True),)
+        gathered.add(trial, Observation(trial.id, ledger=ledger), [said, did])
+        (case,) = gathered.all()
+        assert (case.status, case.unproven_only) == expected
+        if case.unproven_only:
+            assert case.reason == "once: it ran"

@@ -76,6 +76,11 @@ class LlmAsJudge:
         """What the agent said and printed is there without one."""
         return self.input_from not in _SAID
 
+    @property
+    def judges_deeds(self) -> bool:
+        """Of an answer and of what was printed only the words are rated."""
+        return self.input_from not in _SAID
+
     async def gather(self, world: World, seen: Observation) -> Evidence:
         if self.input_from in _SAID:
             return Evidence()  # the observation has it

@@ -188,10 +188,10 @@ def done(event: TraceEvent) -> bool | None:
         return None
     if event.plane == "tool_result":
         return True  # the tool has run: a fault changed what the model was told of it
-    reached = {_reached(mode) for mode in met}
-    if "never" in reached:
+    ends = {reached(mode) for mode in met}
+    if "never" in ends:
         return False
-    if "maybe" in reached:
+    if "maybe" in ends:
         return None
     if met:
         return True
@@ -200,7 +200,7 @@ def done(event: TraceEvent) -> bool | None:
     return None if event.failed else True
 
 
-def _reached(mode: str) -> str:
+def reached(mode: str) -> str:
     """Whether a call that met the fault arrived at the other side: the fault's class says so as `reached`."""
     faults = [fault for family in _FAMILIES if (fault := plugins.find(family, mode)) is not None]
     found = {getattr(fault, "reached", "always") for fault in faults}

@@ -30,6 +30,11 @@ class MaxCalls:
     reads: ClassVar[Literal["trace"]] = "trace"
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
+    @property
+    def judges_deeds(self) -> bool:
+        """Asking a model is not a deed."""
+        return self.plane != "llm"
+
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""
         return urls_of(self.tool) if self.tool is not None else ANY_URL if self.plane in (None, "http") else ()

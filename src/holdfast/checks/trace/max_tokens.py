@@ -23,6 +23,7 @@ class MaxTokens:
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
     texts_read: ClassVar[tuple[str, ...]] = ()
+    judges_deeds: ClassVar[bool] = False
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)

@@ -49,7 +49,7 @@ def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
     assert [(m.plane, m.target, m.call, m.mode) for m in context.ledger if m.effect == "met"] == [
         ("tool_result", "search", 1, "wrong_value")
     ]
-    assert "the tool itself ran" in context.ledger[0].note
+    assert context.ledger[0].ran
 
 
 def test_another_result_under_the_same_key_is_another_call():
@@ -70,6 +70,13 @@ def test_an_error_becomes_the_text_of_a_failed_result():
     assert changed["call_1"].failed
     assert context.trace[0].error_type == "tool_error"
     assert context.trace[0].fault == "error"
+
+
+def test_a_lost_reply_is_true_of_a_tool_that_ran():
+    context = FakeContext([Injection("tool", "search", "lost_reply")])
+    (changed,) = settle(context, asked(result()))
+    assert changed["call_1"].failed
+    assert [(met.mode, met.effect, met.ran) for met in context.ledger] == [("lost_reply", "met", True)]
 
 
 @pytest.mark.parametrize("mode", NOT_ON_RESULTS)

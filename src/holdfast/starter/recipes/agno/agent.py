@@ -1,7 +1,6 @@
 """An agent of Agno with two tools."""
 
 import json
-import sys
 
 from agno.agent import Agent
 from agno.models.openai import OpenAIChat
@@ -30,5 +29,6 @@ def order(item: str) -> str:
 
 agent = Agent(model=OpenAIChat(id="gpt-4o"), tools=[price, order], telemetry=False)
 
-if __name__ == "__main__":
-    print(agent.run(sys.stdin.read()).content)
+
+def answer(prompt: str) -> str:
+    return agent.run(prompt).content

@@ -1,7 +1,6 @@
 """A crew of one agent with two tools, by CrewAI."""
 
 import json
-import sys
 
 from crewai import LLM, Agent, Crew, Task
 from crewai.tools import tool
@@ -36,6 +35,7 @@ buyer = Agent(
     tools=[tool("price")(price), tool("order")(order)],
 )
 
-if __name__ == "__main__":
-    task = Task(description=sys.stdin.read(), expected_output="The price and the order's number", agent=buyer)
-    print(Crew(agents=[buyer], tasks=[task]).kickoff().raw)
+
+def answer(prompt: str) -> str:
+    task = Task(description=prompt, expected_output="The price and the order's number", agent=buyer)
+    return Crew(agents=[buyer], tasks=[task]).kickoff().raw

@@ -1,8 +1,6 @@
 """An agent of Google's Agent Development Kit with two tools."""
 
-import asyncio
 import json
-import sys
 
 from google.adk.agents import Agent
 from google.adk.runners import InMemoryRunner
@@ -37,7 +35,3 @@ async def answer(prompt: str) -> str:
     events = await runner.run_debug(prompt, quiet=True)
     content = events[-1].content if events else None  # none where the model was stopped
     return "".join(part.text or "" for part in (content.parts if content else None) or [])
-
-
-if __name__ == "__main__":
-    print(asyncio.run(answer(sys.stdin.read())))

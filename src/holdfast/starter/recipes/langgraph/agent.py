@@ -1,7 +1,6 @@
 """A LangGraph graph with two tools. It asks its model as any other program does."""
 
 import json
-import sys
 
 from langchain_openai import ChatOpenAI
 from langgraph.graph import START, MessagesState, StateGraph
@@ -38,11 +37,12 @@ def ask(state: MessagesState) -> dict:
 
 builder = StateGraph(MessagesState)
 builder.add_node("model", ask)
-builder.add_node("tools", ToolNode([price, order]))
+builder.add_node("tools", ToolNode([price, order], handle_tool_errors=True))
 builder.add_edge(START, "model")
 builder.add_conditional_edges("model", tools_condition)
 builder.add_edge("tools", "model")
 graph = builder.compile()
 
-if __name__ == "__main__":
-    print(graph.invoke({"messages": [("user", sys.stdin.read())]})["messages"][-1].text)
+
+def answer(prompt: str) -> str:
+    return graph.invoke({"messages": [("user", prompt)]})["messages"][-1].text

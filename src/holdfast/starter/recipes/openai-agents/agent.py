@@ -1,7 +1,6 @@
 """An agent of the OpenAI Agents SDK with two tools."""
 
 import json
-import sys
 
 from agents import Agent, Runner, function_tool, set_tracing_disabled
 
@@ -30,5 +29,6 @@ def order(item: str) -> str:
 set_tracing_disabled(True)
 agent = Agent(name="Shop", model="gpt-4o", tools=[function_tool(price), function_tool(order)])
 
-if __name__ == "__main__":
-    print(Runner.run_sync(agent, sys.stdin.read()).final_output)
+
+def answer(prompt: str) -> str:
+    return Runner.run_sync(agent, prompt).final_output

@@ -1,7 +1,6 @@
 """An agent of Pydantic AI with two tools."""
 
 import json
-import sys
 
 from pydantic_ai import Agent
 
@@ -29,5 +28,6 @@ def order(item: str) -> str:
 
 agent = Agent("openai-chat:gpt-4o", tools=[price, order])
 
-if __name__ == "__main__":
-    print(agent.run_sync(sys.stdin.read()).output)
+
+def answer(prompt: str) -> str:
+    return agent.run_sync(prompt).output

@@ -1,7 +1,6 @@
 """A tool calling agent of smolagents with two tools."""
 
 import json
-import sys
 
 from smolagents import OpenAIModel, ToolCallingAgent, tool
 
@@ -31,5 +30,6 @@ def order(item: str) -> str:
 
 agent = ToolCallingAgent(tools=[price, order], model=OpenAIModel(model_id="gpt-4o"), max_steps=8, verbosity_level=0)
 
-if __name__ == "__main__":
-    print(agent.run(sys.stdin.read()))
+
+def answer(prompt: str) -> str:
+    return str(agent.run(prompt))

@@ -1,7 +1,6 @@
 """An agent of Strands with two tools."""
 
 import json
-import sys
 
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
@@ -30,5 +29,6 @@ def order(item: str) -> str:
 
 agent = Agent(model=OpenAIModel(model_id="gpt-4o"), tools=[tool(price), tool(order)], callback_handler=None)
 
-if __name__ == "__main__":
-    print(agent(sys.stdin.read()))
+
+def answer(prompt: str) -> str:
+    return str(agent(prompt))
