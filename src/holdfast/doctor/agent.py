@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.doctor.waits import waits
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentUnavailable, SpecError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import needs_planes, on_web
@@ -47,6 +47,9 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
         fix = gone.hint or f"see what it printed: {_verify(spec)}"
         found = DoctorFinding("agent", "not", str(gone), fix, 4 if gone.config else 3)
         return AskedAgent(trial.task.prompt, findings=(found,), notes=_printed(gone.body))
+    except SpecError as wrong:
+        findings = tuple([DoctorFinding("agent", "not", one.message, one.hint, 4) for one in wrong.problems])
+        return AskedAgent(trial.task.prompt, findings=findings)
     return told(spec, models, trial.task.prompt, seen)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from holdfast.execute.targets import awaits_tools
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
 from holdfast.model.spec import Scenario, Spec
@@ -40,6 +41,8 @@ class Site:
         self.spec = spec
         self.targets = targets
         """Tools and model functions that faults can hit."""
+        self.awaits_tools = awaits_tools(spec, targets)
+        """The next calm trial decides whether tool faults can be met at all."""
         self.agent = agent
         self.worlds: Worlds = worlds or BareWorlds(Machine(Path(spec.path).parent, {}))
         self.concurrency = concurrency

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from holdfast.errors import SpecError
 from holdfast.model.spec import Injection, Problem, Scenario, Spec
+from holdfast.model.trace import TraceEvent
 from holdfast.spec.load import source_of
+
+_OF_TOOLS = ("tool", "tool_result", "mcp")
+"""Planes on which a tool was seen at work."""
+_UNSEEN = "nothing can meet this fault: the agent declares no tools, and asked in calm it offered its model none"
+_DECLARE = (
+    "list its tool functions in agent.tools, or keep them in a holdfast.ToolRegistry and name it in agent.tool_registry"
+)
 
 
 def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False) -> None:
@@ -30,6 +38,34 @@ def check_targets(spec: Spec, tools: Sequence[str], llm: Sequence[str], *, on_wi
         raise SpecError(spec.path, problems, source=source_of(spec))
 
 
+def awaits_tools(spec: Spec, targets: Sequence[str]) -> bool:
+    """Whether tool faults depend on what the model calls of a Python agent offer: it declares no tools, as far as its
+    source and its `targets` show. A profile's faults are left out, and named, where an agent cannot meet them."""
+    if not spec.tools_on_wire or targets or spec.agent.mcp_config is not None:
+        return False
+    return any(map(_named_fault, spec.scenarios))
+
+
+def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent]) -> None:
+    """Refuses tool faults once a calm trial has shown that the agent offers its model no tools."""
+    if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
+        return
+    found = [(scenario, fault) for scenario in spec.scenarios if (fault := _named_fault(scenario)) is not None]
+    problems = [_problem(scenario, fault, _UNSEEN, _DECLARE, "no-tools-seen") for scenario, fault in found]
+    raise SpecError(spec.path, problems, source=source_of(spec))
+
+
+def _named_fault(scenario: Scenario) -> Injection | None:
+    """The first fault of the scenario's own that is placed on a tool by its name."""
+    own = scenario.injections if scenario.profile is None else ()
+    return next((one for one in own if one.plane == "tool" and one.match_url is None), None)
+
+
+def _problem(scenario: Scenario, injection: Injection, message: str, hint: str, code: str) -> Problem:
+    line, column = (injection.position.line, injection.position.column) if injection.position else (0, 0)
+    return Problem(message, f"chaos_matrix[{scenario.name}]", line, column, hint=hint, code=code)
+
+
 def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
     if injection.plane == "llm":
         return not llm
@@ -39,15 +75,13 @@ def _may_be_met(spec: Spec, injection: Injection, llm: Sequence[str]) -> bool:
 def _unmet(scenario: Scenario, injection: Injection, have: Sequence[str]) -> Problem:
     from difflib import get_close_matches
 
-    plane, target, position = injection.plane, injection.target, injection.position
-    line, column = (position.line, position.column) if position else (0, 0)
-    path = f"chaos_matrix[{scenario.name}]"
+    plane, target = injection.plane, injection.target
     if not have:
         way = "agent.llm: [module:function]" if plane == "llm" else "agent.tools, agent.tool_registry or @holdfast.tool"
         what = "model functions" if plane == "llm" else "tools"
         message = f"{plane} faults need {what}, and this agent declares none"
-        return Problem(message, path, line, column, hint=f"name them by {way}", code="no-targets")
+        return _problem(scenario, injection, message, f"name them by {way}", "no-targets")
     near = get_close_matches(target, have, 1)
     hint = (f"did you mean {near[0]}? " if near else "") + f"It has: {', '.join(have)}"
     message = f"no {plane} of this agent is called {target!r}"
-    return Problem(message, path, line, column, hint=hint, code="unknown-tool")
+    return _problem(scenario, injection, message, hint, "unknown-tool")

@@ -12,6 +12,7 @@ from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.site import Site
+from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
 from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
 from holdfast.model.spec import CALM
@@ -40,12 +41,19 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         else:
             error = ""
         _stop_if_ended()
-        if not error or attempt > site.spec.retries or any(turn.ending != "answered" for turn in answer.turns):
+        if site.awaits_tools and not error and not context.stormy and _answered(answer):
+            check_tools_seen(site.spec, context.traced())
+            site.awaits_tools = False
+        if not error or attempt > site.spec.retries or not _answered(answer):
             context.closed = True
             simulated = site.simulate and context.on_calls
             return context.seen(answer, error, attempts=attempt, simulated=simulated)
         context.closed = True
         await asyncio.sleep(0.05 * attempt)
+
+
+def _answered(answer: Answer) -> bool:
+    return all(turn.ending == "answered" for turn in answer.turns)
 
 
 def _cut_short(answer: Answer, context: LiveContext) -> Answer:

@@ -75,6 +75,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """A fault answered it, or held it back until the agent left: it never reached the other side."""
     times: int = 1
     """How often it came: a call that egress refused is told once, whatever the agent does."""
+    offers_tools: bool = False
+    """A model call that offers the model tools, or may: not every request can be read."""
     in_process: bool = False
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
     script: str = ""

@@ -17,8 +17,8 @@ from holdfast.spec.tools import Tools, tools_of
 
 _NO_TOOLS = Obstacle(
     "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
-    "list them in agent.tools, name a registry in agent.tool_registry, or mark them with @holdfast.tool; those of a "
-    "framework are met in the model's traffic, if the agent is not inline and has no agent.llm",
+    "list them in agent.tools, name a ToolRegistry in agent.tool_registry, or mark them with @holdfast.tool; those of "
+    "a framework are met in the model's traffic, if the agent is not inline and has no agent.llm",
 )
 _INLINE = Obstacle(
     "nothing can meet this fault: an inline agent's traffic does not leave Holdfast's own process",

@@ -84,6 +84,7 @@ class Account:
             cost=self._cost(usage, self._query.model),
             script=self.script,
             fault=context.met_by(call.plane, call.target, call.n),
+            offers_tools=_offers_tools(self._query),
             waited_ms=0.0 if since is None else (context.now() - since) * 1000,
         )
 
@@ -92,6 +93,11 @@ class Account:
             return None
         usd = estimate(model, usage, self._models)
         return Cost(model, usage.input_tokens, usage.output_tokens, usd, self.billed, usage.cached_input)
+
+
+def _offers_tools(query: Query) -> bool:
+    """Whether the model is offered tools; true of a request that cannot be read."""
+    return query.codec is not None and (query.asked is None or bool(query.asked.tools))
 
 
 def _last(query: Query) -> str:

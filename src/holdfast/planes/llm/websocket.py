@@ -84,6 +84,7 @@ class Websocket:
                 plane="llm",
                 duration_ms=took_ms,
                 status=self._status,
+                offers_tools=True,
                 error_type=self._trouble or (f"http_{self._status}" if (self._status or 0) >= 400 else ""),
             )
         )
