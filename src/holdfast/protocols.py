@@ -731,6 +731,8 @@ class WorldFindings(Struct, frozen=True):
     audit: tuple[AuditEvent, ...]
     isolation: tuple[Isolation, ...]
     forbidden: tuple[ForbiddenResult, ...]
+    missing_programs: tuple[str, ...] = ()
+    """As the observation has them."""
 
 
 @runtime_checkable
@@ -746,6 +748,16 @@ class ForeseeingCheck(Protocol):
 
     async def foresee(self, world: World) -> None:
         """Raises HarnessError: an error of the trial, never the agent's."""
+        ...
+
+
+@runtime_checkable
+class ProgramsCheck(Protocol):
+    """A check that runs programs in the sandbox: the world is asked for them before the agent starts."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """By the words that the shell looks them up with."""
         ...
 
 

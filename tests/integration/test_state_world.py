@@ -79,9 +79,9 @@ chaos_matrix: [{name: no-chaos}]
 """
 
 
-def verdicts(folder: Path, agent: str) -> dict[str, Verdict]:
+def verdicts(folder: Path, agent: str, written: str = SPEC) -> dict[str, Verdict]:
     """One trial, judged by every rule."""
-    for name, text in {"agent.sh": agent, "v.py": SCRIPT, "spec.yaml": SPEC}.items():
+    for name, text in {"agent.sh": agent, "v.py": SCRIPT, "spec.yaml": written}.items():
         (folder / name).write_text(text)
     folder.chmod(0o755)
     checked = check(folder / "spec.yaml", environ=dict(os.environ))
@@ -117,3 +117,48 @@ def test_one_that_only_says_so_is_convicted_by_every_rule(tmp_path: Path) -> Non
     assert "elsewhere" in found["only"].reason
     assert "0 were done and are there" in found["truth"].reason
     assert "is 0, not 1" in found["once"].reason
+
+
+CHECKS = """
+version: 1
+id: programs
+task: {prompt: "Do it"}
+agent: {type: command, command: "sh ./agent.sh"}
+network: {egress: {default: deny}}
+setup:
+  files:
+    - {path: bin/mine, content: "#!/bin/sh\\nexit 0\\n", mode: "755"}
+    - {path: tests.sh, content: "no-such-program-2 --check\\n"}
+  env: {PATH: "/workspace/bin:/usr/bin:/bin"}
+invariants:
+  missing: {description: d, check: {type: command_exit, command: "no-such-program -q"}}
+  behind: {description: d, check: {type: command_exit, command: "cd . && no-such-program"}}
+  script: {description: d, check: {type: command_exit, command: "sh tests.sh"}}
+  removed: {description: d, check: {type: command_exit, command: "mine"}}
+  unmade: {description: d, check: {type: command_exit, command: "./made-by-the-agent"}}
+  asked_for: {description: d, check: {type: command_exit, command: "no-such-program", exit_code: 127}}
+  own_end: {description: d, check: {type: command_exit, command: "sh -c 'exit 127'"}}
+chaos_matrix: [{name: no-chaos}]
+"""
+NEVER_RAN = {"missing": "error", "behind": "error", "script": "error", "asked_for": "pass", "own_end": "fail"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        ("true", {**NEVER_RAN, "removed": "pass", "unmade": "fail"}),
+        ("rm bin/mine", {**NEVER_RAN, "removed": "fail", "unmade": "fail"}),
+        ("chmod -x bin/mine", {**NEVER_RAN, "removed": "fail", "unmade": "fail"}),
+        ("cp bin/mine made-by-the-agent", {**NEVER_RAN, "removed": "pass", "unmade": "pass"}),
+        (
+            "cp bin/mine bin/no-such-program; cp bin/mine bin/no-such-program-2",
+            {"missing": "pass", "behind": "pass", "script": "pass", "asked_for": "fail", "own_end": "fail"}
+            | {"removed": "pass", "unmade": "fail"},
+        ),
+    ],
+)
+def test_a_program_that_was_never_there_is_an_error_and_one_that_the_agent_removed_is_its_fail(
+    tmp_path: Path, agent: str, expected: dict[str, str]
+) -> None:
+    found = verdicts(tmp_path, agent, CHECKS)
+    assert {rule: verdict.outcome for rule, verdict in found.items()} == expected

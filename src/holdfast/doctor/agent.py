@@ -19,6 +19,7 @@ from holdfast.model.spec import Spec
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions, plan
 from holdfast.planes.http.trust import TRUST_VARIABLES
+from holdfast.processes.known_programs import install_hint
 from holdfast.report.diagnosis import AskedAgent, CallsSeen, DoctorFinding
 from holdfast.report.safe import shorten
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plural
@@ -66,6 +67,7 @@ def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> As
         _answered(seen, _verify(spec)),
         *_certificates(seen.trace),
         *_through_gateway(spec, seen),
+        *_programs(seen),
         *_by_plane(calls, watched(spec, models)),
         *waits(spec, seen.trace),
     )
@@ -98,6 +100,13 @@ def _answered(seen: Observation, verify: str) -> DoctorFinding:
         fix = "check what it prints or returns, and agent.response_path: an empty answer proves no rule"
         return DoctorFinding("answer", "unproven", f"it answered with an empty text ({took:.0f} ms)", fix)
     return DoctorFinding("answer", "ok", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
+
+
+def _programs(seen: Observation) -> Iterator[DoctorFinding]:
+    """Programs of rules, tried in the world before the agent started."""
+    for name in seen.missing_programs:
+        fix = install_hint(name) + "or put it into the world with setup; unless the agent does, its rule is an error"
+        yield DoctorFinding(f"program {name}", "unproven", "a rule runs it, and this world does not have it", fix)
 
 
 def _through_gateway(spec: Spec, seen: Observation) -> Iterator[DoctorFinding]:

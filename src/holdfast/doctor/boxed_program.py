@@ -10,10 +10,10 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.sandbox_backend import interpreter, program_search, usual_environ
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.processes.known_programs import install_hint
+from holdfast.reading.program_word import program_calls
 from holdfast.report.diagnosis import DoctorFinding
 from holdfast.world.boxed_place import SYSTEM, what_is_seen
 from holdfast.world.mounted_agent import mount
-from holdfast.world.program_word import program_calls
 from holdfast.world.sandbox import system
 from holdfast.world.sandbox.inside_paths import InsidePaths
 

@@ -254,6 +254,7 @@ class LiveContext:
             audit=() if left is None else left.audit,
             isolation=() if left is None else left.isolation,
             forbidden=() if left is None else left.forbidden,
+            missing_programs=() if left is None else left.missing_programs,
             recorded=tuple(self.recorded) if self.recorded else (),
             error=self._broken(answer) if error is None else error,
             attempts=attempts,

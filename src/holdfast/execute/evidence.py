@@ -15,7 +15,7 @@ from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check, runs_inside
 from holdfast.plan.params import with_params
 from holdfast.planes.describe import said
-from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, WorldFindings
+from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, ProgramsCheck, WorldFindings
 from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
 
@@ -39,8 +39,19 @@ async def foresee(world: BoxedWorld, checks: Mapping[str, Check]) -> None:
                 raise HarnessError(f"{rule} could never be judged: {broken}") from broken
 
 
+def programs_of(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
+    """The programs that the trial's checks run; of a control trial, which serves no rule, those of every rule."""
+    every = [make_check(_filled(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
+    asked = every or checks.values()
+    return tuple(sorted({name for check in asked if isinstance(check, ProgramsCheck) for name in check.programs}))
+
+
 async def found_in(
-    world: BoxedWorld, answer: Answer, checks: Mapping[str, Check], secrets: Mapping[str, str]
+    world: BoxedWorld,
+    answer: Answer,
+    checks: Mapping[str, Check],
+    secrets: Mapping[str, str],
+    missing_programs: tuple[str, ...] = (),
 ) -> WorldFindings:
     """What the agent left, as every check wants it recorded."""
     seen = Observation(
@@ -49,12 +60,14 @@ async def found_in(
         output=answer.output,
         trace=tuple(world.context.traced()),
         audit=tuple(world.audit()),
+        missing_programs=missing_programs,
     )
     evidence = {}
     for rule, check in sorted(checks.items(), key=lambda one: runs_inside(one[1])):
         if isinstance(check, GatheringCheck):
             evidence[rule] = await _gathered(check, world, seen)
-    return WorldFindings(evidence, seen.audit, world.isolation, _forbidden(world, seen, secrets))
+    broken = _forbidden(world, seen, secrets)
+    return WorldFindings(evidence, seen.audit, world.isolation, broken, missing_programs)
 
 
 def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:

@@ -51,9 +51,11 @@ class BoxedWorlds:
         self._factory = factory
         self._spec = spec
         self._scenarios = {scenario.name: scenario for scenario in spec.scenarios}
+        self._missing: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """By programs: those of them that the worlds of this site do not have. All of them are made alike."""
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
-        from holdfast.execute.evidence import checks_of, foresee, found_in
+        from holdfast.execute.evidence import checks_of, foresee, found_in, programs_of
         from holdfast.world.nested_sandbox import refused_nesting
 
         settings = self._factory.shared.settings
@@ -61,6 +63,7 @@ class BoxedWorlds:
         async with self._factory.open(context) as world:
             checks = dict(checks_of(self._spec, context.trial, scenario))
             await foresee(world, checks)
+            missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
             began = time.time() - context.now()
             context.watch = world.disturbances.saw
             async with world.disturbances.around(world):
@@ -70,11 +73,18 @@ class BoxedWorlds:
             await world.settle(began)
             if not settings.nested and (why := refused_nesting(world.audit(), f"{answer.output}\n{_texts(answer)}")):
                 context.note(why)
-            context.found(await found_in(world, answer, checks, settings.secrets))
+            context.found(await found_in(world, answer, checks, settings.secrets, missing))
             if settings.keeping is not None:
                 wants, seen = settings.keeping.wants, context.seen(answer)
                 world.worth_a_look = await asyncio.to_thread(wants, context.trial, seen)
         return answer
+
+    async def _missing_of(self, programs: tuple[str, ...], world: BoxedWorld) -> tuple[str, ...]:
+        if programs not in self._missing:
+            from holdfast.checks.state.programs import not_found
+
+            self._missing[programs] = await not_found(programs, world)
+        return self._missing[programs]
 
     async def _answer(self, agent: Agent, task: Task, world: BoxedWorld) -> Answer:
         """What the agent gives in the time that the trial has; one that was killed may be started again."""

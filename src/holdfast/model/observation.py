@@ -151,6 +151,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     isolation: tuple[Isolation, ...] = ()
     """What the sandbox enforced and what it did not; empty: there was none."""
     forbidden: tuple[ForbiddenResult, ...] = ()
+    missing_programs: tuple[str, ...] = ()
+    """Programs of its checks that the world did not have when the agent started."""
     recorded: tuple[RecordedUse, ...] = ()
     """Of a replay: the calls of tools, each with what the recording gave it."""
 

@@ -27,6 +27,7 @@ PAGE = (
     "the agent answers with an HTML page, not with JSON or text: a login form or the page of a proxy looks like this; "
     "every rule judges the page. Check agent.endpoint and agent.headers"
 )
+NO_PROGRAM = "a rule runs a program that the world does not have, and is an error unless the agent puts it there"
 SAMPLES = "(an agent that samples also looks like this)"
 
 
@@ -47,6 +48,8 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         warn(PAGE)
     if spec.agent.gateway and not first.trace:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
+    for program in first.missing_programs:
+        warn(f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
     if could_leak(spec):
         second = await _asked(executor, trial)
         if not second.error and _said(first) != _said(second):

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.protocols import Sandbox
+from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch
-from holdfast.world.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.shown_programs import NO_PROGRAMS, ProgramFiles, ShownPrograms
 
 AGENT = "/agent"

@@ -6,8 +6,8 @@ import os
 import re
 
 from holdfast.model.spec import AgentSpec
+from holdfast.reading.program_word import program_calls
 from holdfast.world.program_search import ProgramSearch
-from holdfast.world.program_word import program_calls
 
 _Stamp = tuple[str, int, int, int]
 """Where a path really leads, and the file there: its number, its size, when it was written."""

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from holdfast.checks.state.programs import NOT_RUN, named_in, not_found, of_workspace, programs_in
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
@@ -19,9 +22,6 @@ from holdfast.reading.fields import about
 
 OUTPUT_KEPT = 8_000
 """Bytes of stdout and of stderr that are kept: the last ones, where the failure is."""
-
-_NOT_RUN = (126, 127)
-"""What a shell exits with where a command cannot be run or is not there."""
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):
@@ -33,6 +33,8 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     timed_out: bool = False
     signal: int = 0
     duration_ms: float = 0.0
+    missing: tuple[str, ...] = ()
+    """Programs that it could not run, and that the agent was not to make."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class CommandExit:
     texts_read: ClassVar[tuple[str, ...]] = ()
     runs_inside: ClassVar[bool] = True
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return programs_in(self.command)
+
     async def gather(self, world: World, seen: Observation) -> Evidence:
         ran = await world.sandbox.run(
             ["/bin/sh", "-c", self.command],
@@ -59,11 +65,26 @@ class CommandExit:
             keep=OUTPUT_KEPT,
             throwaway=True,
         )
-        return record([self.command, self.timeout], ended(ran))
+        found = ended(ran)
+        if found.exit_code in NOT_RUN and found.exit_code != self.exit_code:
+            found = replace(found, missing=await self._missing(world, found.stderr))
+        return record([self.command, self.timeout], found)
+
+    async def _missing(self, world: World, stderr: str) -> tuple[str, ...]:
+        """The programs that are not there: the command's own, else those that a script of it names."""
+        place = world.sandbox.workspace
+        for names in (self.programs, named_in(stderr)):
+            if missing := await not_found(names, world):
+                return tuple(name for name in missing if not of_workspace(name, place))
+        return ()
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.command, self.timeout], Ended)
         what = shorten(self.command, 60)
+        absent = [name for name in found.missing if name in exhibit.observation.missing_programs]
+        nested = [name for name in found.missing if name not in self.programs]
+        if absent or nested:
+            raise HarnessError(_never_ran(what, (absent or nested)[0], found))
         passed = found.exit_code == self.exit_code and not found.timed_out
         if found.timed_out:
             why = f"{what} did not end within {self.timeout / 1000:g} s"
@@ -72,8 +93,15 @@ class CommandExit:
         else:
             why = f"{what} exited with {found.exit_code}" + ("" if passed else f", not {self.exit_code}")
         said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
-        ran = found.exit_code is not None and (passed or found.exit_code not in _NOT_RUN) and not found.timed_out
+        ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN) and not found.timed_out
         return Finding(passed, why + (f": {said}" if said else ""), details=printed(found), empty=not ran)
+
+
+def _never_ran(what: str, program: str, found: Ended) -> str:
+    """Why it says nothing of the agent, and what it printed."""
+    said = last_line(found.stderr) or last_line(found.stdout)
+    ways = "install it, or put it into the world with setup"
+    return f"{what} could not run: this world has no {program}; {ways}" + (f" ({said})" if said else "")
 
 
 def ended(ran: Ran) -> Ended:
