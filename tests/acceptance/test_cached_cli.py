@@ -165,3 +165,14 @@ def test_a_default_is_the_files_own(made: Project, tmp_path: Path) -> None:
     before = asked(tmp_path)
     made.run("--cached")
     assert asked(tmp_path) == before
+
+
+def test_a_variable_that_the_agent_inherits_may_be_another_today(made: Project, tmp_path: Path) -> None:
+    made.run("--cached", env={"DESK_MODE": "good"})
+    before = asked(tmp_path)
+    for changed in ({"DESK_MODE": "bad"}, {}, {"DESK_MODE": "good", "DESK_NEW": "1"}):
+        made.run("--cached", env=changed)
+        assert asked(tmp_path) > before, changed
+        before = asked(tmp_path)
+    made.run("--cached", env={"DESK_MODE": "good", "SHLVL": "7", "TERM": "dumb", "COLUMNS": "99", "OLDPWD": "/"})
+    assert asked(tmp_path) == before

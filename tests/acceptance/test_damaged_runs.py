@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,39 @@ def test_a_run_without_its_copy_of_the_spec_says_so(run: Path) -> None:
     assert "its own copy of the spec" in told.err
     assert "put it back" in told.err
     assert "holdfast init" not in told.err
+
+
+@pytest.mark.parametrize("file", ["run.json", "spec.yaml"])
+@pytest.mark.parametrize("command", [("show", "0001"), ("judge", "0001"), ("compare", "0001", "0002")])
+def test_what_the_run_is_and_was_made_of_is_sealed(tmp_path: Path, file: str, command: tuple[str, ...]) -> None:
+    project(tmp_path, SPEC)
+    for _ in range(2):
+        assert tell(tmp_path, "contract", "run").code == 0
+    path = tmp_path / RUN / file
+    path.write_bytes(path.read_bytes() + b"\n")
+    told = tell(tmp_path, *command)
+    assert told.code == 4
+    assert f"{file} changed since the run wrote it" in told.err
+
+
+def test_the_overall_verdict_of_a_ci_run_is_sealed(tmp_path: Path) -> None:
+    project(tmp_path, SPEC.replace("source", "no such word"))
+    assert tell(tmp_path, "ci").code == 1
+    path = tmp_path / RUN / "overall.json"
+    honest = path.read_text()
+    assert '"passed":false' in honest
+    assert tell(tmp_path, "show", "0001").code == 0
+    for forged in (
+        honest.replace('"passed":false', '"passed":true').replace('"exit_code":1', '"exit_code":0'),
+        honest.replace('"score":0.0', '"score":100.0'),
+    ):
+        assert forged != honest
+        path.write_text(forged)
+        told = tell(tmp_path, "show", "0001")
+        assert told.code == 4
+        assert "overall.json changed since the run wrote it" in told.err
+        (row,) = [one for one in json.loads(tell(tmp_path, "runs", "--json").out)["runs"] if one["id"] == "0001"]
+        assert not row["passed"]
+        assert "overall.json changed" in row["note"]
+    assert tell(tmp_path, "ci", "--resume", "0001").code == 1
+    assert tell(tmp_path, "show", "0001").code == 0

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir
 
+from holdfast.model.overall import Overall
 from holdfast.runner.history import history, regressed
+from holdfast.runner.whole import store_overall
+from holdfast.store.rundir import RunDir
 
 AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
 WORSE = 'def search(query):\n    return "a source"\n\n\ndef ask(prompt):\n    try:\n        return search(prompt)\n' + (
@@ -182,7 +185,7 @@ def test_a_run_of_several_parts_is_listed_with_its_parts(two: Project) -> None:
     parent = rundir(two, "0003")
     parent.mkdir()
     shutil.copy(rundir(two) / "run.json", parent / "run.json")
-    (parent / "overall.json").write_text(json.dumps({"score": 71.5, "passed": False, "exit_code": 1}))
+    store_overall(RunDir(parent), Overall("0003", 71.5, False, 1, ()))
     shutil.copytree(rundir(two, "0002"), parent / "parts" / "contract")
     rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
     assert (rows["0003"]["part"], rows["0003"]["score"], rows["0003"]["trials"]) == ("ci", 71.5, 2)

@@ -16,11 +16,23 @@ _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequire
 """Keys that hold no schemas."""
 
 
-def parse(text: str) -> Any:
-    """The text as JSON; ValueError if it is not, RecursionError if nested too deeply."""
+def parse(text: str, *, unique: bool = False) -> Any:
+    """The text as JSON; ValueError if it is not, RecursionError if nested too deeply.
+
+    `unique`: nor if an object has a key twice. A verdict must not depend on which of them a reader takes.
+    """
     import json
 
-    return json.loads(text, parse_constant=_refuse, parse_int=_integer)
+    return json.loads(text, parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_once if unique else None)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {shorten(twice, 40)} is there twice")
+    return found
 
 
 def read_answer(text: str) -> Any:

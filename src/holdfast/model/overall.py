@@ -60,3 +60,5 @@ class Overall(Struct, frozen=True, omit_defaults=True):
     duration_s: float = 0.0
     shard: str = ""
     """`2/4`: it is of one share, and `merge` decides; empty: of all."""
+    seal: str = ""
+    """In `overall.json`: a digest of all the rest."""

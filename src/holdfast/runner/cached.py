@@ -1,7 +1,7 @@
 """`--cached`: a stored run that asking again would only repeat.
 
-The agent's own digest covers the files that the spec names. Here every file beside the spec counts, and every package
-that is installed: what an agent imports is the agent.
+The agent's own digest covers the files that the spec names. Here every file beside the spec counts, every package that
+is installed, and every variable that the agent inherits: what an agent imports or reads is the agent.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ DECIDED = (0, 1, 5)
 _FIXED = ("static:", "generated")
 """Sources of secrets that the spec and its seed settle."""
 _PASSED_OVER = ("__pycache__", "node_modules")
+NOT_COMPARED = frozenset({
+    "_", "BASHOPTS", "HISTCONTROL", "HISTFILE", "HISTFILESIZE", "HISTSIZE", "OLDPWD", "PS1", "PS2", "PS4", "PWD",
+    "SHELL", "SHELLOPTS", "SHLVL",
+    "COLORTERM", "COLUMNS", "LINES", "LS_COLORS", "SSH_TTY", "STY", "TERM", "TERMCAP", "TERMINFO", "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TMUX", "TMUX_PANE", "VTE_VERSION", "WINDOW", "WINDOWID",
+    "EPOCHREALTIME", "EPOCHSECONDS", "RANDOM", "SECONDS", "SRANDOM",
+})  # fmt: skip
+"""Variables of the shell, the terminal and the time: they change from one command to the next, and no agent works by
+them."""
 
 
 def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
@@ -71,7 +80,8 @@ def variables(job: Job) -> tuple[str, ...]:
 
 
 def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
-    """Of every file beside the spec and below, but for those named and hidden ones, and of what is installed."""
+    """Of every file beside the spec and below, but for those named and hidden ones, of what is installed, and of the
+    environment that the agent inherits."""
     root = Path(job.spec.path).resolve().parent
     left_out = {path.resolve() for path in but_for}
     found: list[list[str]] = []
@@ -84,8 +94,15 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
                 raise UsageError(f"--cached: there are more than {MOST_FILES} files in {folder}", hint=hint)
     recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
-    known = [found, recording, made, sys.version, _installed()]
+    known = [found, recording, made, sys.version, _installed(), _environment(job)]
     return digest(canonical(known).decode("utf-8", "replace").encode(), 16)
+
+
+def _environment(job: Job) -> list[list[str]]:
+    """The variables that an agent without a sandbox inherits; one in a sandbox gets those that its spec names."""
+    if job.spec.world is not None:
+        return []
+    return sorted([name, value] for name, value in job.environ.items() if name not in NOT_COMPARED)
 
 
 def _files(root: Path) -> Iterator[Path]:

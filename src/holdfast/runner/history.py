@@ -8,35 +8,26 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from msgspec import MsgspecError, Struct
+from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
-from holdfast.model.codec import decoder
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import head
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
+from holdfast.runner.whole import OVERALL, stored_overall
 from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
 
-OVERALL = "overall.json"
 SEVERAL = "ci"
 """The part of a run that has parts."""
 NOT_ENDED = "it has not ended: it is running, or was killed"
-
-
-class StoredOverall(Struct, frozen=True):
-    """What the history reads of `overall.json`."""
-
-    score: float | None = None
-    passed: bool = False
-    exit_code: int | None = None
 
 
 @contextmanager
@@ -83,6 +74,7 @@ def past_run(run: RunDir) -> PastRun:
 def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
     """The row of a run whose outcome is at hand."""
     score, shown = outcome.score, outcome.run
+    whole = stored_overall(RunDir(run.path.parent.parent)) if "/" in run.id else None
     cases = [row.case.status for row in shown.cases]
     return replace(
         _begun(run, run.manifest()),
@@ -92,8 +84,8 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         score=score.value,
         low=score.interval.low if score.interval else None,
         high=score.interval.high if score.interval else None,
-        overall=_overall(run.path.parent.parent / OVERALL).score if "/" in run.id else None,
-        passed=score.passed and ("/" not in run.id or _overall(run.path.parent.parent / OVERALL).passed),
+        overall=whole.score if whole is not None else None,
+        passed=score.passed and ("/" not in run.id or (whole is not None and whole.passed)),
         exit_code=score.exit_code,
         trials=score.trials,
         judged=score.judged,
@@ -148,17 +140,18 @@ def _begun(run: RunDir, manifest: Manifest) -> PastRun:
 
 def _several(run: RunDir, known: PastRun) -> PastRun:
     """The row of a run of several parts: their overall score and verdict."""
-    overall, parts = _overall(run.path / OVERALL), [past_run(part) for part in run.parts]
+    overall, parts = stored_overall(run), [past_run(part) for part in run.parts]
+    ended = overall is not None
     return replace(
         known,
         part=known.part if SHARD in known.part else SEVERAL,
         duration_s=sum(part.duration_s for part in parts),
-        ended=overall.exit_code is not None,
-        complete=overall.exit_code is not None and all(part.complete for part in parts),
-        score=overall.score,
-        overall=overall.score,
-        passed=overall.passed,
-        exit_code=overall.exit_code,
+        ended=ended,
+        complete=ended and all(part.complete for part in parts),
+        score=overall.score if overall else None,
+        overall=overall.score if overall else None,
+        passed=overall.passed if overall else False,
+        exit_code=overall.exit_code if overall else None,
         trials=sum(part.trials for part in parts),
         judged=sum(part.judged for part in parts),
         total=sum(part.total for part in parts),
@@ -167,17 +160,9 @@ def _several(run: RunDir, known: PastRun) -> PastRun:
         critical_failed=tuple(name for part in parts for name in part.critical_failed),
         calls=sum(part.calls for part in parts),
         cost_usd=_sum([part.cost_usd for part in parts if part.cost_usd is not None]),
-        note="" if overall.exit_code is not None else NOT_ENDED,
+        note="" if ended else NOT_ENDED,
     )
 
 
 def _sum(amounts: list[float]) -> float | None:
     return sum(amounts) if amounts else None
-
-
-def _overall(path: Path) -> StoredOverall:
-    """Of what is not there or cannot be read, nothing is known."""
-    try:
-        return decoder(StoredOverall).decode(path.read_bytes())
-    except (OSError, MsgspecError, ValueError, RecursionError):
-        return StoredOverall()

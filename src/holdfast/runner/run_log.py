@@ -28,6 +28,8 @@ class RunLog:
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[str, ...] = before.notes if before else ()
+        self._documents = run.sealed_documents()
+        """As they are before an agent runs, which could change them."""
         self.unrun = 0
         """Trials that fail-fast left out."""
         self.unasked = 0
@@ -78,6 +80,8 @@ class RunLog:
         sealed, said = self._intake.seal()
         for message in said:
             self.warn(message)
+        if sealed:
+            sealed |= self._documents
         self._end(complete, duration_s, sealed)
         self._intake.close()
         self._listen(events.RunEnded(complete))

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from holdfast.model.codec import decoder
+from holdfast.errors import UserError
+from holdfast.model.codec import decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Case, Score
-from holdfast.model.spec import Part, PartWeights, Spec
+from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.outcome import RunOutcome
 from holdfast.score.overall import overall_score, weight_of
 from holdfast.score.ruling import Reason
@@ -126,8 +127,8 @@ def overall(
 
 
 def store_overall(whole: RunDir, found: Overall) -> None:
-    """`overall.json`: as the run itself ended."""
-    write_json(whole.path / OVERALL, found)
+    """`overall.json`: as the run itself ended, sealed."""
+    write_json(whole.path / OVERALL, replace(found, seal=_seal(found)))
 
 
 def forget_overall(whole: RunDir) -> None:
@@ -136,6 +137,16 @@ def forget_overall(whole: RunDir) -> None:
 
 
 def stored_overall(whole: RunDir) -> Overall | None:
-    """As it was stored; None: the run is of one part, or was not concluded."""
+    """As it was stored; None: the run is of one part, or was not concluded. UserError if it was changed since."""
     path = whole.path / OVERALL
-    return read_json(path, decoder(Overall)) if path.is_file() else None
+    if not path.is_file():
+        return None
+    found = read_json(path, decoder(Overall))
+    if found.seal != _seal(found):
+        said = f"run {whole.id}: {OVERALL} changed since the run wrote it; what it holds may be forged"
+        raise UserError(said, hint=f"go on with it: {run_command('ci')} --resume {whole.id} concludes it again")
+    return found
+
+
+def _seal(found: Overall) -> str:
+    return digest(encode(replace(found, seal="")), 16)

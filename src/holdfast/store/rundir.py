@@ -22,7 +22,7 @@ from holdfast.plan import RunOptions, Select
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
-from holdfast.store.seals import Seal
+from holdfast.store.seals import Seal, seal_of
 
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
 
@@ -276,9 +276,18 @@ class RunDir:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
 
     def record_files(self) -> list[Path]:
-        """What the run itself writes, line by line."""
+        """All that a verdict is read from: what the run is, what it was made of, and what it wrote line by line."""
         said = [self.evidence()] if self.evidence().is_file() else []
-        return [self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
+        return [*self.document_files(), self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
+
+    def sealed_documents(self) -> dict[str, Seal]:
+        """The seals of the documents as they are now."""
+        return {path.name: seal for path in self.document_files() if (seal := seal_of(path)) is not None}
+
+    def document_files(self) -> list[Path]:
+        """What is written before the first trial."""
+        part = self.path / "part.json"
+        return [self.path / "run.json", self.path / "spec.yaml", *([part] if part.is_file() else ())]
 
 
 def under_way(run: RunDir) -> bool:

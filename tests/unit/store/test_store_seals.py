@@ -132,9 +132,10 @@ def run(tmp_path):
     sealed, said = record.seal()
     record.close()
     assert said == ()
-    write_json(made.path / "ended.json", RunEnd(True, 1.0, sealed=sealed))
     manifest = Manifest(RUN_DIRECTORY, made.id, "1", "now", "s.yaml", "/", "d", "d", 0, RunOptions(part="scenario"))
     write_json(made.path / "run.json", manifest)
+    (made.path / "spec.yaml").write_text("version: 1\n")
+    write_json(made.path / "ended.json", RunEnd(True, 1.0, sealed=sealed | made.sealed_documents()))
     return made
 
 
@@ -149,7 +150,9 @@ def test_a_run_without_a_seal_is_taken_and_that_is_said(run):
     assert check(run) == NOT_SEALED
 
 
-@pytest.mark.parametrize("name", ["trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl", "observations-7.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl", "observations-7.jsonl", "spec.yaml"]
+)
 def test_a_run_that_was_changed_after_its_seal_is_refused_and_says_which_file(run, name):
     with open(run.path / name, "ab") as file:
         file.write(b'{"forged":true}\n')

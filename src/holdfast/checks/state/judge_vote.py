@@ -32,9 +32,11 @@ def vote_of(text: str) -> Vote:
     """
     fenced = _FENCED.fullmatch(text)
     try:
-        said = parse(fenced[1] if fenced else text)
+        said = parse(fenced[1] if fenced else text, unique=True)
     except (ValueError, RecursionError) as bad:
-        raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'") from bad
+        raise ValueError(
+            f"its reply is not a JSON object ({shorten(str(bad), 60)}): '{shorten(text.strip())}'"
+        ) from bad
     if not isinstance(said, dict):
         raise ValueError(f"its reply is not a JSON object: '{shorten(text.strip())}'")
     passed, reason = said.get("passed"), said.get("reason")

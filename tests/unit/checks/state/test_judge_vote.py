@@ -45,6 +45,8 @@ def test_a_rating_is_read(text: str, vote: Vote) -> None:
         'The text says {"score": 1}.',
         '```json\n{"score": 1}\n```\nand more',
         '{"score": 1} {"score": 0}',
+        '{"score": 0.1, "score": 1}',
+        '{"score": 1, "more": {"a": 1, "a": 2}}',
         "<html>down</html>",
         '{"a":' * 100_000,
     ],

@@ -87,6 +87,21 @@ def test_the_result_of_a_script(tmp_path: Path, printed: str, passed: bool, scor
 
 
 @pytest.mark.parametrize(
+    "printed",
+    [
+        '{"passed": false, "passed": true}',
+        '{"passed": true, "score": 0.1, "score": 1.0}',
+        '{"passed": true, "details": {"n": 1, "n": 2}}',
+        '{"passed": true, "p\\u0061ssed": false}',
+    ],
+)
+def test_a_key_that_is_there_twice_is_an_error(tmp_path: Path, printed: str) -> None:
+    check = script(tmp_path, printing(printed))
+    with pytest.raises(HarnessError, match="twice"):
+        check.decide(gathered(check, FakeWorld(tmp_path)))
+
+
+@pytest.mark.parametrize(
     ("source", "why"),
     [
         (printing("nonsense"), "must print one JSON object"),
