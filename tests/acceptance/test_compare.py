@@ -1,11 +1,11 @@
-"""`holdfast compare A B`: a pair is (rule, scenario, prompt, replica); p is shown raw and by Holm."""
+"""`holdfast compare A B`: a pair is (rule, scenario, prompt), replicas combined; p is shown raw and by Holm."""
 
 from __future__ import annotations
 
 import json
 import shutil
 
-from cli import CALM, DOWN, MakeProject, contract, python, rule, rundir
+from cli import CALM, DOWN, MakeProject, Project, contract, python, rule, rundir
 
 PROMPTS = tuple(f"p{n}" for n in range(8))
 RULES = [rule("sourced", value="source"), rule("says", value="says")]
@@ -51,9 +51,9 @@ def test_what_is_in_one_run_only_is_said(project: MakeProject) -> None:
     rules = [RULES[0], rule("new", value="source"), rule("says", value="said")]
     made = two_runs(project, rules=rules, prompts=(*PROMPTS[:6], "other"), seed=True)
     shown = made.cli("compare", "1", "2").out
-    assert "not compared: rule says: it was written anew between the runs" in shown
+    assert "not compared: rule says: its definition changed between the runs" in shown
     assert "not compared: rule new: decided in run 0002 only" in shown
-    assert "2 verdicts of run 0001 without a partner" in shown
+    assert "2 prompts decided in run 0001 only" in shown
     assert "the specs differ" in shown
     assert "the seeds differ (0 and 7)" in shown
 
@@ -62,7 +62,7 @@ def test_a_baseline_of_another_spec_is_refused_in_clear_words(project: MakeProje
     made = two_runs(project, prompts=("something else",))
     refused = made.cli("compare", "1", "2")
     assert refused.code == 4
-    assert "have no decided verdict in common" in refused.err
+    assert "have no decided prompt in common" in refused.err
     assert "of two specs" in refused.err
     assert made.cli("compare", "1", "9").code == 4
 
@@ -178,3 +178,104 @@ def test_a_run_that_was_killed_is_compared_and_called_not_sealed(project: MakePr
     made = two_runs(project)
     (rundir(made, "0002") / "ended.json").unlink()
     assert "run 0002: not sealed" in made.cli("compare", "1", "2").out
+
+
+STICKY = """
+import hashlib
+from pathlib import Path
+
+
+def search(query):
+    return query
+
+
+def ask(prompt):
+    search(prompt)
+    drawn = hashlib.blake2b((Path("day").read_text() + prompt).encode()).digest()
+    return "a source" if drawn[0] < 128 else "no idea"
+"""
+"""Answers each prompt one way all day: its replicas agree, in every scenario."""
+
+
+def test_an_agent_compared_with_itself_is_neither_worse_nor_better_though_its_replicas_agree(
+    project: MakeProject,
+) -> None:
+    agent = python(isolation="inline")
+    slow = {"name": "slow", "tool_faults": [{"tool": "search", "mode": "slow", "delay_ms": 1}]}
+    made = project(contract(RULES[:1], [CALM, slow], prompts=PROMPTS, agent=agent), STICKY)
+    for day in range(9):
+        (made.folder / "day").write_text(str(day))
+        made.run("--replicas", "3", "--no-preflight", "-q")
+    found = [made.cli("compare", str(n), str(n + 1), "--json").json for n in range(1, 9)]
+    changes = [one["change"] for each in found for one in each["rules"]]
+    assert changes.count("worse") + changes.count("better") == 0
+    assert "cannot tell" in changes
+    assert {one["pairs"] for each in found for one in each["rules"]} == {16}
+
+
+def test_replicas_are_combined_as_the_rule_says_and_only_those_that_both_runs_have(project: MakeProject) -> None:
+    agent = AGENT.format("'a source' if {} else '-'").replace("def search", "import os\n\n\ndef search")
+    most = rule("most", value="source", replica_aggregation="majority")
+    made = project(contract([*RULES[:1], most], [CALM], prompts=PROMPTS, agent=python()), agent.format("True"))
+    made.run("--replicas", "1")
+    (made.folder / "agent.py").write_text(agent.format("os.environ['HOLDFAST_REPLICA'] != '2'"))
+    made.run("--replicas", "3")
+    made.run("--replicas", "3")
+    assert made.cli("compare", "1", "2", "--json").json["worse"] == []
+    (made.folder / "agent.py").write_text(agent.format("os.environ['HOLDFAST_REPLICA'] == '0'"))
+    made.run("--replicas", "3")
+    found = made.cli("compare", "3", "4", "--json").json
+    assert {one["rule"]: (one["pairs"], one["lost"]) for one in found["rules"]} == {"sourced": (8, 0), "most": (8, 8)}
+    assert found["worse"] == ["most"]
+
+
+ASKS = """
+import json, os, urllib.request
+
+
+def ask(prompt):
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": prompt}]}).encode()
+    asked = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(asked) as reply:
+        return json.load(reply)["choices"][0]["message"]["content"]
+"""
+
+
+def scripted(project: MakeProject) -> Project:
+    agent = {"type": "python", "endpoint": "agent:ask"}
+    models = {"*": {"script": "model.yaml"}}
+    rules = [*RULES, rule("quick", "latency", max_ms=60_000)]
+    made = project(contract(rules, [CALM], prompts=("one", "two"), agent=agent, models=models), ASKS)
+    (made.folder / "model.yaml").write_text("replies:\n  - text: a source says\n")
+    return made
+
+
+def test_runs_of_a_scripted_model_are_compared_exactly(project: MakeProject) -> None:
+    made = scripted(project)
+    made.run()
+    (made.folder / "model.yaml").write_text(
+        "replies:\n  - match: {prompt: one}\n    text: a source\n  - text: a source says\n"
+    )
+    made.run()
+    found = made.cli("compare", "1", "2", "--json").json
+    by_rule = {one["rule"]: (one["change"], one["lost"], one["p"]) for one in found["rules"]}
+    assert by_rule == {"sourced": ("same", 0, None), "says": ("worse", 1, None), "quick": ("same", 0, 1.0)}
+    assert made.cli("compare", "1", "2", "--exit-code").code == 1
+    assert made.cli("compare", "2", "1", "--json").json["better"] == ["says"]
+    made.run("--seed", "7")
+    assert made.cli("compare", "1", "3", "--json").json["worse"] == [], "other luck: not the same run"
+
+
+def test_recorded_runs_are_compared_exactly(project: MakeProject) -> None:
+    made = scripted(project)
+    made.run("--record", "calls.jsonl")
+    made.write(made.read("holdfast.yaml").replace("script: model.yaml", "name: gpt-4o"))
+    made.run("--replay", "calls.jsonl")
+    shorter = ASKS.replace('["content"]\n', '["content"][: 8 if prompt == "one" else 99]\n')
+    (made.folder / "agent.py").write_text(shorter)
+    made.run("--replay", "calls.jsonl")
+    found = made.cli("compare", "2", "3", "--json").json
+    assert found["worse"] == ["says"]
+    assert [one["p"] for one in found["rules"]] == [None, None, 1.0]

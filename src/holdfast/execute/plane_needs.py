@@ -35,7 +35,7 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
     """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
-    told_beforehand = models.replay is not None or (spec.models and all(m.script for m in spec.models.values()))
+    told_beforehand = models.replay is not None or spec.scripted
     if not named or not needs_planes(spec, models) or (told_beforehand and not on_web(spec)):
         return ""
     return (

@@ -10,7 +10,7 @@ Change = Literal["worse", "better", "same", "cannot tell"]
 
 
 class RuleComparison(Struct, frozen=True, omit_defaults=True):
-    """One rule in both runs: its verdicts, paired by scenario, prompt, params and replica."""
+    """One rule in both runs: paired by scenario, prompt and params, the replicas of each run combined."""
 
     rule: str
     change: Change
@@ -21,14 +21,15 @@ class RuleComparison(Struct, frozen=True, omit_defaults=True):
     """Pairs that passed before and fail now."""
     gained: int
     """Pairs that failed before and pass now."""
-    p: float
-    """Of the exact test by McNemar: how often chance alone would part the two runs so far."""
-    p_holm: float
+    p: float | None
+    """Of McNemar's exact test, a prompt counting once: how often chance alone would part the two runs so far. None:
+    the runs were compared exactly."""
+    p_holm: float | None
     """The same, allowing for how many rules were looked at."""
     part: str = ""
     """The part of a `ci` run that the rule belongs to."""
-    more_replicas: int | None = None
-    """About so many more would tell, if what was seen goes on; None where nothing points either way."""
+    more_prompts: int | None = None
+    """About so many more would decide it, if they change as these did; None where nothing points either way."""
     obeyed: tuple[str, ...] = ()
     """Attacks that are obeyed now, and were in no replica before: one is enough to be worse."""
 
@@ -40,7 +41,7 @@ class Comparison(Struct, frozen=True, omit_defaults=True):
     after: str
     rules: tuple[RuleComparison, ...]
     only_before: int = 0
-    """Decided verdicts without a partner in the other run."""
+    """Decided prompts, by rule and scenario, without a partner in the other run."""
     only_after: int = 0
     left_out: tuple[str, ...] = ()
     """Rules and scenarios that are not compared, and why."""

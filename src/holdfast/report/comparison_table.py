@@ -32,7 +32,7 @@ def lines(found: Comparison, paint: Paint) -> Iterator[str]:
     yield from (f"not compared: {one_line(text)}" for text in found.left_out)
     for count, run in ((found.only_before, found.before), (found.only_after, found.after)):
         if count:
-            yield f"{plural(count, 'verdict')} of run {run} without a partner: not compared"
+            yield f"{plural(count, 'prompt')} decided in run {run} only: not compared"
     yield from (f"note: {one_line(text)}" for text in found.notes)
     yield summary(found)
 
@@ -46,10 +46,10 @@ def summary(found: Comparison) -> str:
 
 
 def verdict(one: RuleComparison) -> str:
-    """`worse`, or `cannot tell, about 12 more replicas would`."""
-    if one.more_replicas is None:
+    """`worse`, or `cannot tell, about 12 more prompts would`."""
+    if one.more_prompts is None:
         return one.change
-    return f"cannot tell, about {plural(one.more_replicas, 'more replica')} would"
+    return f"cannot tell, about {plural(one.more_prompts, 'more prompt')} would"
 
 
 def document(found: Comparison) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _entry(one: RuleComparison) -> dict[str, Any]:
         "gained": one.gained,
         "p": one.p,
         "p_holm": one.p_holm,
-        "more_replicas": one.more_replicas,
+        "more_prompts": one.more_prompts,
         "obeyed": one.obeyed,
     }
 
@@ -92,7 +92,9 @@ def _row(one: RuleComparison) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _p(p: float) -> str:
+def _p(p: float | None) -> str:
+    if p is None:
+        return "exact"
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 

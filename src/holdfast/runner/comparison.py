@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from holdfast import plugins
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import canonical
+from holdfast.model.codec import canonical, decoder
 from holdfast.model.comparison import Comparison
-from holdfast.model.spec import Invariant, Spec
+from holdfast.model.score import Score
+from holdfast.model.spec import Aggregation, Invariant, Spec
+from holdfast.model.task import Variation
+from holdfast.model.verdict import Judgement
+from holdfast.plan.checks import asks_model, make_check
 from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
-from holdfast.score.comparison import PairCounts, compare_rules
-from holdfast.store.pairs import RESISTED, Attack, part_folders, stored_pairs
+from holdfast.score.combine import needed, settle
+from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
+from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir
 from holdfast.store.seal_check import check
 
@@ -20,11 +27,32 @@ _Rule = tuple[str, str]
 """A part and a rule of it."""
 
 
-class Changed(NamedTuple):
-    """What has one name in both runs, and does not mean the same: by part and name."""
+class SharedPart(NamedTuple):
+    """A part that both runs have, with the specs that they were made of."""
 
-    rules: frozenset[_Rule] = frozenset()
-    scenarios: frozenset[tuple[str, str]] = frozenset()
+    name: str
+    before: Spec
+    after: Spec
+    alike: bool
+    """Both are of one file, unchanged."""
+    fixed: bool
+    """Scripts or recordings answered for the models of both runs, with one random seed: only the agent can differ."""
+
+
+class RulePlan(NamedTuple):
+    """How the pairs of one rule are counted."""
+
+    how: Aggregation = Aggregation()
+    exact: bool = False
+
+
+class Plan(NamedTuple):
+    """What is compared, and how; parts and names as keys."""
+
+    rules: Mapping[_Rule, RulePlan] = {}
+    changed_rules: frozenset[_Rule] = frozenset()
+    """Rules with one name and two meanings."""
+    changed_scenarios: frozenset[tuple[str, str]] = frozenset()
 
 
 def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -> Comparison:
@@ -38,20 +66,19 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     taken = [(whole, one) for whole, one in zip(given, (before, after), strict=True) if whole is not one]
     parted = [f"of run {whole.id} its {one.path.name} part is compared" for whole, one in taken]
     said = _checked(before, after)
-    changed = _changed(before, after, environ)
-    earlier, later = _Verdicts(before, changed), _Verdicts(after, changed)
-    counts = _counted(earlier, later)
-    if not any(one.pairs for one in counts):
-        what = f"runs {before.id} and {after.id} have no decided verdict in common"
+    plan = _plan(list(_shared_parts(before, after, environ)))
+    earlier, later = (Outcomes(stored_pairs(run), plan) for run in (before, after))
+    counts, paired = count_pairs(earlier, later, plan)
+    if not paired:
+        what = f"runs {before.id} and {after.id} have no decided prompt in common"
         raise UsageError(what, hint=_why(before, after))
-    common = sum(one.pairs for one in counts)
     return Comparison(
         before.id,
         after.id,
         compare_rules(counts),
-        len(earlier.codes) - common,
-        len(later.codes) - common,
-        (*_left_out(changed), *_in_one_only(earlier, later, before, after)),
+        earlier.decided_but(paired, plan),
+        later.decided_but(paired, plan),
+        (*_left_out(plan), *_in_one_only(earlier, later, before, after)),
         (*parted, *_notes(before, after), *said),
     )
 
@@ -78,78 +105,121 @@ def _part_of(run: RunDir, other: RunDir) -> RunDir:
     return found
 
 
-class _Verdicts:
-    """The decided verdicts of one run by key, each as a number: which rule, and whether it passed."""
+class _Replicas(NamedTuple):
+    """One rule in one scenario on one prompt."""
 
-    def __init__(self, run: RunDir, changed: Changed) -> None:
-        self.rules: dict[_Rule, int] = {}
-        self.replicas: dict[int, int] = {}
-        """By the number of a rule: the most that a prompt has."""
-        self.codes: dict[int, int] = {}
-        self.attacks: dict[int, Attack] = {}
-        """Those that are among the verdicts, by their keys there."""
-        for one in stored_pairs(run):
-            if (one.part, one.rule) in changed.rules or (one.part, one.scenario) in changed.scenarios:
+    rule: _Rule
+    prompt: int
+    outcomes: dict[int, Judgement]
+    """By replica."""
+
+    def combined(self, how: Aggregation, replicas: Collection[int]) -> bool | None:
+        """Whether these of its replicas pass together; None: undecided."""
+        count = Counter(self.outcomes[replica] for replica in replicas)
+        n = len(replicas)
+        outcome = settle(count["pass"], count["fail"], count["error"], n, needed(how, n))
+        return None if outcome in ("error", "unproven") else outcome == "pass"
+
+
+class Outcomes:
+    """The verdicts of one run: by rule, scenario and prompt, then by replica."""
+
+    def __init__(self, pairs: Iterable[StoredPair], plan: Plan) -> None:
+        self.rules: dict[_Rule, None] = {}
+        """Those with a decided verdict, in the order of the run."""
+        self.prompts: dict[int, _Replicas] = {}
+        self.attacks: dict[int, Variation] = {}
+        for one in pairs:
+            rule = one.part, one.rule
+            if rule in plan.changed_rules or (one.part, one.scenario) in plan.changed_scenarios:
                 continue
-            rule = self.rules.setdefault((one.part, one.rule), len(self.rules))
-            self.replicas[rule] = max(self.replicas.get(rule, 1), one.replica + 1)
-            self.codes[one.key] = 2 * rule + one.passed
+            if one.outcome in ("pass", "fail"):
+                self.rules[rule] = None
+            self.prompts.setdefault(one.key, _Replicas(rule, one.prompt, {})).outcomes[one.replica] = one.outcome
             if one.attack is not None:
                 self.attacks[one.key] = one.attack
 
+    def decided_but(self, paired: Set[int], plan: Plan) -> int:
+        """How many prompts are decided here, those that were compared aside."""
+        rest = (one for key, one in self.prompts.items() if key not in paired)
+        return sum(one.combined(_how(plan, one.rule).how, one.outcomes) is not None for one in rest)
 
-def _counted(earlier: _Verdicts, later: _Verdicts) -> list[PairCounts]:
-    """By rule, in the order in which the later run has them."""
-    counts = [[0, 0, 0, 0] for _ in later.rules]
-    for key, code in later.codes.items():
-        was = earlier.codes.get(key)
-        if was is not None:
-            rule, passed = divmod(code, 2)
-            counts[rule][2 * (was % 2) + passed] += 1
+
+def _how(plan: Plan, rule: _Rule) -> RulePlan:
+    return plan.rules.get(rule, RulePlan())
+
+
+def count_pairs(earlier: Outcomes, later: Outcomes, plan: Plan) -> tuple[list[PairCounts], set[int]]:
+    """By rule, in the order in which the later run has them; and the keys of all that could be paired.
+
+    Only the replicas that both runs have are combined: of more of them, more would fail.
+    """
+    found: dict[_Rule, dict[int, Counter[str]]] = {rule: {} for rule in later.rules}
+    paired: set[int] = set()
+    for key, now in later.prompts.items():
+        then = earlier.prompts.get(key)
+        if then is None or now.rule not in found:
+            continue
+        both, how = then.outcomes.keys() & now.outcomes.keys(), _how(plan, now.rule).how
+        was, is_now = then.combined(how, both), now.combined(how, both)
+        if not both or was is None or is_now is None:
+            continue
+        paired.add(key)
+        found[now.rule].setdefault(now.prompt, Counter())[_PAIRS[was, is_now]] += 1
     return [
         PairCounts(
             rule,
             part,
-            both,
-            lost,
-            gained,
-            neither,
-            min(later.replicas[number], _replicas(earlier, part, rule)),
-            _newly_obeyed(earlier, later, number) if rule == RESISTED else (),
+            [PromptPairs(**counts) for counts in prompts.values()],
+            _newly_obeyed(earlier, later, part) if rule == RESISTED else (),
+            _how(plan, (part, rule)).exact,
         )
-        for ((part, rule), number), (neither, gained, lost, both) in zip(later.rules.items(), counts, strict=True)
-    ]
+        for (part, rule), prompts in found.items()
+    ], paired
 
 
-def _newly_obeyed(earlier: _Verdicts, later: _Verdicts, rule: int) -> tuple[str, ...]:
+_PAIRS = {(True, True): "both", (True, False): "lost", (False, True): "gained", (False, False): "neither"}
+
+
+def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, ...]:
     """Attacks of one part that were resisted in every replica and are obeyed in one now."""
-    known = {one.key for one in earlier.attacks.values()}
-    then = {one.key for key, one in earlier.attacks.items() if not earlier.codes[key] % 2}
     found = {
-        one.key: mutation_name(one.made)
-        for key, one in later.attacks.items()
-        if later.codes[key] == 2 * rule and one.key in known and one.key not in then
+        key: mutation_name(attack)
+        for key, attack in later.attacks.items()
+        if later.prompts[key].rule[0] == part
+        and "fail" in later.prompts[key].outcomes.values()
+        and key in earlier.attacks
+        and "fail" not in earlier.prompts[key].outcomes.values()
     }
     return tuple(found.values())
 
 
-def _replicas(run: _Verdicts, part: str, rule: str) -> int:
-    number = run.rules.get((part, rule))
-    return 1 if number is None else run.replicas[number]
-
-
-def _changed(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Changed:
-    """Rules and scenarios that were written anew between the two; their verdicts are of two kinds."""
-    rules: set[_Rule] = set()
+def _plan(parts: Sequence[SharedPart]) -> Plan:
+    """How each rule is counted; rules and scenarios with another meaning now are left out."""
+    rules: dict[_Rule, RulePlan] = {}
+    changed: set[_Rule] = set()
     scenarios: set[tuple[str, str]] = set()
-    for part, one, other in _specs(before, after, environ):
+    for part, one, other, alike, fixed in parts:
+        rules[part, RESISTED] = RulePlan(exact=fixed)
+        for rule in other.invariants:
+            rules[part, rule.id] = RulePlan(other.aggregation(rule), fixed and _repeats(rule))
+        if alike:
+            continue
         then = {rule.id: _meaning(rule) for rule in one.invariants}
-        rules |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _meaning(r))}
+        changed |= {(part, r.id) for r in other.invariants if then.get(r.id, b"") not in (b"", _meaning(r))}
         weather = {scenario.name: canonical(scenario.content) for scenario in one.scenarios}
         scenarios |= {
             (part, s.name) for s in other.scenarios if weather.get(s.name, b"") not in (b"", canonical(s.content))
         }
-    return Changed(frozenset(rules), frozenset(scenarios))
+    return Plan(rules, frozenset(changed), frozenset(scenarios))
+
+
+def _repeats(rule: Invariant) -> bool:
+    """Whether the same answer has the same verdict: neither the clock nor a model has a say in it."""
+    if plugins.find("checks", rule.check) is None:
+        return False
+    made = make_check(rule)
+    return made.reads != "latency" and not asks_model(made)
 
 
 def _meaning(rule: Invariant) -> bytes:
@@ -157,29 +227,40 @@ def _meaning(rule: Invariant) -> bytes:
     return canonical((rule.check, rule.settings, rule.negate, rule.over, rule.attacks_only))
 
 
-def _specs(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[tuple[str, Spec, Spec]]:
-    """The specs of each part that both have, where their files differ."""
+def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> Iterator[SharedPart]:
+    """Each part that both runs have, unless a copy of its spec cannot be read: then notes say that the files differ."""
     earlier = {"": before} | {path.name: RunDir(path) for path in part_folders(before)}
     later = {"": after} | {path.name: RunDir(path) for path in part_folders(after)}
     for part, run in later.items():
-        other = earlier.get(part)
-        if other is None or other.manifest().spec_digest == run.manifest().spec_digest:
+        if part not in earlier:
             continue
+        runs = earlier[part], run
+        one, two = (each.manifest() for each in runs)
         try:
-            one, two = (stored_spec(each, each.manifest(), None, environ)[0] for each in (other, run))
+            specs = [stored_spec(each, each.manifest(), None, environ)[0] for each in runs]
         except UserError:
-            continue  # a copy that cannot be read alone; its notes say that the files differ
-        yield part, one, two
+            continue
+        fixed = one.seed == two.seed and all(map(_is_fixed, runs, specs))
+        yield SharedPart(part, specs[0], specs[1], one.spec_digest == two.spec_digest, fixed)
 
 
-def _left_out(changed: Changed) -> Iterator[str]:
-    for _, rule in sorted(changed.rules):
-        yield f"rule {rule}: it was written anew between the runs"
-    for _, scenario in sorted(changed.scenarios):
+def _is_fixed(run: RunDir, spec: Spec) -> bool:
+    """Whether a recording or scripts gave every reply of a model; a name that no script is for goes to its provider."""
+    if run.manifest().options.replay is not None or not spec.scripted:
+        return run.manifest().options.replay is not None
+    path = run.path / "score.json"
+    spent = decoder(Score).decode(path.read_bytes()).spent if path.is_file() else None
+    return spent is None or (spent.cost_usd is None and not spent.unpriced)
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    for _, rule in sorted(plan.changed_rules):
+        yield f"rule {rule}: its definition changed between the runs"
+    for _, scenario in sorted(plan.changed_scenarios):
         yield f"scenario {scenario}: its faults are not the same in both"
 
 
-def _in_one_only(earlier: _Verdicts, later: _Verdicts, before: RunDir, after: RunDir) -> Iterator[str]:
+def _in_one_only(earlier: Outcomes, later: Outcomes, before: RunDir, after: RunDir) -> Iterator[str]:
     then, now = earlier.rules.keys(), later.rules.keys()
     for which, missing in ((before, then - now), (after, now - then)):
         yield from (f"rule {rule}: decided in run {which.id} only" for _, rule in sorted(missing))

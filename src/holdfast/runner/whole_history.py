@@ -8,6 +8,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
+from holdfast.report.wording import plural
 from holdfast.runner.whole import stored_overall
 from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
 from holdfast.store.run_names import NEWEST, stored_runs
@@ -68,7 +69,7 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     notes += [f"compared with run {baseline.id}: {text}" for text in lacking]
     alone = found.only_before + found.only_after
     if alone:
-        notes.append(f"{alone} decided verdicts have no partner in run {baseline.id}, and are not compared")
+        notes.append(f"{plural(alone, 'prompt')} decided in one of the runs only: not compared")
     return reasons, notes
 
 
@@ -80,11 +81,12 @@ def _change(one: RuleComparison) -> str:
     passed = f"{one.passed_before} of {one.pairs} passed then, {one.passed_after} now"
     more = f" and {len(one.obeyed) - SHOWN} more" if len(one.obeyed) > SHOWN else ""
     obeyed = f"; obeyed now and not then: {', '.join(one.obeyed[:SHOWN])}{more}" if one.obeyed else ""
-    return f"{passed} (p {one.p:.2g}, {one.p_holm:.2g} for all rules){obeyed}"
+    chance = "exact" if one.p is None else f"p {one.p:.2g}, {one.p_holm:.2g} for all rules"
+    return f"{passed} ({chance}){obeyed}"
 
 
 def _more(one: RuleComparison) -> str:
-    return "" if one.more_replicas is None else f"; about {one.more_replicas} more replicas would"
+    return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would"
 
 
 def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.score import Cell, Interval
-from holdfast.model.spec import Aggregation, Invariant, Scenario, Spec
+from holdfast.model.spec import Invariant, Scenario, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -39,8 +39,7 @@ class _Column:
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
         tasks = plan.tasks(rule.id)
         self.rule = rule
-        how = rule.replica_aggregation or spec.scoring.replica_aggregation
-        self.how = Aggregation() if how.kind == "mean" else how  # a mean is of composites, not of verdicts
+        self.how = spec.aggregation(rule)
         self.offset = offset
         self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
         self.asked = (spec.replicas,) * len(tasks)

@@ -1,4 +1,4 @@
-"""The decided verdicts of a stored run, each by what it is of: the same in two runs, whatever their agents."""
+"""The verdicts of a stored run, each by what it is of: the same in two runs, whatever their agents."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
+from holdfast.model.verdict import Judgement
 from holdfast.score.obeyed import obeyed
 from holdfast.store.record import StoredObservations, trials, verdicts
 from holdfast.store.rundir import RunDir
@@ -23,31 +24,26 @@ RESISTED = "attacks resisted"
 """What stands in a rule's place for attacks: each passed if it was not obeyed."""
 
 
-class Attack(NamedTuple):
-    """A mutation that attacks: the same in all of its replicas."""
-
-    key: int
-    made: Variation
-
-
 class StoredPair(NamedTuple):
-    """Half of a pair: a verdict that passed or failed."""
+    """One replica's share in half of a pair: a verdict of the run."""
 
     key: int
-    """Of part, rule, scenario, prompt, params and replica."""
+    """Of part, rule, scenario, prompt and params."""
     part: str
     rule: str
     scenario: str
+    prompt: int
+    """Of the prompt alone; a mutation is a prompt of its own."""
     replica: int
-    passed: bool
-    attack: Attack | None = None
-    """Of attacks that were resisted or obeyed; else a rule was."""
+    outcome: Judgement
+    attack: Variation | None = None
+    """Of attacks that were resisted or obeyed; else a rule was judged."""
 
 
 def stored_pairs(run: RunDir) -> Iterator[StoredPair]:
-    """Every decided verdict of the run and of its parts, in the order in which they were given.
+    """Every verdict of the run and of its parts, in the order in which they were given.
 
-    Of a verdict that was given again the last comes last, under the same key.
+    Of a verdict that was given again the last comes last, under the same key and replica.
     """
     if (run.path / "trials.jsonl").is_file():
         yield from _pairs(run, "")
@@ -66,23 +62,23 @@ def _pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
     stored = StoredTrials(run)
     try:
         for verdict in verdicts(run.verdicts()):
-            number = stored.find(verdict.trial) if verdict.outcome in ("pass", "fail") else None
-            if number is None:
-                continue
-            trial = stored.at(number)
-            if trial.kind != "contract":
-                continue
-            key = _key(part, verdict.invariant, trial, trial.replica)
-            yield StoredPair(key, part, verdict.invariant, trial.scenario, trial.replica, verdict.outcome == "pass")
+            number = stored.find(verdict.trial)
+            trial = None if number is None else stored.at(number)
+            if trial is not None and trial.kind == "contract":
+                yield _pair(part, verdict.invariant, trial, verdict.outcome)
         if run.manifest().options.part == "mutation":
             yield from _attacks(run, part, stored)
     finally:
         stored.close()
 
 
-def _key(part: str, rule: str, trial: Trial, replica: int) -> int:
-    of = canonical((part, rule, trial.scenario, trial.task, trial.params, replica))
-    return int.from_bytes(blake2b(of, digest_size=8).digest())
+def _pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: Variation | None = None) -> StoredPair:
+    key = _digest((part, rule, trial.scenario, trial.task, trial.params))
+    return StoredPair(key, part, rule, trial.scenario, _digest(trial.task), trial.replica, outcome, attack)
+
+
+def _digest(value: object) -> int:
+    return int.from_bytes(blake2b(canonical(value), digest_size=8).digest())
 
 
 def _attacks(run: RunDir, part: str, stored: StoredTrials) -> Iterator[StoredPair]:
@@ -95,9 +91,7 @@ def _attacks(run: RunDir, part: str, stored: StoredTrials) -> Iterator[StoredPai
                 continue
             resisted = _resisted(trial, one)
             if resisted is not None:
-                key = _key(part, RESISTED, trial, trial.replica)
-                attack = Attack(_key(part, RESISTED, trial, -1), trial.task.variation)
-                yield StoredPair(key, part, RESISTED, trial.scenario, trial.replica, resisted, attack)
+                yield _pair(part, RESISTED, trial, "pass" if resisted else "fail", trial.task.variation)
 
 
 def _resisted(trial: Trial, seen: Observation) -> bool | None:

@@ -1,20 +1,41 @@
 from __future__ import annotations
 
+from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.score.comparison import ALPHA, PairCounts, compare_rules, holm, mcnemar, more_replicas
+from holdfast.score.comparison import ALPHA, PairCounts, PromptPairs, compare_rules, holm, mcnemar, more_prompts
+
+
+def counts(rule: str, *, both: int = 0, lost: int = 0, gained: int = 0, **more: Any) -> PairCounts:
+    """Each pair is of a prompt of its own."""
+    prompts = [PromptPairs(both=1)] * both + [PromptPairs(lost=1)] * lost + [PromptPairs(gained=1)] * gained
+    return PairCounts(rule, prompts=prompts, **more)
 
 
 def test_mcnemar_gives_known_values():
-    assert mcnemar(0, 0) == 1.0
-    assert mcnemar(5, 5) == 1.0
-    assert mcnemar(6, 0) == pytest.approx(0.03125)
-    assert mcnemar(10, 2) == pytest.approx(0.03857, abs=1e-5)
-    assert mcnemar(2, 10) == mcnemar(10, 2)
+    assert mcnemar([]) == 1.0
+    assert mcnemar([1, -1] * 5) == 1.0
+    assert mcnemar([1] * 6) == pytest.approx(0.03125)
+    assert mcnemar([1] * 10 + [-1] * 2) == pytest.approx(0.03857, abs=1e-5)
+    assert mcnemar([-1] * 10 + [1] * 2) == mcnemar([1] * 10 + [-1] * 2)
+
+
+def test_scenarios_that_lose_one_prompt_together_are_one_coin():
+    assert mcnemar([3] * 6) == mcnemar([1] * 6)
+    assert mcnemar([7, 0, 0]) == 1.0
+    assert mcnemar([2, 1, 1]) == pytest.approx(2 / 8)
+
+
+@given(st.lists(st.integers(-4, 4), max_size=9))
+def test_mcnemar_counts_every_way_of_tossing_the_coins(changes):
+    known = [change for change in changes if change]
+    tosses = [sum(s * c for s, c in zip(signs, known, strict=True)) for signs in product((1, -1), repeat=len(known))]
+    assert mcnemar(changes) == pytest.approx(sum(abs(t) >= abs(sum(known)) for t in tosses) / len(tosses))
 
 
 def test_holm_gives_known_values():
@@ -31,36 +52,46 @@ def test_holm_never_lowers_a_p_nor_changes_their_order(ps):
 
 
 def test_one_attack_that_is_newly_obeyed_is_worse_whatever_p_says():
-    (found,) = compare_rules([PairCounts("attacks resisted", both=20, lost=1, gained=5, obeyed=("noise of 'x'",))])
-    assert (found.change, found.more_replicas, found.obeyed) == ("worse", None, ("noise of 'x'",))
+    (found,) = compare_rules([counts("attacks resisted", both=20, lost=1, gained=5, obeyed=("noise of 'x'",))])
+    assert (found.change, found.more_prompts, found.obeyed) == ("worse", None, ("noise of 'x'",))
 
 
 def test_each_rule_gets_its_word():
     found = compare_rules(
         [
-            PairCounts("worse", lost=12, both=8),
-            PairCounts("better", gained=12, neither=8),
-            PairCounts("same", both=20),
-            PairCounts("open", both=17, lost=3),
-            PairCounts("even", both=16, lost=2, gained=2),
-            PairCounts("nothing"),
+            counts("worse", lost=12, both=8),
+            counts("better", gained=12),
+            counts("same", both=20),
+            counts("open", both=17, lost=3),
+            counts("even", both=16, lost=2, gained=2),
+            counts("nothing"),
         ]
     )
     assert [(one.rule, one.change) for one in found] == [
         ("worse", "worse"), ("better", "better"), ("same", "same"), ("open", "cannot tell"), ("even", "cannot tell"),
     ]  # fmt: skip
     assert (found[0].passed_before, found[0].passed_after) == (20, 8)
-    assert found[0].more_replicas is None
-    assert found[3].more_replicas is not None
-    assert found[4].more_replicas is None
+    assert found[0].more_prompts is None
+    assert found[3].more_prompts is not None
+    assert found[4].more_prompts is None
 
 
-def drawn(rng: Random, lost: float, gained: float, pairs: int, replicas: int = 1) -> PairCounts:
-    counts = [0, 0, 0]
+@pytest.mark.parametrize(
+    ("lost", "gained", "change"), [(1, 0, "worse"), (1, 5, "worse"), (0, 1, "better"), (0, 0, "same")]
+)
+def test_an_exact_comparison_needs_one_prompt_and_takes_no_part_in_holms_correction(lost, gained, change):
+    exact = counts("exact", both=3, lost=lost, gained=gained, exact=True)
+    found = compare_rules([exact, counts("sampled", lost=6)])
+    assert (found[0].change, found[0].p, found[0].p_holm, found[0].more_prompts) == (change, None, None, None)
+    assert (found[1].change, found[1].p_holm) == ("worse", found[1].p)
+
+
+def drawn(rng: Random, lost: float, gained: float, pairs: int) -> PairCounts:
+    found = [0, 0, 0]
     for _ in range(pairs):
         luck = rng.random()
-        counts[0 if luck < lost else 1 if luck < lost + gained else 2] += 1
-    return PairCounts("r", "", counts[2], counts[0], counts[1], 0, replicas)
+        found[0 if luck < lost else 1 if luck < lost + gained else 2] += 1
+    return counts("r", both=found[2], lost=found[0], gained=found[1])
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
@@ -73,17 +104,16 @@ def test_rules_that_did_not_change_are_rarely_called_worse_or_better(rate):
     assert wrong / runs <= ALPHA + 0.02
 
 
-def test_so_many_more_replicas_do_find_the_difference():
+def test_so_many_more_prompts_do_find_the_difference():
     rng, found, runs = Random(5), 0, 300
-    seen = PairCounts("r", "", 6, 3, 1, 0, 1)
-    more = more_replicas(seen, ALPHA)
+    more = more_prompts(counts("r", both=6, lost=3, gained=1), ALPHA)
     assert more is not None
     for _ in range(runs):
-        (one,) = compare_rules([drawn(rng, 0.3, 0.1, 10 * (1 + more))])
+        (one,) = compare_rules([drawn(rng, 0.3, 0.1, 10 + more)])
         found += one.change == "worse"
     assert found / runs >= 0.8
 
 
-def test_more_replicas_are_about_so_many():
-    assert more_replicas(PairCounts("r", "", 95, 3, 2, 0, 5), 0.05) in range(100, 100_000, 10)
-    assert more_replicas(PairCounts("r", "", 1, 1, 1), 0.05) is None
+def test_more_prompts_are_about_so_many():
+    assert more_prompts(counts("r", both=95, lost=3, gained=2), 0.05) in range(1000, 100_000, 100)
+    assert more_prompts(counts("r", both=1, lost=1, gained=1), 0.05) is None
