@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -133,6 +133,18 @@ class Project:
         """A file of the project; empty if it is not there."""
         path = self.folder / name
         return path.read_text() if path.exists() else ""
+
+    def viewed(self, question: str) -> Any:
+        """What the viewer answers to a question about the runs of this folder."""
+        from holdfast.web.api import Api
+        from holdfast.web.project import Project as Viewed
+
+        with closing(Viewed(self.folder / ".holdfast" / "runs", os.environ)) as project:
+            while project.list.known().left != 0:
+                time.sleep(0.01)
+            reply = Api(project).get(question)
+        assert reply.status == 200, reply
+        return json.loads(reply.body)
 
     # -- running --------------------------------------------------------------------------------
     def cli(self, *args: str, env: Mapping[str, str] | None = None) -> Result:

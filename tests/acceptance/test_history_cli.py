@@ -237,6 +237,48 @@ def test_what_got_worse_since_the_last_good_run_is_known(two: Project) -> None:
     assert worse[0].commit == git(two.folder, "rev-parse", "HEAD")
 
 
+def test_a_rule_that_fails_with_uncommitted_changes_does_not_blame_the_commit(project: MakeProject) -> None:
+    made: Project = project(spec())
+    good = commit(made, "good")
+    made.run()
+    (made.folder / "agent.py").write_text(WORSE)
+    made.run()
+    (part,) = made.cli("trend", "--json").json["parts"]
+    assert [(run["commit"], run["dirty"]) for run in part["runs"]] == [(good, False), (good, True)]
+    (broken,) = [one for one in part["rules"] if one.get("failed_in")]
+    assert (broken.get("passed_dirty", False), broken["failed_dirty"]) == (False, True)
+    assert [line.split()[-1] for line in made.cli("runs").out.splitlines()[1:]] == [good[:8] + "+", good[:8]]
+    with chdir(made.folder), history(Path(".holdfast/runs"), print) as found:
+        _, (worse,) = regressed(found, "0002")
+    assert (worse.commit, worse.dirty, worse.run) == (good, True, "0002")
+
+
+def test_the_terminal_and_the_chart_agree_on_which_runs_are_points_of_the_history(two: Project) -> None:
+    two.run("--scenario", "calm")
+    two.run("--max-trials", "1")
+    two.cli("ci", "-q", "--no-report")
+    two.run("--trial", json.loads((rundir(two) / "trials.jsonl").read_text().splitlines()[-1])["id"])
+    parts = two.cli("trend", "--json").json["parts"]
+    shown = {one["part"]: ([run["id"] for run in one["runs"]], one["left_out"]) for one in parts}
+    assert shown == {"contract": (["0001", "0002", "0005/contract"], 3), "ci": (["0005"], 0)}
+    drawn = two.viewed("trend")
+    assert {one["part"]: ([run["id"] for run in one["points"]], one["left_out"]) for one in drawn["parts"]} == shown
+    assert drawn["newest"] == "ci"
+
+
+def test_a_part_that_passed_has_passed_though_its_run_failed(project: MakeProject) -> None:
+    text = {**spec(), "invariants": [{"id": "always", "type": "contains", "value": "never said"}]}
+    made = project({**text, "chaos": {"tool_faults": DOWN["tool_faults"]}})
+    assert made.cli("ci", "-q", "--no-report").code == 1
+    rows = {row["id"]: row["passed"] for row in made.cli("runs", "--json").json["runs"]}
+    assert (rows.pop("0001"), rows.pop("0001/contract"), any(rows.values())) == (False, True, False)
+    (row,) = made.viewed("runs")["runs"]
+    assert {part["id"]: (part["passed"], part["verdict"]) for part in row["parts"]}["0001/contract"] == (True, "PASS")
+    with chdir(made.folder), history(Path(".holdfast/runs"), print) as found:
+        by_id = {run.id: run.good for run in found.runs()}
+    assert by_id["0001/contract"] is False, "the last good run is one that held"
+
+
 def test_a_run_that_may_not_be_read_is_listed(two: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read everything, so the system's answer is given here."""
     folder, listed = rundir(two, "0001"), os.listdir

@@ -93,7 +93,14 @@ def _show_json(made: Sequence[Trend], rule: str | None) -> None:
             "part": trend.part,
             "left_out": trend.left_out,
             "runs": [
-                {"id": run.id, "started": run.started, "commit": run.commit, "score": run.score, "passed": run.passed}
+                {
+                    "id": run.id,
+                    "started": run.started,
+                    "commit": run.commit,
+                    "dirty": run.dirty,
+                    "score": run.score,
+                    "passed": run.passed,
+                }
                 for run in trend.runs
             ],
             "rules": [one for one in trend.rules if rule in (None, one.rule)],

@@ -18,12 +18,11 @@ from holdfast.report.safe import ascii_only, one_line
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
 """Says again what stands before it: `15 of 24 mutations passed`."""
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
-WORDS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 3: "ERROR", 5: "UNPROVEN"}
 
 
 def verdict(found: Overall) -> str:
     """The verdict in one word; a share that failed nothing has none of its own."""
-    return "SHARD" if found.shard and not found.exit_code else WORDS.get(found.exit_code, "ERROR")
+    return "SHARD" if found.shard and not found.exit_code else wording.VERDICTS.get(found.exit_code, "ERROR")
 
 
 def verdict_sign(found: Overall) -> str:

@@ -44,7 +44,8 @@ def when(run: PastRun) -> str:
 
 
 def commit(run: PastRun) -> str:
-    return run.commit[:8] or "–"
+    """With a + where files had been changed since."""
+    return run.short_commit or "–"
 
 
 def verdict(run: PastRun) -> str:

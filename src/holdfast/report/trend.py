@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
 from holdfast.report.paint import Paint
@@ -29,6 +30,9 @@ class RuleTrend(Struct, frozen=True, omit_defaults=True):
     """The first run in which it then failed; empty if it never went from pass to fail."""
     failed_commit: str = ""
     passed_commit: str = ""
+    failed_dirty: bool = False
+    """That run was not of its commit alone: files had been changed since."""
+    passed_dirty: bool = False
     mended_in: str = ""
     """The run in which it passed again after that."""
 
@@ -55,9 +59,9 @@ def trends(runs: Sequence[PastRun], spec: str, limit: int | None = None) -> list
     made = []
     for part in dict.fromkeys(run.part for run in of_file):
         every = [run for run in of_file if run.part == part]
-        whole = [run for run in every if run.whole and run.complete]
-        shown = tuple(whole[-limit:] if limit else whole)
-        made.append(Trend(spec, part, shown, tuple(_rules(shown)), len(every) - len(whole)))
+        points = [run for run in every if run.is_point]
+        shown = tuple(points[-limit:] if limit else points)
+        made.append(Trend(spec, part, shown, tuple(_rules(shown)), len(every) - len(points)))
     return made
 
 
@@ -75,20 +79,22 @@ def _rule(rule: str, scenario: str, outcomes: Sequence[Outcome | None], runs: Se
     for run, outcome in zip(runs, outcomes, strict=True):
         if outcome == "pass":
             if made.failed_in and not made.mended_in and not passing:
-                made = _with(made, mended_in=run.id)
+                made = replace(made, mended_in=run.id)
             before, passing = run, True
         elif outcome == "fail":
             if passing and before is not None:
-                began = {"passed_in": before.id, "passed_commit": before.commit}
-                made = _with(made, **began, failed_in=run.id, failed_commit=run.commit, mended_in="")
+                made = replace(
+                    made,
+                    passed_in=before.id,
+                    passed_commit=before.commit,
+                    passed_dirty=before.dirty,
+                    failed_in=run.id,
+                    failed_commit=run.commit,
+                    failed_dirty=run.dirty,
+                    mended_in="",
+                )
             passing = False
     return made
-
-
-def _with(made: RuleTrend, **changed: str) -> RuleTrend:
-    from msgspec.structs import replace
-
-    return replace(made, **changed)
 
 
 def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
@@ -117,21 +123,22 @@ def _name(one: RuleTrend) -> str:
 
 def _run_line(run: PastRun, paint: Paint) -> str:
     word = verdict(run)
-    share = (run.score / 100) if run.score is not None else run.cases_passed / run.cases if run.cases else 0.0
     score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
-    bar = pad("━" * round(share * BAR), BAR)
-    return f"  {run.id}  {when(run)}  {pad(commit(run), 8)}  {score:>7}  {bar}  {paint(word, word)}"
+    bar = pad("━" * round((run.level or 0.0) / 100 * BAR), BAR)
+    return f"  {run.id}  {when(run)}  {pad(commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
 
 
 def told(one: RuleTrend) -> str:
     """From which run and commit on it fails."""
     if not one.failed_in:
         return ""
-    passed, failed = _at(one.passed_in, one.passed_commit), _at(one.failed_in, one.failed_commit)
+    passed = _at(one.passed_in, one.passed_commit, one.passed_dirty)
+    failed = _at(one.failed_in, one.failed_commit, one.failed_dirty)
     if one.mended_in:
         return f"failed from {failed} to {one.mended_in}"
     return f"passed in {passed}, fails since {failed}"
 
 
-def _at(run: str, commit: str) -> str:
-    return f"{run} ({commit[:8]})" if commit else run
+def _at(run: str, commit: str, dirty: bool) -> str:
+    changed = ", with uncommitted changes" if dirty else ""
+    return f"{run} ({commit[:8]}{changed})" if commit else run

@@ -18,7 +18,7 @@ from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
 from holdfast.runner.job import Job, told
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
-from holdfast.store.git_commit import commit_of
+from holdfast.store.git_commit import commit_of, is_dirty
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
@@ -55,15 +55,16 @@ def begin_whole(spec: Spec, options: RunOptions, runs: Path, parts: tuple[Part, 
 
 def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
     masked = _keep_spec(spec, run.path / "spec.yaml")
-    at = commit_of(Path(spec.path).resolve().parent)
     files = agent_files(spec)
+    file = Path(spec.path).resolve()
+    at = commit_of(file.parent)
     return Manifest(
         format=RUN_DIRECTORY,
         id=run.id,
         version=__version__,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         spec_path=str(Path(spec.path)),
-        root=str(Path(spec.path).resolve().parent),
+        root=str(file.parent),
         spec_digest=spec.digest,
         agent_digest=agent_digest(spec, files),
         agent_files=files,
@@ -71,8 +72,9 @@ def _manifest(run: RunDir, spec: Spec, options: RunOptions) -> Manifest:
         options=options,
         settled=spec.settled,
         masked=masked,
-        file=str(Path(spec.path).resolve()),
+        file=str(file),
         commit=at.commit,
+        dirty=bool(at.commit) and is_dirty(file.parent, (file.name, *files)),
         branch=at.branch,
         built=0 if spec.built is None else spec.built.line,
     )

@@ -11,6 +11,7 @@ from holdfast.model.spec import Spec
 from holdfast.report.wording import plural
 from holdfast.runner.whole import stored_overall
 from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
+from holdfast.store.regressions import Regression
 from holdfast.store.run_names import NEWEST, stored_runs
 from holdfast.store.rundir import RunDir
 
@@ -89,6 +90,14 @@ def _more(one: RuleComparison) -> str:
     return "" if one.more_prompts is None else f"; about {one.more_prompts} more prompts would"
 
 
+def _since(one: Regression) -> str:
+    if not one.commit:
+        return ""
+    if one.dirty:
+        return f"; it fails since run {one.run}, which had uncommitted changes on top of commit {one.commit[:8]}"
+    return f"; it fails since commit {one.commit[:8]}"
+
+
 def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
     """Rules that passed in the last good run of a part and fail now, with the commit at which that began."""
     from holdfast.runner.history import history, regressed
@@ -99,8 +108,7 @@ def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
             for id in ids:
                 good, worse = regressed(found, id)
                 notes += [
-                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one"
-                    + (f"; it fails since commit {one.commit[:10]}" if one.commit else "")
+                    f"{id}: {one.rule} in {one.scenario} passed in run {good}, the last good one" + _since(one)
                     for one in worse[:SHOWN]
                 ]
                 if len(worse) > SHOWN:

@@ -1,12 +1,10 @@
-"""The commit that a folder is at, read from git's own files: no program is started.
-
-Whether files were changed since is not told: that would take git itself.
-"""
+"""The commit that a folder is at, read from git's own files; git itself says whether files were changed since."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +14,10 @@ _MOST = 4 << 20
 """Bytes of a file that are read: git's are small, a list of 40,000 refs included."""
 _LINKS = 5
 """How often a ref may name another one, as git has it."""
+
+
+_GIT_S = 5.0
+"""For git to look at all files: of a large repository it takes a second."""
 
 
 class GitCommit(Struct, frozen=True):
@@ -32,6 +34,31 @@ def commit_of(folder: Path) -> GitCommit:
         return GitCommit() if own is None else _head(own)
     except (OSError, ValueError):  # not ours to mend
         return GitCommit()
+
+
+def is_dirty(folder: Path, files: Sequence[str]) -> bool:
+    """Whether tracked files differ from the commit, or some of these, named from the folder, are not in it.
+
+    False where git is not there, refuses or takes too long: then nothing is known.
+    """
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return bool(changed or (files and _git(folder, "ls-files", "--others", "--", *files)))
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git prints; empty where it fails. It takes no lock and starts no file watcher of the repository."""
+    import subprocess
+
+    # Variables such as GIT_DIR would lead git to another repository than the one whose commit was read.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *words)
+    try:
+        ran = subprocess.run(  # noqa: S603  # our own words, and names of files behind --
+            command, env=env, capture_output=True, timeout=_GIT_S, stdin=subprocess.DEVNULL, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ran.stdout.decode("utf-8", "replace")
 
 
 def path_in_repository(path: Path) -> str:

@@ -11,15 +11,15 @@ from msgspec.structs import asdict, replace
 from holdfast.model.codec import canonical, decoder
 from holdfast.store.past_run import PastCell, PastRun
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the tables. A file of an older one is made anew, one of a newer one is left alone."""
 
 CREATE = """
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, part TEXT, started TEXT, duration_s REAL, spec TEXT, spec_digest TEXT, agent_digest TEXT,
-  seed INTEGER, version TEXT, "commit" TEXT, branch TEXT, ended INTEGER, complete INTEGER, whole INTEGER,
-  score REAL, low REAL, high REAL, overall REAL, passed INTEGER, exit_code INTEGER, trials INTEGER, judged INTEGER,
-  total INTEGER, counts TEXT, cases INTEGER, cases_passed INTEGER, critical_failed TEXT,
+  seed INTEGER, version TEXT, "commit" TEXT, dirty INTEGER, branch TEXT, ended INTEGER, complete INTEGER, whole INTEGER,
+  score REAL, low REAL, high REAL, overall REAL, passed INTEGER, in_failed_run INTEGER, exit_code INTEGER,
+  trials INTEGER, judged INTEGER, total INTEGER, counts TEXT, cases INTEGER, cases_passed INTEGER, critical_failed TEXT,
   calls INTEGER, cost_usd REAL, note TEXT, stamp TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX runs_of ON runs (spec, part);

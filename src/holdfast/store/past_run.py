@@ -46,6 +46,8 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     version: str = ""
     commit: str = ""
+    dirty: bool = False
+    """What was run is not that commit: files were changed since, or were never added."""
     branch: str = ""
     ended: bool = False
     """It came to its end, or was interrupted; else it is running, or was killed."""
@@ -60,6 +62,8 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     overall: float | None = None
     """The overall score of the run of several parts that it is, or is a part of."""
     passed: bool = False
+    in_failed_run: bool = False
+    """A part of a `ci` run that did not pass, whatever the part came to."""
     exit_code: int | None = None
     trials: int = 0
     judged: int = 0
@@ -83,6 +87,21 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
         return int(number), part
 
     @property
+    def is_point(self) -> bool:
+        """Whether it is a point of the file's history: all that the file has was asked, and the run came to its end."""
+        return self.whole and self.complete
+
+    @property
     def good(self) -> bool:
         """Everything was asked, and held."""
-        return self.complete and self.whole and self.passed
+        return self.is_point and self.passed and not self.in_failed_run
+
+    @property
+    def level(self) -> float | None:
+        """0-100: its score; of a run without one, how many of its cases passed."""
+        return 100 * self.cases_passed / self.cases if self.score is None and self.cases else self.score
+
+    @property
+    def short_commit(self) -> str:
+        """`5b0f9c27`, with a + where what was run is not that commit; empty if none is known."""
+        return self.commit[:8] + "+" * (self.dirty and bool(self.commit))

@@ -20,6 +20,8 @@ class Regression(Struct, frozen=True):
     commit: str = ""
     run: str = ""
     """The first run in which it failed."""
+    dirty: bool = False
+    """That run was not of the commit alone: files had been changed since."""
 
 
 def last_good(runs: Iterable[PastRun], spec: str, part: str, before: str | None = None) -> str | None:
@@ -37,14 +39,16 @@ def regressions(before: PastRun, after: PastRun, between: Sequence[PastRun] = ()
     lie between the two tell in which run it began.
     """
     was = {(cell.rule, cell.scenario): cell.outcome for cell in before.cells}
-    line = [run for run in between if before.order < run.order < after.order and _same(run, after)]
+    line = [run for run in between if before.order < run.order < after.order and run.is_point and _same(run, after)]
     line = [*sorted(line, key=lambda run: run.order), after]
     found = []
     for cell in after.cells:
         outcome = was.get((cell.rule, cell.scenario))
         if outcome == "pass" and cell.outcome == "fail":
             first = _first_failing(cell, line)
-            found.append(Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id))
+            found.append(
+                Regression(cell.rule, cell.scenario, outcome, cell.outcome, first.commit, first.id, first.dirty)
+            )
     by_rule = {one.scenario for one in found if one.rule != CASES}
     return tuple(one for one in found if one.rule != CASES or one.scenario not in by_rule)
 

@@ -55,6 +55,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """Of a whole run: the parts that it has, each a run of its own in `parts/`."""
     commit: str = ""
     """Of the git repository that the spec lies in, when the run began; empty if there is none."""
+    dirty: bool = False
+    """Files were changed since that commit, or those of the spec and the agent are not in it."""
     branch: str = ""
     agent_files: dict[str, str] = {}
     """The digest of each file of the agent, by its path from the spec's folder."""

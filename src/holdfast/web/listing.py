@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from holdfast.report.trend import trends
 from holdfast.store.past_run import PastRun
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.notes import KeptNote
@@ -13,7 +14,7 @@ from holdfast.web.run_row import run_row, verdict_of
 
 LIMIT, MOST = 100, 1_000
 POINTS = 500
-"""Of the chart: the newest."""
+"""Of each part in the chart: the newest."""
 
 
 def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
@@ -40,11 +41,18 @@ def listing(project: Project, query: AddressQuery) -> dict[str, Any]:
 
 
 def trend(project: Project, query: AddressQuery) -> dict[str, Any]:
-    """The scores of one file, or of all, the oldest first."""
-    spec = query.text("spec")
-    runs = (run for run in project.list.known().whole if run.score is not None and spec in ("", run.spec))
-    newest = [run for _, run in zip(range(POINTS), runs, strict=False)]
-    return {"points": [_point(run) for run in reversed(newest)]}
+    """The history of one file, else of the newest run's, as `holdfast trend` has it: by part, the oldest run first."""
+    runs = project.list.known().runs
+    spec = query.text("spec") or next((run.spec for run in runs if run.spec), "")
+    found = trends(runs, spec, POINTS)
+    last = [(one.runs[-1].order[0], "/" not in one.runs[-1].id, one.part) for one in found if one.runs]
+    return {
+        "spec": spec,
+        "newest": max(last)[2] if last else "",
+        "parts": [
+            {"part": one.part, "left_out": one.left_out, "points": [_point(run) for run in one.runs]} for one in found
+        ],
+    }
 
 
 def _point(run: PastRun) -> dict[str, Any]:
@@ -52,12 +60,13 @@ def _point(run: PastRun) -> dict[str, Any]:
         "id": run.id,
         "started": run.started,
         "score": run.score,
+        "level": run.level,
+        "cases": run.cases,
+        "cases_passed": run.cases_passed,
         "low": run.low,
         "high": run.high,
         "verdict": verdict_of(run),
-        "part": run.part,
-        "spec": run.spec,
-        "commit": run.commit,
+        "commit": run.short_commit,
     }
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Score
-from holdfast.report import calls, cases, wording
+from holdfast.report import calls, cases, overall, wording
 from holdfast.report.page_data import rule_rows
 from holdfast.spec.references import param_text
 
@@ -67,7 +67,7 @@ def overall_document(found: Overall) -> dict[str, Any]:
     """The same of a run of several parts: each has a page of its own."""
     return {
         "name": found.name,
-        "verdict": wording.VERDICTS.get(found.exit_code, "ERROR"),
+        "verdict": overall.verdict(found),
         "reasons": found.reasons,
         "number": found.score,
         "low": None,
@@ -81,11 +81,11 @@ def overall_document(found: Overall) -> dict[str, Any]:
         "columns": [],
         "has_matrix": False,
         "cases": [],
-        "weights": [_part(part) for part in found.parts],
+        "weights": [_part(part, found) for part in found.parts],
     }
 
 
-def _part(part: PartResult) -> dict[str, Any]:
+def _part(part: PartResult, found: Overall) -> dict[str, Any]:
     return {
         "part": part.part,
         "run": part.run,
@@ -94,7 +94,7 @@ def _part(part: PartResult) -> dict[str, Any]:
         "high": part.interval.high if part.interval else None,
         "weight": part.weight,
         "share": part.share,
-        "verdict": "" if part.skipped else wording.VERDICTS.get(part.exit_code, "ERROR"),
+        "verdict": overall.word(part, found) if part.ran else "",
         "reasons": part.reasons,
         "said": part.said,
         "skipped": part.skipped,

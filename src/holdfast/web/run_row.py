@@ -63,7 +63,7 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
         "cases_passed": run.cases_passed,
         "cost_usd": run.cost_usd,
         "calls": run.calls,
-        "commit": run.commit,
+        "commit": run.short_commit,
         "branch": run.branch,
         "note": {"running": "", "killed": KILLED}.get(state, run.note),
         "mark": kept.mark if kept else "",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.git_commit import GitCommit, commit_of, path_in_repository
+from holdfast.store.git_commit import GitCommit, commit_of, is_dirty, path_in_repository
 
 AS = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false")
 
@@ -86,3 +86,37 @@ def test_a_pipe_in_the_place_of_head_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_file_is_named_from_the_top_of_its_repository(repository: Path, tmp_path: Path) -> None:
     assert path_in_repository(repository / "a" / "b.yaml") == "a/b.yaml"
     assert path_in_repository(tmp_path / "b.yaml") == ""
+
+
+def test_a_tree_is_dirty_with_a_tracked_file_changed_staged_or_removed(repository: Path) -> None:
+    file = repository / "agent.py"
+    file.write_text("1\n")
+    git(repository, "add", "agent.py")
+    assert is_dirty(repository, ["agent.py"])
+    git(repository, "commit", "-q", "-m", "agent")
+    assert not is_dirty(repository, ["agent.py"])
+    os.utime(file, (1, 1))
+    assert not is_dirty(repository, ["agent.py"]), "only its time differs"
+    file.write_text("2\n")
+    assert is_dirty(repository, [])
+    file.unlink()
+    assert is_dirty(repository, [])
+
+
+def test_a_tree_is_dirty_with_a_file_of_the_run_that_was_never_added(repository: Path) -> None:
+    (repository / ".gitignore").write_text("secret.py\n")
+    git(repository, "add", ".gitignore")
+    git(repository, "commit", "-q", "-m", "ignore")
+    for name in ("agent.py", "secret.py", "report.xml"):
+        (repository / name).write_text("1\n")
+    assert [is_dirty(repository, [name]) for name in ("agent.py", "secret.py", "gone.py")] == [True, True, False]
+    assert not is_dirty(repository, []), "a report that nobody added changes nothing"
+
+
+def test_where_git_cannot_say_nothing_is_claimed(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "agent.py").write_text("1\n")
+    monkeypatch.setenv("PATH", str(repository))
+    assert not is_dirty(repository, ["agent.py"])
+    monkeypatch.undo()
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    assert is_dirty(repository, ["agent.py"]), "another repository is not asked"

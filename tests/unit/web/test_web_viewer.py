@@ -72,7 +72,8 @@ def test_the_list_is_cut_and_filtered(client: ViewerClient) -> None:
 
 
 def test_the_trend_is_the_scores_the_oldest_first(client: ViewerClient) -> None:
-    points = client.get("trend")["points"]
+    (found,) = client.get("trend")["parts"]
+    points = found["points"]
     assert [(point["id"], point["verdict"]) for point in points] == [("0001", "PASS"), ("0002", "FAIL")]
     assert points[0]["score"] > points[1]["score"]
 
@@ -338,7 +339,7 @@ def test_a_run_that_is_deleted_while_it_is_looked_at_is_gone(worn: Path) -> None
 
 def test_a_project_without_runs_has_an_empty_list_until_one_begins(tmp_path: Path) -> None:
     with viewing(tmp_path) as client:
-        assert client.get("runs")["runs"] == client.get("trend")["points"] == []
+        assert client.get("runs")["runs"] == client.get("trend")["parts"] == []
         with client.listening() as wait:
             make_project(tmp_path)
             assert wait("runs")["ids"]

@@ -6,7 +6,7 @@ import { Grid } from "./grid.js";
 import { fileNames } from "./names.js";
 import { openPair } from "./panel.js";
 import { smallGauge } from "./run_row.js";
-import { SIGNS, badge, money, number, plural, scoreOf, shortCommit, span, took, when, wordOf } from "./words.js";
+import { SIGNS, badge, money, number, plural, scoreOf, span, took, when, wordOf } from "./words.js";
 
 const CASES = "(cases)", ORDER = ["worse", "better", "cannot tell", "same"];
 const TONES = { worse: "fail", better: "pass", "cannot tell": "unproven", same: "na" };
@@ -56,7 +56,7 @@ function sides({ a, b }) {
   const names = fileNames([...new Set([a.spec, b.spec].filter(Boolean))]);
   const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft", title: visible(run.spec) }, plain(names.get(run.spec) ?? run.spec ?? ""))),
     el("p", { class: "big" }, number(scoreOf(run)), el("small", null, span(run.low, run.high))), scoreOf(run) == null ? null : smallGauge(scoreOf(run), run.low, run.high),
-    el("p", { class: "soft" }, when(run.started), ` · ${took(run.duration_s)}`, run.cost_usd == null ? "" : ` · ${money(run.cost_usd)}`, run.commit ? ` · ${shortCommit(run.commit)}` : ""));
+    el("p", { class: "soft" }, when(run.started), ` · ${took(run.duration_s)}`, run.cost_usd == null ? "" : ` · ${money(run.cost_usd)}`, run.commit ? ` · ${run.commit}` : ""));
   const swap = button("Swap", () => (location.hash = compareAddress(b.id, a.id)), { title: "The other way round (c)" });
   return el("ul", { class: "sides" }, side(a, "before"), side(b, "after"), el("li", { class: "swap" }, swap));
 }
@@ -64,7 +64,7 @@ function sides({ a, b }) {
 function rulesOf({ rules }) {
   const told = rules.filter((rule) => rule.verdict !== "same").sort((x, y) => ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict));
   if (!rules.length) return null;
-  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.name)), el("td", { class: "number" }, rule.pairs ? `${rule.passed_before} → ${rule.passed_after} of ${rule.pairs}` : ""), el("td", { class: "said" }, plain(rule.text === rule.verdict ? "" : rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? "" : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
+  const rows = told.map((rule) => el("tr", null, el("td", null, el("span", { class: `badge ${TONES[rule.verdict] ?? ""}` }, rule.verdict)), el("th", { scope: "row" }, plain(rule.name)), el("td", { class: "number" }, rule.pairs ? `${rule.passed_before} → ${rule.passed_after} of ${rule.pairs}` : ""), el("td", { class: "said" }, plain(rule.text === rule.verdict ? "" : rule.text.startsWith(`${rule.verdict}, `) ? rule.text.slice(rule.verdict.length + 2) : rule.text)), el("td", { class: "number" }, rule.p == null ? (rule.pairs ? "exact" : "") : `p ${rule.p < 0.001 ? "< 0.001" : rule.p.toFixed(3)}`), el("td", { class: "number" }, rule.holm == null ? "" : `Holm ${rule.holm < 0.001 ? "< 0.001" : rule.holm.toFixed(3)}`)));
   const same = rules.length - told.length;
   return section("Rules", rows.length ? el("table", { class: "parts-table rules-table" }, el("tbody", null, ...rows)) : null, same ? el("p", { class: "judged" }, `${plural(same, "rule")} the same`) : null);
 }

@@ -92,15 +92,15 @@ class List {
 
   async drawTrend() {
     const spec = this.asked.spec || this.newest?.spec || this.specs[0] || "";
-    const { points } = await get(`trend?${new URLSearchParams({ spec })}`, this.signal);
-    const face = JSON.stringify([points, spec, this.asked.part]);
+    const found = await get(`trend?${new URLSearchParams({ spec })}`, this.signal);
+    const face = JSON.stringify([found, spec, this.asked.part]);
     if (face === this.face) return;
     this.face = face;
     this.drawn?.close();
     this.drawn = null;
-    if (!points.length) return this.chart.replaceChildren();
+    if (!found.parts.length) return this.chart.replaceChildren();
     const pick = (part) => this.change({ part });
-    this.drawn = trend(points, this.asked.part, pick);
+    this.drawn = trend(found, this.asked.part, pick);
     const name = this.specs.length > 1 ? el("p", { class: "trend-of" }, "Score of ", plain(this.names.get(spec) ?? spec, "b")) : null;
     this.chart.replaceChildren(...[name, this.drawn.figure].filter(Boolean));
   }

@@ -10,7 +10,7 @@ import { Matrix } from "./matrix.js";
 import { loadNotes, noteEditor } from "./notes.js";
 import { partsTable } from "./parts.js";
 import { scoreView } from "./score.js";
-import { SIGNS, plural, shortCommit, toneOf, took, when, wordOf } from "./words.js";
+import { SIGNS, plural, toneOf, took, when, wordOf } from "./words.js";
 
 const AGAIN_MS = 1500, HEAD_MS = 2000;
 
@@ -97,7 +97,7 @@ class RunPage {
     const reasons = [states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
     const scored = found.number != null || (found.has_matrix && !this.running);
     return [
-      el("p", { class: "eyebrow" }, plain([run.part, `run ${run.id}`, run.branch, shortCommit(run.commit)].filter(Boolean).join(" · ")), " · ", when(run.started)),
+      el("p", { class: "eyebrow" }, plain([run.part, `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), " · ", when(run.started)),
       el("h1", null, plain(found.name || run.spec || run.id)),
       found.description ? plain(found.description, "p") : null,
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),

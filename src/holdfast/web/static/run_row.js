@@ -2,7 +2,7 @@
 import { runAddress } from "./address.js";
 import { el, plain, svg, visible } from "./dom.js";
 import { markSign } from "./notes.js";
-import { OUTCOMES, SIGNS, badge, money, number, scoreOf, shortCommit, span, toneOf, took, when, wordOf } from "./words.js";
+import { OUTCOMES, SIGNS, badge, money, number, scoreOf, span, toneOf, took, when, wordOf } from "./words.js";
 
 export function runRow(run, names, picked) {
   const item = el("li", { class: "run-row" });
@@ -34,7 +34,7 @@ export function patchRow(item, run, names, picked) {
 function below(run) {
   if (run.state === "unreadable") return [plain(run.note || "cannot be read")];
   if (run.parts?.length) return run.parts.flatMap((part) => [el("span", { class: `part ${toneOf(wordOf(part))}` }, el("span", { "aria-hidden": "true" }, SIGNS[toneOf(wordOf(part))] ?? "·"), " ", plain(part.part), el("span", { class: "offscreen" }, ` ${wordOf(part)}`)), " "]);
-  const words = [run.part, run.branch, shortCommit(run.commit)].filter(Boolean);
+  const words = [run.part, run.branch, run.commit].filter(Boolean);
   return [plain(words.join(" · "))];
 }
 

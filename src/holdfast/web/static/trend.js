@@ -1,24 +1,24 @@
-// The scores of a file's runs over time: a line, the intervals as a band, a point a run that opens it.
+// The scores of a file's runs over time, as `holdfast trend` shows them: a line, the intervals as a band, a point per run that opens it.
 import { runAddress } from "./address.js";
 import { el, plain, svg, visible } from "./dom.js";
-import { SIGNS, number, shortCommit, span, toneOf, when } from "./words.js";
+import { SIGNS, number, plural, span, toneOf, when } from "./words.js";
 
 const HEIGHT = 190, LEFT = 34, RIGHT = 14, TOP = 10, BOTTOM = 36, LABEL = 112;
 const SHAPES = { pass: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", fail: "M0-5.500L5.500 0L0 5.500L-5.500 0Z", error: "M-4-4h8v8h-8Z", unproven: "M0-5L5 4.500H-5Z" };
 
-// Points of one part only make a line: of the part of the newest run, unless one is picked.
-export function trend(points, part, pickPart) {
-  const parts = [...new Set(points.map((point) => point.part || "contract"))];
-  const shown = parts.includes(part) ? part : points.at(-1)?.part || "contract";
-  const scored = points.filter((point) => (point.part || "contract") === shown && point.score != null);
+// Only points of one part make a line: those of the newest run, unless another part is picked.
+export function trend(found, part, pickPart) {
+  const shown = found.parts.find((one) => one.part === part) ?? found.parts.find((one) => one.part === found.newest) ?? found.parts[0];
+  const scored = shown.points.filter((point) => point.level != null);
   const figure = el("figure", { class: "trend" });
-  const picks = parts.length < 2 ? null : el("div", { class: "chips", role: "group", "aria-label": "Part" },
-    ...parts.map((name) => el("button", { type: "button", class: "chip", "aria-pressed": String(name === shown), onclick: () => pickPart(name) }, plain(name))));
+  const picks = found.parts.length < 2 ? null : el("div", { class: "chips", role: "group", "aria-label": "Part" },
+    ...found.parts.map((one) => el("button", { type: "button", class: "chip", "aria-pressed": String(one === shown), onclick: () => pickPart(one.part) }, plain(one.part))));
   const tip = el("p", { class: "tip", role: "status" });
   const place = el("div", { class: "trend-place" });
-  figure.append(...[picks, place, tip].filter(Boolean));
+  const left = shown.left_out ? el("p", { class: "soft" }, `${plural(shown.left_out, "run")} of a selection, or left unfinished, not shown`) : null;
+  figure.append(...[picks, place, tip, left].filter(Boolean));
   if (scored.length < 2) {
-    place.append(el("p", { class: "nothing" }, scored.length ? "one run with a score so far, a trend needs two" : "no run with a score yet"));
+    place.append(el("p", { class: "nothing" }, scored.length ? "one complete run with a score so far, a trend needs two" : "no complete run with a score yet"));
     return { figure, close() {} };
   }
   let width = 0, at = -1;
@@ -36,9 +36,11 @@ export function trend(points, part, pickPart) {
 
 function told(point) {
   const tone = toneOf(point.verdict), interval = span(point.low, point.high);
-  return [el("b", null, plain(point.id)), " ", el("span", { class: `sign ${tone}` }, `${SIGNS[tone] ?? "!"} ${point.verdict || "no verdict"}`), " ", el("b", null, number(point.score)),
-    interval ? ` (95 %: ${interval}) ` : " ", when(point.started), point.commit ? el("span", null, " commit ", plain(shortCommit(point.commit), "code")) : ""];
+  return [el("b", null, plain(point.id)), " ", el("span", { class: `sign ${tone}` }, `${SIGNS[tone] ?? "!"} ${point.verdict || "no verdict"}`), " ", el("b", null, scoreWord(point)),
+    interval ? ` (95 %: ${interval}) ` : " ", when(point.started), point.commit ? el("span", null, " commit ", plain(point.commit, "code")) : ""];
 }
+
+const scoreWord = (point) => (point.score == null ? `${point.cases_passed}/${point.cases} cases` : number(point.score));
 
 class Chart {
   constructor(points, onPoint) {
@@ -80,7 +82,7 @@ class Chart {
       made.push(svg("line", { class: "stroke", x1: this.x(n), x2: this.x(n), y1: this.y(0), y2: this.y(0) + 4 }));
       made.push(svg("text", { class: "tick", x, y: HEIGHT - 17, "text-anchor": anchor }, time === before ? visible(id) : time));
       before = time;
-      if (commit) made.push(svg("text", { class: "tick commit", x, y: HEIGHT - 3, "text-anchor": anchor }, visible(shortCommit(commit))));
+      if (commit) made.push(svg("text", { class: "tick commit", x, y: HEIGHT - 3, "text-anchor": anchor }, visible(commit)));
     }
     return made;
   }
@@ -104,14 +106,14 @@ class Chart {
   }
 
   line() {
-    return svg("polyline", { class: "path", points: this.points.map((point, n) => `${this.x(n).toFixed(1)},${this.y(point.score).toFixed(1)}`).join(" ") });
+    return svg("polyline", { class: "path", points: this.points.map((point, n) => `${this.x(n).toFixed(1)},${this.y(point.level).toFixed(1)}`).join(" ") });
   }
 
   dots() {
     const scale = this.step < 7 ? 0.55 : 1;
     this.links = this.points.map((point, n) => {
       const tone = toneOf(point.verdict) || "na";
-      const link = svg("a", { href: runAddress(point.id), tabindex: "-1", transform: `translate(${this.x(n).toFixed(1)} ${this.y(point.score).toFixed(1)})`, class: `point ${tone}`, "aria-label": `${point.id}, ${point.verdict || "no verdict"}, ${number(point.score)}` },
+      const link = svg("a", { href: runAddress(point.id), tabindex: "-1", transform: `translate(${this.x(n).toFixed(1)} ${this.y(point.level).toFixed(1)})`, class: `point ${tone}`, "aria-label": `${point.id}, ${point.verdict || "no verdict"}, ${scoreWord(point)}` },
         svg("circle", { class: "hit", r: Math.min(14, Math.max(4, this.step / 2)) }), svg("path", { d: SHAPES[tone] ?? SHAPES.pass, transform: `scale(${scale})` }));
       link.addEventListener("focus", () => this.onPoint(n));
       return link;

@@ -19,7 +19,7 @@ export function wordOf(run) {
   return run.state;
 }
 
-export const scoreOf = (run) => run.score ?? run.overall ?? null;
+export const scoreOf = (run) => run.score ?? null;
 export const number = (value) => (value == null ? "–" : value.toFixed(2));
 export const span = (low, high) => (low == null || high == null ? "" : `${Math.round(low)}–${Math.round(high)}`);
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
@@ -57,4 +57,3 @@ export function when(iso, now = new Date()) {
   return el("time", { datetime: iso, title: at.toLocaleString("en-GB") }, `${day} ${time}`);
 }
 
-export const shortCommit = (commit) => (commit ?? "").slice(0, 7);
