@@ -49,7 +49,7 @@ class Judge:
             outcome, found = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
-            return Verdict(trial.id, rule.id, "error", 0.0, observation.error)
+            return Verdict(trial.id, rule.id, "error", 0.0, observation.error, ending=observation.error)
         else:
             outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
         if observation.error:
@@ -63,12 +63,14 @@ class Judge:
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             so_far = f"{len(turns)} of {len(trial.task.turns)} turns were asked"
             outcome, found = "unproven", Finding(None, f"the conversation ended early, {so_far}; {found.reason}")
+        ending = "" if outcome == "pass" else _decisive_ending(rule, turns[turn : turn + 1], observation)
         score = found.score
         if outcome == "pass":
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
-        return Verdict(trial.id, rule.id, outcome, score, found.reason, turn, found.marks, found.details, found.code)
+        found_as = (found.reason, turn, found.marks, found.details, found.code)
+        return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
     def _by_request(
         self,
@@ -96,6 +98,16 @@ class Judge:
         if key not in self._filled:
             self._filled[key] = RuleJudge(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
+
+
+def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:
+    """How the trial ended, if it broke off by a harness error, or left no text to a rule that reads the answer."""
+    if observation.error:
+        return observation.error
+    if rule.reads in ("trace", "state") or not decided or has_text(decided[0]):
+        return ""
+    ending, detail = decided[0].ending, decided[0].detail
+    return f"{ending}: {detail}" if detail else ending
 
 
 def _broken_off(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:

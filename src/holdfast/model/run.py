@@ -110,6 +110,8 @@ class Run(Struct, frozen=True):
     params: tuple[dict[str, Any], ...] = ({},)
     source: str = ""
     """The spec's path from the top of the git repository that it lies in; empty if it is in none."""
+    cell_rules: frozenset[str] = frozenset()
+    """Rules that have trials of their own; the others share theirs."""
     page: str = ""
     """Where its HTML page lies; empty if none was written."""
     gateway: bool = False

@@ -62,6 +62,8 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     concurrent: bool = False
     rate: Interval | None = None
     """Of passes among decided verdicts, 0-1."""
+    ending: str = ""
+    """How the trial ended that `reason` is of, where that and no finding of the rule decided."""
 
     @property
     def counted(self) -> bool:

@@ -59,7 +59,7 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
         return []
     from holdfast.report.case_causes import case_causes
 
-    found = case_causes(run)
+    found = [*case_causes(run), *case_causes(run, passed=True)]
     shown = found if verbose else found[:SHOWN]
     rules = cases.RuleFacts(run)
     lines = [line for cause in shown for line in _of_cause(run, cause, rules, width, paint, verbose)]
@@ -96,7 +96,7 @@ def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
 
 def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
     """`✘ 12 mutations failed`, which these are, and what the rule says if it is one."""
-    from holdfast.report.cause_words import others
+    from holdfast.report.cause_words import faults, others
 
     flaky = sum(row.case.flaky for row in cause.members)
     marks = f"  ({flaky} × flaky)" if flaky else ""
@@ -110,6 +110,8 @@ def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, pain
         facts.append(("rule", one_line(says)))
     if other := others(cause.reasons[0], cause.reasons):
         facts.append(("also", other))
+    if under := faults(cause):
+        facts.append(("faults", under))
     yield from fact_lines(facts, width, paint, False)
 
 

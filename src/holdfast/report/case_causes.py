@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
 from holdfast.model.run import CaseRow, Run
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases
+from holdfast.report.causes import FaultName, fault_names
 from holdfast.report.reason_kind import kind
 
 _COUNTED = r"^\d+ of \d+ replicas passed: "
@@ -29,6 +31,13 @@ class CaseCause(Struct, frozen=True):
     """In the order of the run."""
     reasons: Sequence[str]
     """Why, of each member, in the words of its rules."""
+    weather: Mapping[str, tuple[FaultName, ...]]
+    """The faults of every scenario."""
+
+    @property
+    def faults(self) -> list[tuple[tuple[FaultName, ...], int]]:
+        """The sets of faults that its cases were asked under, each with the number of cases; none: calm."""
+        return list(Counter(self.weather[row.case.scenario] for row in self.members).items())
 
     @property
     def trials(self) -> int:
@@ -36,21 +45,26 @@ class CaseCause(Struct, frozen=True):
         return sum(one.status == row.case.status for row in self.members for one in row.case.replicas)
 
 
-def case_causes(run: Run) -> list[CaseCause]:
-    """The causes of the cases that need explaining, the worst first, then the widest. Each case is in exactly one."""
+def case_causes(run: Run, *, passed: bool = False) -> list[CaseCause]:
+    """The causes of the cases that did not pass, the worst first, then the widest. Each case is in exactly one.
+
+    `passed`: of those that passed, but not in full, instead.
+    """
     groups: dict[Hashable, list[tuple[CaseRow, str]]] = {}
     for row in cases.troubled(run):
+        if (row.case.status == "pass") != passed:
+            continue
         signature, reason = _signature(run, row)
         groups.setdefault((cases.outcome(row.case), *signature), []).append((row, reason))
     found = [_cause(run, rows) for rows in groups.values()]
-    order = {"fail": 0, "error": 1, "pass": 2}
-    return sorted(found, key=lambda cause: (order[cause.first.case.status], -len(cause.members)))
+    return sorted(found, key=lambda cause: (cause.first.case.status != "fail", -len(cause.members)))
 
 
 def _cause(run: Run, rows: Sequence[tuple[CaseRow, str]]) -> CaseCause:
     first = rows[0][0]
     members, reasons = zip(*rows, strict=True)
-    return CaseCause(cases.outcome(first.case), _rules(run, first), first.case.reason, first, members, reasons)
+    outcome, weather = cases.outcome(first.case), defaultdict(tuple, fault_names(run))
+    return CaseCause(outcome, _rules(run, first), first.case.reason, first, members, reasons, weather)
 
 
 def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:

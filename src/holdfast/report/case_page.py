@@ -37,7 +37,7 @@ def rows(run: Run) -> dict[str, Any]:
 
 def _causes(run: Run, places: Mapping[int, int], rules: cases.RuleFacts) -> list[dict[str, Any]]:
     """What several cases have in common; of one case its own entry says all."""
-    shared = [cause for cause in case_causes(run) if len(cause.members) > 1 and cause.outcome != "pass"]
+    shared = [cause for cause in case_causes(run) if len(cause.members) > 1]
     return [
         {
             "outcome": cause.outcome,

@@ -44,23 +44,25 @@ def _members(
     """Every cell of a cause, below what they have in common."""
     if cause.cells > 1:
         yield from (*_told(cause, (), width, paint), "")
-    for n, member in enumerate(cause.members):
+    places = wording.Places(run)
+    for n, (rule, member) in enumerate(zip(cause.member_rules, cause.members, strict=True)):
         if n:
             yield ""
-        yield from cell_lines(run, every[cause.rule, member.head], one_line(cause.place), width, paint, True)
+        yield from cell_lines(run, every[rule, member.head], one_line(places.of(rule)), width, paint, True)
 
 
 def _told(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:
     """`✘ never-fabricate in 12 scenarios: search-down, llm-down, … and 10 more`; long names get lines of their own."""
     start, marks, place = cause_words.start(cause), cause_words.marks(cause), one_line(cause.place)
-    heads = [one_line(member.head) for member in cause.members[:width]]
-    more = f", … and {cause.cells} more" if cause.cells > _NAMED else ""
+    total = len(cause.heads)
+    heads = [one_line(head) for head in cause.heads[:width]]
+    more = f", … and {total} more" if total > _NAMED else ""
     needed = columns(", ".join(heads[:_NAMED]) + more)
     whole = width - columns(f"{start}: ") - (columns(marks) + 4 if marks else 0)
     beside = whole - columns(place) - 2
     room = next((room for room in (beside, whole) if needed <= room), 0)
-    title = f"{start}: {listed(heads, room, cause.cells)}" if room else start
+    title = f"{start}: {listed(heads, room, total)}" if room else start
     yield titled(title, marks, place, cause.outcome, width, paint)
     if not room:
-        yield from fact_lines([("in", listed(heads, 2 * (width - LABEL), cause.cells))], width, paint, False)
+        yield from fact_lines([("in", listed(heads, 2 * (width - LABEL), total))], width, paint, False)
     yield from fact_lines(cause_words.facts(cause, facts), width, paint, False)

@@ -17,14 +17,14 @@ def entries(run: Run) -> Iterator[dict[str, Any]]:
     while found:  # each is let go once it is written, with the trials that were read for it
         yield _of_cells("chaos" if run.part == "chaos" else "contract", found.pop())
     if run.by_cases:
-        yield from (_of_cases(run, cause) for cause in case_causes(run) if cause.outcome != "pass")
+        yield from (_of_cases(run, cause) for cause in case_causes(run))
 
 
 def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
     trial = wording.telling(cause.first)
     return {
         "part": part,
-        "rules": [cause.rule],
+        "rules": cause.rules,
         "description": cause.description,
         "severity": cause.severity,
         "place": cause.place,
@@ -32,12 +32,19 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
         "reason": cause.reason,
         "one_reason": not cause.mixed,
         "trials": cause.trials,
-        "faults": [{"faults": [name._asdict() for name in names], "cells": count} for names, count in cause.faults],
+        "faults": _faults(cause),
         "cells": [
-            {"invariant": cause.rule, "scenario": member.scenario, "params": member.params} for member in cause.members
+            {"invariant": rule, "scenario": member.scenario, "params": member.params}
+            for rule, member in zip(cause.member_rules, cause.members, strict=True)
         ],
         "first": {"trial": trial.id, "again": trial.again} if trial is not None else None,
     }
+
+
+def _faults(cause: Cause | CaseCause) -> list[dict[str, Any]]:
+    """The sets of faults under which it came, and how many of its cells or cases under each."""
+    noun = "cells" if isinstance(cause, Cause) else "cases"
+    return [{"faults": [name._asdict() for name in names], noun: count} for names, count in cause.faults]
 
 
 def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
@@ -50,6 +57,7 @@ def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
         "outcome": cause.outcome,
         "reason": cause.reason,
         "trials": cause.trials,
+        "faults": _faults(cause),
         "cases": [
             {
                 "case": cases.head(row.case),

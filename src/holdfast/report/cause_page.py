@@ -37,8 +37,8 @@ def _item(run: Run, cause: Cause, number: int) -> dict[str, Any]:
         "alone": alone,
         "sign": wording.SIGNS[cause.outcome],
         "outcome": cause.outcome,
-        "rule": cause.rule,
-        "key": _key(cause, cause.members[0].head),
+        "rule": cause_words.subject(cause),
+        "key": _key(cause.member_rules[0], cause.members[0].head),
         "where": cause.members[0].head if alone else cause_words.where(cause),
         "reason": one_line(cause.reason)[:REASON] + cause_words.because(cause),
         "marks": ", ".join(wording.marks(cell)) if alone else cause_words.marks(cause),
@@ -58,15 +58,16 @@ def _facts(run: Run, cause: Cause) -> Iterator[tuple[str, str]]:
 
 def _members(cause: Cause, most: int) -> Iterator[dict[str, str]]:
     same = len(set(cause.reasons)) == 1
-    for member, reason in islice(zip(cause.members, cause.reasons, strict=True), most):
+    several = len(cause.rules) > 1
+    for member, rule, reason in islice(zip(cause.members, cause.member_rules, cause.reasons, strict=True), most):
         yield {
-            "key": _key(cause, member.head),
-            "head": one_line(member.head),
+            "key": _key(rule, member.head),
+            "head": one_line(f"{rule} in {member.head}" if several else member.head),
             "faults": one_line(", ".join(fault.shown for fault in member.faults)),
             "reason": "" if same else one_line(reason)[:REASON],
         }
 
 
-def _key(cause: Cause, head: str) -> str:
+def _key(rule: str, head: str) -> str:
     """How the page's address names a cell."""
-    return quote(f"{cause.rule}|{head}")
+    return quote(f"{rule}|{head}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.planes.describe import shorten
 from holdfast.report import wording
+from holdfast.report.case_causes import CaseCause
 from holdfast.report.causes import Cause
 from holdfast.report.safe import one_line
 
@@ -19,14 +20,20 @@ _OTHER = 100
 
 def start(cause: Cause) -> str:
     """`✘ never-fabricate in 12 scenarios`, before the names of these."""
-    return f"{wording.SIGNS[cause.outcome]} {one_line(cause.rule)} in {where(cause)}"
+    return f"{wording.SIGNS[cause.outcome]} {one_line(subject(cause))} in {where(cause)}"
+
+
+def subject(cause: Cause) -> str:
+    """The rule, or how many an ending broke."""
+    return cause.rules[0] if len(cause.rules) == 1 else wording.plural(len(cause.rules), "rule")
 
 
 def where(cause: Cause) -> str:
     """`12 scenarios`, with the trials where they are more; cells where parameters make several of a scenario."""
-    noun = "scenario" if len({member.scenario for member in cause.members}) == cause.cells else "cell"
-    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > cause.cells else ""
-    return wording.plural(cause.cells, noun) + trials
+    columns = len(cause.heads)
+    noun = "scenario" if len({member.scenario for member in cause.members}) == columns else "cell"
+    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > columns else ""
+    return wording.plural(columns, noun) + trials
 
 
 def marks(cause: Cause) -> str:
@@ -35,7 +42,7 @@ def marks(cause: Cause) -> str:
     return ", ".join(told)
 
 
-def faults(cause: Cause) -> str:
+def faults(cause: Cause | CaseCause) -> str:
     """`4 × error on tool search, 2 × rate_limit on llm`: what was met where; nothing if it is the same everywhere."""
     found = sorted(cause.faults, key=lambda entry: -entry[1])
     if len(found) < 2:
@@ -45,7 +52,9 @@ def faults(cause: Cause) -> str:
 
 
 def because(cause: Cause) -> str:
-    """What is to be said behind the reason that stands for others."""
+    """What else to say after the reason that is shown; each rule words one ending in its own way."""
+    if len(cause.rules) > 1 and not cause.mixed:
+        return ""
     told = others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
     return f"   ({told})" if told else ""
 
@@ -66,7 +75,9 @@ def _plain(reason: str) -> str:
 
 def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """What a cause says of itself, around the facts of its first cell."""
-    if cause.description:
+    if len(cause.rules) > 1:
+        yield "rules", one_line(", ".join(cause.rules))
+    elif cause.description:
         yield "rule", one_line(cause.description)
     under = faults(cause)
     for label, text in of_first:

@@ -1,7 +1,8 @@
 """Failures by their cause: the cells in which one rule did not hold for one reason are one entry.
 
-A cause is a rule, an outcome and a kind of reason. Under which faults it came is told inside it: most scenarios differ
-in their faults, and an agent that says nothing of a broken tool does so whichever way the tool breaks.
+A cause is a rule, an outcome and a kind of reason; or an ending that left nothing to judge, with all the rules that it
+broke: one crash is one cause. The faults under which it came are listed inside it: most scenarios differ in their
+faults, and an agent that says nothing of a broken tool does so whichever way the tool breaks.
 """
 
 from __future__ import annotations
@@ -36,8 +37,16 @@ class FaultName(NamedTuple):
         return f"{self.mode} on {self.plane} {self.target}".rstrip(" *")
 
 
+def fault_names(run: Run) -> dict[str, tuple[FaultName, ...]]:
+    """The faults of each scenario."""
+    return {
+        scenario.name: tuple(dict.fromkeys(FaultName(i.plane, i.target, i.mode) for i in scenario.injections))
+        for scenario in run.scenarios
+    }
+
+
 class MemberCell(Struct, frozen=True, gc=False):
-    """A column of the matrix in which the rule of a cause did not hold; shared by all causes."""
+    """A column of the matrix in which a rule of a cause did not hold; shared by all causes."""
 
     head: str
     scenario: str
@@ -53,23 +62,28 @@ class MemberCell(Struct, frozen=True, gc=False):
 
 
 class Cause(Struct, frozen=True):
-    """Cells in which one rule came to one outcome for one reason."""
+    """Cells in which one rule came to one outcome for one reason, or several rules because of one ending."""
 
-    rule: str
+    rules: tuple[str, ...]
+    """In the order of the spec; several only of an ending."""
     description: str
+    """Of the rule; empty of several."""
     severity: str
+    """The worst."""
     place: str
-    """Where in the spec the rule stands: `finance.yaml:12`."""
+    """Where in the spec the rule of `first` is: `finance.yaml:12`."""
     outcome: Outcome
-    """fail, error or unproven."""
+    """fail, error or unproven: the worst."""
     reason: str
     """That of `first`; it stands for those that differ in what they quote and in numbers."""
     first: CellRow
-    """The first of its cells, in the order of the run; `wording.telling` gives the trial that tells best."""
+    """The worst of its cells, then the first in the order of the run; `wording.telling` gives the trial to show."""
     members: Sequence[MemberCell]
     """Its cells, in the order of the run's scenarios."""
     reasons: Sequence[str]
     """The reason of each member."""
+    member_rules: Sequence[str]
+    """The rule of each member."""
     trials: int
     """How many came to this outcome."""
     marks: Mapping[str, int]
@@ -80,6 +94,11 @@ class Cause(Struct, frozen=True):
     @property
     def cells(self) -> int:
         return len(self.members)
+
+    @property
+    def heads(self) -> list[str]:
+        """The columns that its cells are in."""
+        return list(dict.fromkeys(member.head for member in self.members))
 
     @property
     def faults(self) -> list[tuple[tuple[FaultName, ...], int]]:
@@ -104,12 +123,11 @@ class Causes:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._places = {scenario.name: n for n, scenario in enumerate(run.scenarios)}
-        self._faults = {
-            scenario.name: tuple(dict.fromkeys(FaultName(i.plane, i.target, i.mode) for i in scenario.injections))
-            for scenario in run.scenarios
-        }
+        self._faults = fault_names(run)
         self._members: dict[tuple[str, bool], MemberCell] = {}
-        self._groups: dict[tuple[str, Outcome], dict[str, _Group]] = {}
+        self._rules = {rule.id: n for n, rule in enumerate(run.invariants)}
+        self._groups: dict[tuple[str, str], dict[str, _Group]] = {}
+        """By rule and outcome, both empty of endings; then by the kind of reason."""
         self.total = 0
         """Troubled cells."""
 
@@ -120,25 +138,29 @@ class Causes:
             return
         self.total += 1
         reason = wording.why(row)
-        groups = self._groups.setdefault((cell.invariant, cell.outcome), {})
-        alike = _MANY if _MANY in groups else kind(reason) or reason
+        # An ending is keyed by itself, whatever rules it broke and whether they failed or stayed unproven by it.
+        of = ("", "") if cell.ending else (cell.invariant, cell.outcome)
+        groups = self._groups.setdefault(of, {})
+        told = cell.ending or reason
+        alike = _MANY if _MANY in groups else kind(told) or told
         group = groups.get(alike)
         if group is None:
             group = groups[alike] = _Group()
-        group.add(row, self._member(cell), reason)
+        shares = cell.invariant not in self._run.cell_rules
+        group.add(row, self._member(cell), reason, self._rules.get(cell.invariant, len(self._rules)), shares)
         if len(groups) > MOST_REASONS:
-            self._groups[cell.invariant, cell.outcome] = {_MANY: _joined(groups.values())}
+            self._groups[of] = {_MANY: _joined(groups.values())}
 
     def sorted(self) -> list[Cause]:
         """The causes, the worst first: by outcome, critical, weight, how many cells, and the order of the spec."""
-        rules = {rule.id: n for n, rule in enumerate(self._run.invariants)}
+        rules = self._rules
         found = sorted(
             self._found(),
             key=lambda one: (
                 wording.badness(one[0].first),
                 -one[0].cells,
-                rules.get(one[0].rule, len(rules)),
-                one[0].rule,
+                rules.get(one[0].first.cell.invariant, len(rules)),
+                one[0].first.cell.invariant,
                 one[0].members[0].order,
                 one[1],
             ),
@@ -146,30 +168,32 @@ class Causes:
         return [cause for cause, _ in found]
 
     def _found(self) -> Iterator[tuple[Cause, str]]:
-        known = {rule.id: rule for rule in self._run.invariants}
+        known = {rule.id: rule.description for rule in self._run.invariants}
         places = wording.Places(self._run)
-        for (rule, outcome), groups in self._groups.items():
-            about = known.get(rule)
+        for groups in self._groups.values():
             for alike, group in groups.items():
-                first, cell = group.first, group.first.cell
-                pairs = sorted(zip(group.members, group.reasons, strict=True), key=lambda pair: pair[0].order)
-                yield (
-                    Cause(
-                        rule,
-                        about.description if about else "",
-                        "critical" if cell.critical else cell.severity,
-                        places.of(rule),
-                        outcome,
-                        group.reason,
-                        first,
-                        [member for member, _ in pairs],
-                        [reason for _, reason in pairs],
-                        group.trials,
-                        dict(sorted(group.marks.items())),
-                        alike == _MANY,
-                    ),
-                    alike,
+                cell = group.first.cell
+                members = sorted(
+                    zip(group.members, group.rules, group.reasons, strict=True),
+                    key=lambda one: (one[0].order, self._rules.get(one[1], 0), one[1]),
                 )
+                rules = sorted(dict.fromkeys(group.rules), key=lambda rule: (self._rules.get(rule, 0), rule))
+                cause = Cause(
+                    tuple(rules),
+                    known.get(rules[0], "") if len(rules) == 1 else "",
+                    "critical" if cell.critical else cell.severity,
+                    places.of(cell.invariant),
+                    cell.outcome,
+                    group.reason,
+                    group.first,
+                    [member for member, _, _ in members],
+                    [reason for _, _, reason in members],
+                    [rule for _, rule, _ in members],
+                    group.trials + sum(group.shared.values()),
+                    dict(sorted(group.marks.items())),
+                    alike == _MANY,
+                )
+                yield cause, alike
 
     def _member(self, cell: Cell) -> MemberCell:
         head = wording.column(cell)
@@ -189,9 +213,9 @@ _MANY = "\0many"
 class _Group:
     """A cause while its cells come in."""
 
-    __slots__ = ("first", "marks", "members", "order", "reason", "reasons", "trials")
+    __slots__ = ("first", "marks", "members", "order", "reason", "reasons", "rules", "shared", "trials")
     first: CellRow
-    order: tuple[int, str]
+    order: tuple[Any, ...]
     """Of its first cell."""
     reason: str
     """Of its first cell."""
@@ -199,26 +223,39 @@ class _Group:
     def __init__(self) -> None:
         self.members: list[MemberCell] = []
         self.reasons: list[str] = []
+        self.rules: list[str] = []
         self.marks: Counter[str] = Counter()
         self.trials = 0
+        self.shared: dict[str, int] = {}
+        """By column: trials that serve several rules of an ending, each counted once."""
 
-    def add(self, row: CellRow, member: MemberCell, reason: str) -> None:
+    def add(self, row: CellRow, member: MemberCell, reason: str, rule: int, shares: bool) -> None:
         cell = row.cell
-        if not self.members or member.order < self.order:
+        order = (*wording.badness(row), *member.order, rule, cell.invariant)
+        if not self.members or order < self.order:
             # A copy that has read no trials: what others read of this row is not held.
-            self.first, self.order, self.reason = CellRow(cell, copy(row.trials)), member.order, reason
+            self.first, self.order, self.reason = CellRow(cell, copy(row.trials)), order, reason
         self.members.append(member)
         self.reasons.append(reason)
+        self.rules.append(cell.invariant)
         self.marks.update(wording.marks(cell))
-        self.trials += {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, cell.passes + cell.unproven)
+        passes = 0 if cell.ending else cell.passes
+        trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
+        if cell.ending and shares:
+            self.shared[member.head] = max(self.shared.get(member.head, 0), trials)
+        else:
+            self.trials += trials
 
     def join(self, other: _Group) -> None:
         if not self.members or other.order < self.order:
             self.first, self.order, self.reason = other.first, other.order, other.reason
         self.members += other.members
         self.reasons += other.reasons
+        self.rules += other.rules
         self.marks += other.marks
         self.trials += other.trials
+        for head, trials in other.shared.items():
+            self.shared[head] = max(self.shared.get(head, 0), trials)
 
 
 def _joined(groups: Iterable[_Group]) -> _Group:

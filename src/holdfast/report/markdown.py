@@ -120,7 +120,7 @@ def _cases(run: Run) -> Iterator[str]:
 
 
 def _case_failures(run: Run) -> Iterator[str]:
-    found = [cause for cause in case_causes(run) if cause.outcome != "pass"] if run.by_cases else []
+    found = case_causes(run) if run.by_cases else []
     rules = cases.RuleFacts(run)
     for cause in found[:MAX_DETAILS]:
         if (one := cases.telling(cause.first)) is not None:
@@ -209,7 +209,7 @@ def _failures(run: Run) -> Iterator[str]:
 
 def _details(run: Run, cause: Cause) -> Iterator[str]:
     where = f"{inline(cause.members[0].head)}" if cause.cells == 1 else cause_words.where(cause)
-    title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause.rule)} in {where}"
+    title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause_words.subject(cause))} in {where}"
     marks = ", ".join(wording.marks(cause.first.cell)) if cause.cells == 1 else cause_words.marks(cause)
     yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
     yield ""
@@ -223,7 +223,7 @@ def _facts(run: Run, cause: Cause) -> Iterator[str]:
     yield f"at        {cause.place}"
     facts: Iterable[tuple[str, str]] = _of_cell(run, cause)
     if cause.cells > 1:
-        yield from _column([member.head for member in cause.members[:MAX_ROWS]], cause.cells)
+        yield from _column(cause.heads[:MAX_ROWS], len(cause.heads))
         facts = cause_words.facts(cause, facts)
     yield from (f"{label:<9} {text}" for label, text in facts)
 

@@ -46,9 +46,12 @@ class Grid(Struct):
     heads: Sequence[str]
     faces: dict[str, dict[str, Face]] = field(default_factory=dict)
     """By rule, then by head: of a million cells few look different, and each look is held once."""
+    widest: int = _NARROW
+    """Columns of the widest look: a count must not be cut."""
 
     def add(self, rule: str, head: str, shown: Face) -> None:
         self.faces.setdefault(rule, {})[head] = _LOOKS.setdefault(shown, shown)
+        self.widest = max(self.widest, min(columns(shown.text), _WIDE))
 
     def face(self, rule: str, head: str) -> Face:
         return self.faces.get(rule, _NONE).get(head, _BLANK)
@@ -83,11 +86,11 @@ def grid(run: Run) -> Grid:
 def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
     """The lines of the matrix, wrapped into blocks; says what it leaves out."""
     rules, heads = list(grid.rules), list(grid.heads)
-    blocks = _blocks(heads, _room(rules, width))
+    blocks = _blocks(heads, _room(rules, width), grid.widest)
     if len(rules) > MAX_ROWS or len(blocks) > _MAX_BLOCKS:
         rules = [r for r in rules if not grid.quiet([r], heads)]
         heads = [h for h in heads if not grid.quiet(rules, [h])] if rules else []
-        blocks = _blocks(heads, _room(rules, width))
+        blocks = _blocks(heads, _room(rules, width), grid.widest)
     shown = rules[:MAX_ROWS]
     dense = len(blocks) > _MAX_BLOCKS
     lines = list(_dense(grid, shown, heads, width, paint) if dense else _roomy(grid, shown, blocks, width, paint))
@@ -97,7 +100,7 @@ def draw(grid: Grid, width: int, paint: Paint) -> list[str]:
 
 def fits(grid: Grid, width: int, height: int) -> bool:
     """Whether the whole matrix can be drawn in so many lines; cheap enough to ask before each redraw."""
-    blocks = len(_blocks(grid.heads, _room(list(grid.rules), width)))
+    blocks = len(_blocks(grid.heads, _room(list(grid.rules), width), grid.widest))
     whole = len(grid.rules) <= MAX_ROWS and blocks <= _MAX_BLOCKS
     return whole and blocks * (len(grid.rules) + 2) + 1 <= height
 
@@ -117,12 +120,12 @@ def _names(rules: Sequence[str], width: int) -> int:
     return max(8, min(max(map(columns, rules), default=8), 36, width // 3))
 
 
-def _blocks(heads: Sequence[str], room: int) -> list[list[tuple[str, int]]]:
+def _blocks(heads: Sequence[str], room: int, least: int) -> list[list[tuple[str, int]]]:
     """Heads with their widths, as many to a block as fit; at least one."""
     blocks: list[list[tuple[str, int]]] = []
     left = 0
     for head in heads:
-        size = max(_NARROW, min(columns(visible(head)), _WIDE))
+        size = max(least, min(columns(visible(head)), _WIDE))
         if not blocks or left < size + _GAP:
             blocks.append([])
             left = room

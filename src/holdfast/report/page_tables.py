@@ -106,5 +106,7 @@ class PageTables:
 
 def _cells_of(cause: Cause, placed: Mapping[tuple[str, str], int]) -> list[int]:
     """By which the page shows the cells of a cause alone; one cell needs no list."""
-    found = (placed.get((cause.rule, member.head)) for member in cause.members) if cause.cells > 1 else ()
+    if cause.cells == 1:
+        return []
+    found = (placed.get((rule, one.head)) for rule, one in zip(cause.member_rules, cause.members, strict=True))
     return [at for at in found if at is not None]

@@ -48,11 +48,11 @@ def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
 
 
 def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
-    """What the rule of a cause looks for, and the faults under which any of its cells did not hold."""
+    """What the rules of a cause look for, and the faults under which any of its cells did not hold."""
     trial = telling(cause.first)
     met = of_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
     modes = standards_of_all(("fault", name.mode) for faults, _ in cause.faults for name in faults)
-    return tuple(dict.fromkeys((*of_rule(run, cause.rule), *met, *modes)))
+    return tuple(dict.fromkeys((*(one for rule in cause.rules for one in of_rule(run, rule)), *met, *modes)))
 
 
 def of_case_cause(cause: CaseCause) -> tuple[StandardEntry, ...]:

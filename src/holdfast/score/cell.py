@@ -39,6 +39,8 @@ class Decision(Struct, frozen=True, gc=False):
     """Prompts that failed, as bits."""
     undecided: int = 0
     """Prompts that stayed undecided, as bits."""
+    ending: str = ""
+    """How the trial that the reason is of ended, where that decided it."""
     tries: Tries = ()
 
 
@@ -51,8 +53,8 @@ class CellCount:
         self.asked = asked
         self.left = expected
         self.counts = [0] * (4 * len(asked))
-        self.firsts: dict[tuple[str, int], tuple[int, str]] = {}
-        """By outcome and prompt: the first replica that had it, and why."""
+        self.firsts: dict[tuple[str, int], tuple[int, str, str]] = {}
+        """By outcome and prompt: the first replica that had it, why, and the ending if that is why."""
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
@@ -69,7 +71,7 @@ class CellCount:
         if outcome != "pass":
             first = self.firsts.get((outcome, place))
             if first is None or replica < first[0]:
-                self.firsts[outcome, place] = (replica, verdict.reason)
+                self.firsts[outcome, place] = (replica, verdict.reason, verdict.ending)
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""
@@ -118,11 +120,16 @@ class CellCount:
             return Decision("pass", "", 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
-        reason = self._reason(outcome, failed if outcome == "fail" else undecided)
+        deciding = failed if outcome == "fail" else undecided
+        reason, ending = self._reason(outcome, deciding), self._ending(outcome, deciding)
         if outcome == "pass" and needs and not met and self.near == BROKEN:
-            outcome, reason = "error", self.beside  # our own fault: neither the agent's doing nor a matter of chance
+            outcome, reason, ending = (
+                "error",
+                self.beside,
+                "",
+            )  # our own fault: neither the agent's doing nor a matter of chance
         elif outcome == "pass" and needs and not met:
-            outcome, reason = "unproven", never_met(scenario, needs, self.near, self.beside)
+            outcome, reason, ending = "unproven", never_met(scenario, needs, self.near, self.beside), ""
         tries = tuple(sorted(pairs.items()))
         return Decision(
             outcome,
@@ -137,6 +144,7 @@ class CellCount:
             concurrent=self.concurrent,
             failed=failed,
             undecided=undecided,
+            ending=ending,
             tries=same.setdefault(tries, tries),
         )
 
@@ -163,10 +171,14 @@ class CellCount:
         if outcome == "pass":
             return ""
         if (first := self._first(outcome, prompts)) is not None:
-            return first
+            return first[1]
         total = sum(self.asked)
         return f"{self.left} of {total} trials {NOT_RUN}" if total > 1 else f"the trial {NOT_RUN}"
 
-    def _first(self, outcome: Outcome, prompts: int) -> str | None:
+    def _ending(self, outcome: Outcome, prompts: int) -> str:
+        first = None if outcome == "pass" else self._first(outcome, prompts)
+        return first[2] if first else ""
+
+    def _first(self, outcome: Outcome, prompts: int) -> tuple[int, str, str] | None:
         places = [place for kind, place in self.firsts if kind == outcome and prompts >> place & 1]
-        return self.firsts[outcome, min(places)][1] if places else None
+        return self.firsts[outcome, min(places)] if places else None

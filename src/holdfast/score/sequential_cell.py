@@ -70,7 +70,7 @@ class SequentialCount(CellCount):
         if outcome == "pass":
             return f"passed at the limit of {max(limits)} replicas" if limits else ""
         if (first := self._first(outcome, prompts)) is not None:
-            return first
+            return first[1]
         missing = [(one.used, self.asked[place]) for place, one in self._each() if self.open_at(place)]
         used, most = missing[0] if missing else (0, 0)
         return f"undecided after {used} of at most {most} replicas: the next {NOT_RUN}"

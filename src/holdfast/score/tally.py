@@ -347,4 +347,5 @@ def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fa
         kept.simulated,
         kept.concurrent,
         rate,
+        kept.ending,
     )

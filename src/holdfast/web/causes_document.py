@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from holdfast.model.observation import FaultMet
 from holdfast.model.run import ReplicaRow, Run, TrialRow
-from holdfast.report import cases, standards, wording
+from holdfast.report import cases, cause_words, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
 from holdfast.report.page_data import cut, utf16_span
@@ -29,7 +31,7 @@ def causes_document(run: Run) -> dict[str, Any]:
 
 
 def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
-    """Cases that did not pass, or not in full, because of the same rules."""
+    """Cases that did not pass because of the same rules."""
     one = cases.telling(cause.first)
     known = {rule.id: rule for rule in run.invariants}
     first = known.get(cause.rules[0]) if cause.rules else None
@@ -41,7 +43,8 @@ def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "reason": (_reason(one) if run.part == "scenario" else "") or cause.reason,
         "marks_of_cells": {},
         "mixed": False,
-        "fault": "; ".join(wording.fault(met) for met in wording.met(one.seen.ledger)[:5]) if one else "",
+        "fault": _met(one.seen.ledger) if one else "",
+        "faults": cause_words.faults(cause),
         "cells": [],
         "cases": [cases.head(row.case) for row in cause.members[:CELLS]],
         "count": len(cause.members),
@@ -68,15 +71,18 @@ def _reason(one: ReplicaRow | None) -> str:
 def _cause(run: Run, cause: Cause) -> dict[str, Any]:
     trial = wording.telling(cause.first)
     return {
-        "rule": cause.rule,
+        "rule": ", ".join(cause.rules),
         "description": cause.description,
         "severity": cause.severity,
         "outcome": cause.outcome,
         "reason": cause.reason,
         "marks_of_cells": cause.marks,
         "mixed": cause.mixed,
-        "fault": _faults(cause, trial),
-        "cells": [[cause.rule, member.head] for member in cause.members[:CELLS]],
+        "fault": _met(trial.faults) if trial else "",
+        "faults": cause_words.faults(cause),
+        "cells": [
+            [rule, one.head] for rule, one in zip(cause.member_rules[:CELLS], cause.members[:CELLS], strict=True)
+        ],
         "cases": [],
         "count": cause.cells,
         "trials": cause.trials,
@@ -100,10 +106,6 @@ def _told(trial: TrialRow | None) -> dict[str, Any]:
     }
 
 
-def _faults(cause: Cause, trial: TrialRow | None) -> str:
-    """What the agent met in the trial that is shown; else under which faults the cells were."""
-    met = wording.met(trial.faults) if trial else []
-    if met:
-        return "; ".join(wording.fault(one) for one in met[:5])
-    shown = [" and ".join(name.shown for name in names) for names, _ in cause.faults if names]
-    return ", ".join(shown[:5])
+def _met(ledger: Iterable[FaultMet]) -> str:
+    """What the agent met in the trial that is shown."""
+    return "; ".join(wording.fault(one) for one in wording.met(ledger)[:5])

@@ -36,8 +36,9 @@ def run_of(rows: list[CellRow]) -> Run:
 @st.composite
 def matrices(draw: st.DrawFn) -> list[CellRow]:
     outcomes = st.sampled_from(("pass", "n/a", "fail", "fail", "error", "unproven"))
+    endings = st.sampled_from(("", "", "", "raised: boom", "timeout: no answer within 12 ms"))
     return [
-        row(rule, scenario.name, draw(outcomes), draw(st.sampled_from(REASONS)))
+        row(rule, scenario.name, draw(outcomes), draw(st.sampled_from(REASONS)), ending=draw(endings))
         for rule in RULES
         for scenario in SCENARIOS
     ]
@@ -46,16 +47,19 @@ def matrices(draw: st.DrawFn) -> list[CellRow]:
 def key(cause: Cause) -> tuple[object, ...]:
     told = wording.telling(cause.first)
     heads = tuple(member.head for member in cause.members)
-    return cause.rule, cause.outcome, cause.reason, heads, tuple(cause.reasons), cause.trials, told and told.id
+    return cause.rules, cause.outcome, cause.reason, heads, tuple(cause.reasons), cause.trials, told and told.id
 
 
 @settings(max_examples=60, deadline=None)
 @given(matrices(), st.integers())
 def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], seed: int) -> None:
     found = causes(run_of(rows))
-    troubled = [(r.cell.invariant, r.cell.outcome, r.cell.scenario) for r in rows if r.cell.outcome in wording.TROUBLE]
-    members = [(cause.rule, cause.outcome, member.head) for cause in found for member in cause.members]
-    assert Counter(members) == Counter(troubled)
+    troubled = [row.cell for row in rows if row.cell.outcome in wording.TROUBLE]
+    members = [pair for one in found for pair in zip(one.member_rules, (m.head for m in one.members), strict=True)]
+    assert Counter(members) == Counter((cell.invariant, cell.scenario) for cell in troubled)
+    by_ending = [one for one in found if one.first.cell.ending]
+    assert len(by_ending) == len({cell.ending for cell in troubled if cell.ending})
+    assert all(len(one.rules) == 1 for one in found if not one.first.cell.ending)
     mixed = Random(seed).sample(rows, len(rows))
     assert [key(one) for one in causes(run_of(mixed))] == [key(one) for one in found]
     worst = [wording.badness(cause.first) for cause in found]
@@ -85,7 +89,7 @@ def test_rules_outcomes_and_kinds_of_reasons_are_told_apart_the_widest_first() -
         *(row(RULES[0], s.name, "fail", "nothing matches b", flaky=True) for s in SCENARIOS[4:]),
         row(RULES[0], "no-chaos", "unproven", "nothing matches a"),
     ]
-    told = [(c.rule, c.outcome, c.cells, dict(c.marks)) for c in causes(run_of(rows))]
+    told = [(c.rules[0], c.outcome, c.cells, dict(c.marks)) for c in causes(run_of(rows))]
     assert told == [
         (RULES[0], "fail", 3, {"flaky": 3}),
         (RULES[0], "fail", 2, {}),
@@ -107,3 +111,24 @@ def test_a_rule_that_fails_for_too_many_reasons_has_one_cause_that_says_so() -> 
     assert cause.cells == len(set(cause.reasons)) == MOST_REASONS + 5
     assert key(cause) == key(causes(replace(run, cells=rows[::-1]))[0])
     assert len(causes(replace(run, cells=rows[:MOST_REASONS]))) == MOST_REASONS
+
+
+def test_one_crash_is_one_cause_with_the_rules_that_it_broke_under_it() -> None:
+    crash = {"ending": "raised: RuntimeError: boom (agent.py:6)"}
+    rows = [
+        row(RULES[2], "no-chaos", "unproven", "nothing to judge, no answer", unproven=1, **crash),
+        row(RULES[1], "no-chaos", "fail", "ended in raised", **crash),
+        row(RULES[0], "search-error", "fail", "no answer: it raised", **crash),
+        row(RULES[0], "no-chaos", "fail", "no answer: it raised", **crash),
+        row(RULES[1], "search-error", "fail", "nothing matches a"),
+    ]
+    crashed, other = causes(run_of(rows))
+    assert (crashed.rules, crashed.outcome, crashed.severity) == (tuple(RULES[:3]), "fail", "critical")
+    assert crashed.heads == ["no-chaos", "search-error"]
+    assert [*zip(crashed.member_rules, (member.head for member in crashed.members), strict=True)] == [
+        (RULES[0], "no-chaos"), (RULES[1], "no-chaos"), (RULES[2], "no-chaos"), (RULES[0], "search-error"),
+    ]  # fmt: skip
+    assert crashed.trials == 2, "rules that share a trial count it once"
+    own = replace(run_of(rows), cell_rules=frozenset(RULES))
+    assert causes(own)[0].trials == 4
+    assert (other.rules, other.cells) == ((RULES[1],), 1)

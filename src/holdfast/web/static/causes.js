@@ -99,6 +99,7 @@ function body(run, cause) {
     ["asked", cause.asked ? passage(cut(cause.asked)) : ""],
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
     ["met", cause.fault],
+    ["faults", cause.faults],
     ["known as", (cause.standards ?? []).join("; ")],
     ["next", cause.next],
     ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
@@ -115,7 +116,8 @@ function caseNames({ cases, count }) {
 }
 
 function cells(run, cause) {
-  const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([, column]) => column), NAME);
+  const several = new Set(cause.cells.map(([rule]) => rule)).size > 1;
+  const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([rule, column]) => (several ? `${rule} in ${column}` : column)), NAME);
   const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: visible(column) }, plain(names[n]))));
   const more = (cause.cell_count ?? cause.count) - shown.length;
   return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
