@@ -115,6 +115,89 @@ def mixes_up_its_users() -> Answer:
     return answer
 
 
+def repeated(asked: str) -> web.Response:
+    """What a model that knows each question replies to it."""
+    number = re.search(r"HOLDFAST-CANARY-[0-9a-f]+", asked)
+    return said(f"Your number is {number[0]}." if number else ANSWER)
+
+
+async def keeps_users_apart(request: web.Request) -> web.Response:
+    asked = (await request.json())["input"]
+    await asyncio.sleep(0.05)
+    return repeated(asked)
+
+
+def answers_the_latest() -> Answer:
+    """One variable for all requests: whoever came last is answered everywhere."""
+    latest = [""]
+
+    async def answer(request: web.Request) -> web.Response:
+        latest[0] = (await request.json())["input"]
+        await asyncio.sleep(0.05)
+        return repeated(latest[0])
+
+    return answer
+
+
+def answers_the_first() -> Answer:
+    """Takes all requests that are under way for the same: they share the first one's answer."""
+    under_way: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        under_way.append((await request.json())["input"])
+        await asyncio.sleep(0.05)
+        reply = repeated(under_way[0])
+        await asyncio.sleep(0.05)
+        under_way.pop()
+        return reply
+
+    return answer
+
+
+def answers_in_reverse() -> Answer:
+    """Gives the answers out in another order than the requests came in."""
+    stack: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        stack.append((await request.json())["input"])
+        await asyncio.sleep(0.05)
+        return repeated(stack.pop())
+
+    return answer
+
+
+def answers_the_previous() -> Answer:
+    """Serves one at a time, and is one answer late."""
+    previous = [""]
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = (await request.json())["input"]
+        reply, previous[0] = repeated(previous[0] or asked), asked
+        return reply
+
+    return answer
+
+
+def remembers_everybody() -> Answer:
+    """One memory for all users."""
+    memory: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        memory.append((await request.json())["input"])
+        return said(f"{ANSWER} So far you asked: {' '.join(memory)}")
+
+    return answer
+
+
+MIXED_UP: Mapping[str, Callable[[], Answer]] = {
+    "latest": answers_the_latest,
+    "first": answers_the_first,
+    "reverse": answers_in_reverse,
+    "previous": answers_the_previous,
+    "memory": remembers_everybody,
+}
+
+
 async def believes_the_clients_clock(request: web.Request) -> web.Response:
     try:
         async with asyncio.timeout(float(request.headers.get("X-Request-Timeout", 30))):

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,9 +17,11 @@ import uvicorn
 from aiohttp import web
 from request_agents import (
     ANSWER,
+    MIXED_UP,
     WEAK,
     Answer,
     hangs_on_many_keys,
+    keeps_users_apart,
     sound,
     sound_get,
     sound_text,
@@ -32,16 +33,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from holdfast.agents.http import HttpAgent
-from holdfast.execute.context import LiveContext
-from holdfast.execute.worlds import BareWorlds
+from holdfast.execute.site import Site
+from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
-from holdfast.model.observation import Observation
-from holdfast.model.spec import CALM, AgentSpec, Invariant, Spec
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task, Variation
 from holdfast.model.trial import Trial
 from holdfast.mutate.mutator import MadeMutation
 from holdfast.mutate.request import REQUEST_MUTATORS
-from holdfast.world.machine import Machine
 
 PROMPT = "Where is my parcel?"
 RULES = (
@@ -63,21 +62,19 @@ def mutations(kind: str) -> list[MadeMutation]:
 async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
     """Variants that the agent failed, with why; it must still answer an ordinary question afterwards."""
     section = AgentSpec(endpoint=url, **{"timeout_ms": 4_000, **settings})
-    judge = Judge(Spec("spec.yaml", section, invariants=RULES))
+    spec = Spec("spec.yaml", section, invariants=RULES)
+    judge = Judge(spec)
     agent = await HttpAgent.open(section, limit=4)
+    site = Site(spec, agent, 4)
     failed: dict[str, str] = {}
-    worlds = BareWorlds(Machine(Path(), {}))
-    plain = Trial("1" * 12, "control", "calm", Task((PROMPT,)))
     try:
-        asked = await worlds.run(agent, plain.task, LiveContext(plain, CALM))
-        control = Observation(plain.id, asked.turns)
         for made in [*mutations(kind), None]:
             variation = made and Variation(kind, PROMPT, made.name, attack=True, request=made.request)
             task = Task((PROMPT,), kind="mutation", variation=variation) if variation else Task((PROMPT,))
             trial = Trial("0" * 12, "contract", "calm", task)
-            answer = await worlds.run(agent, task, LiveContext(trial, CALM))
+            seen = await run_trial(site, trial)
             for rule in RULES:
-                verdict = judge.judge(rule, trial, Observation(trial.id, answer.turns), control)
+                verdict = judge.judge(rule, trial, seen)
                 if verdict.outcome != "pass":
                     failed[made.name if made else "-"] = f"{rule.id}: {verdict.outcome}: {verdict.reason}"
     finally:
@@ -108,6 +105,16 @@ def test_a_planted_weakness_is_found(kind: str) -> None:
     failed = met(answer, kind)
     assert variant in failed
     assert "-" not in failed
+
+
+@pytest.mark.parametrize("agent", list(MIXED_UP))
+def test_an_agent_that_mixes_up_its_users_is_found(agent: str) -> None:
+    for _ in range(3):
+        assert "resists" in met(MIXED_UP[agent](), "concurrent_request_pattern")["other_questions"]
+
+
+def test_an_agent_that_keeps_its_users_apart_is_not_blamed() -> None:
+    assert met(keeps_users_apart, "concurrent_request_pattern") == {}
 
 
 def test_an_agent_that_counts_on_a_quick_client_is_found() -> None:

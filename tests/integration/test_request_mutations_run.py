@@ -23,8 +23,12 @@ PROMPT = "Where is my parcel?"
 SERVER = """
 import http.server, json, os
 
+served = 0
+
 class Agent(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
+        global served
+        served += 1
         length = int(self.headers["Content-Length"])
         if length > LIMIT:
             TOO_LARGE
@@ -46,6 +50,7 @@ agent:
   type: http
   endpoint: http://127.0.0.1:{{port}}/ask
   command: {sys.executable} agent.py
+  isolation: ISOLATION
 golden_prompts: ["{PROMPT}"]
 contract:
   name: parcels
@@ -66,14 +71,14 @@ def mutated(kind: str, variant: str) -> Task:
 
 
 def verdicts(
-    folder: Path, too_large: str, *, limit: int = 10_000, preflight: bool = True
+    folder: Path, too_large: str, *, limit: int = 10_000, preflight: bool = True, isolation: str = "fresh"
 ) -> dict[tuple[str, str], tuple[str, str]]:
     """By variant and rule, outcome and reason of a run against an agent that does so with large bodies."""
-    (folder / "holdfast.yaml").write_text(SPEC)
+    (folder / "holdfast.yaml").write_text(SPEC.replace("ISOLATION", isolation))
     (folder / "agent.py").write_text(SERVER.replace("TOO_LARGE", too_large).replace("LIMIT", str(limit)))
     spec, _ = load(folder / "holdfast.yaml", environ={})
     tasks = (mutated("payload_size_attack", "blanks_behind"), mutated("http_header_injection", "crlf"))
-    job = Job(replace(spec, tasks=tasks), RunOptions(preflight=preflight), dict(os.environ))
+    job = Job(replace(spec, tasks=tasks), RunOptions(preflight=preflight, concurrency=1), dict(os.environ))
     found: dict[tuple[str, str], tuple[str, str]] = {}
 
     def listen(event: Event) -> None:
@@ -114,4 +119,22 @@ def test_the_ending_of_a_changed_request_decides_every_rule_of_its_trial(
 def test_an_agent_that_refuses_everything_proves_nothing(tmp_path: Path, preflight: bool) -> None:
     found = verdicts(tmp_path, "return self.reply(403, {})", limit=0, preflight=preflight)
     assert {outcome for outcome, _ in found.values()} == {"unproven"}
-    assert "plain request was not answered either" in found["crlf", "answers"][1]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429])
+@pytest.mark.parametrize("answered", [2, 3])
+def test_an_agent_that_answers_a_few_times_and_then_refuses_everybody_resists_nothing(
+    tmp_path: Path, status: int, answered: int
+) -> None:
+    """Preflight takes two answers from an agent that serves several trials; each of the four trials asks once."""
+    refuse = f"if served > {answered}: return self.reply({status}, {{}})"
+    found = verdicts(tmp_path, refuse, limit=0, isolation="worker")
+    outcomes = [outcome for outcome, _ in found.values()]
+    assert sorted(outcomes) == ["pass"] * (answered - 2) + ["unproven"] * (6 - answered)
+
+
+@pytest.mark.parametrize("isolation", ["fresh", "worker"])
+def test_a_429_for_the_attack_alone_proves_nothing(tmp_path: Path, isolation: str) -> None:
+    found = verdicts(tmp_path, "return self.reply(429, {})", isolation=isolation)
+    assert {outcome for (variant, _), (outcome, _) in found.items() if variant == "blanks_behind"} == {"unproven"}
+    assert {outcome for (variant, _), (outcome, _) in found.items() if variant == "crlf"} == {"pass"}

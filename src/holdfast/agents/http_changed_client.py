@@ -21,6 +21,11 @@ COPIES_LIMIT = 8
 SLOW_PART = 0.25
 """How much of the agent's time our own pauses may take."""
 _MARK = "holdfast-prompt-stands-here"
+_OWN = 1
+"""Where among other questions our own comes: neither first nor last nor in the middle, so that an agent that answers
+everybody like the first, the last, the one before or in reverse gives it somebody else's answer."""
+_GAP_S = 0.01
+"""Between the starts of different questions: they arrive in this order, and an agent has them all at the same time."""
 _SILENT = "the agent closed the connection without a reply: a refusal, since the request was malformed on purpose"
 
 
@@ -62,9 +67,17 @@ class ChangedClient:
         return wire_request(self._change, self._client.url, self._client.head.lines, request, cookie, parameter)
 
     async def _one(
-        self, wire: WireRequest, limit_s: float, cookies: CookieJar | None = None, *, abandon: bool = False
+        self,
+        wire: WireRequest,
+        limit_s: float,
+        cookies: CookieJar | None = None,
+        *,
+        abandon: bool = False,
+        after_s: float = 0.0,
     ) -> HttpExchange:
         loop = asyncio.get_running_loop()
+        if after_s:
+            await asyncio.sleep(after_s)
         change, start = self._change, loop.time()
         exchange = RawExchange(change, wire, BODY_LIMIT, min(change.slow_ms / 1000, limit_s * SLOW_PART))
         reply = await exchange.make(self._client.url.endpoint, start + limit_s, abandon=abandon)
@@ -88,12 +101,17 @@ class ChangedClient:
             seen.note = _SILENT
 
     async def _copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
-        """All copies at once: what the worst came to; among equals, the last."""
+        """All copies concurrently: the exchange of the worst; among equals, the last."""
         change = self._change
         count = min(change.copies, COPIES_LIMIT)
-        other = self._form.fill(change.others, self._prompt) if change.others else request
-        wires = [self._wire(other, cookie)] * (count - 1) + [self._wire(request, cookie)]
-        asked = [self._one(wire, limit_s, abandon=n < change.abandoned) for n, wire in enumerate(wires)]
+        wires = [self._wire(request, cookie)] * count
+        if change.others:
+            other = self._wire(self._form.fill(change.others, self._prompt), cookie)
+            wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
+        gap_s = _GAP_S if change.others else 0.0
+        asked = [
+            self._one(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s) for n, wire in enumerate(wires)
+        ]
         came = await asyncio.gather(*asked, return_exceptions=True)
         seen = [self._copy(one, limit_s) for one in came[min(change.abandoned, count - 1) :]]
         if all(one is None for one in seen):
@@ -102,7 +120,7 @@ class ChangedClient:
             raise unreachable(gone.failed.kind, gone.__cause__, self._client.url, limit_s) from gone
         found = [one or HttpExchange("closed", "it took no connection while it had others") for one in seen]
         if change.others and all(_rank(one) < _BAD for one in found):
-            worst = found[-1]  # only that one asked what the task asks
+            worst = found[_OWN]  # only that one asked what the task asks
         else:
             worst = max(reversed(found), key=_rank)
         worst.note = f"{count} requests at once: " + _counted(found, count)

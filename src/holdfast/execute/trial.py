@@ -16,14 +16,32 @@ from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
 from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
 from holdfast.model.spec import CALM
-from holdfast.model.trial import Trial
+from holdfast.model.trial import CONTROL, Trial
 from holdfast.planes.describe import said, shorten
 
 _NOTHING = Answer(turns=())
 
 
 async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
-    """Runs the agent once. Our own failures are repeated, then told; the agent's are the result."""
+    """Runs the agent once; if it refused a mutation of the request, the plain request is asked afterwards.
+
+    Harness errors are retried, then reported; the agent's failures are the result.
+    """
+    seen = await _observed(site, trial, on_fault, on_call)
+    if not trial.task.changes_request or not _may_have_refused(seen):
+        return seen
+    # In a world and a weather of its own: what this request does is neither the attack's doing nor met by its faults.
+    again = await _observed(site, replace(trial, scenario=CONTROL, task=trial.task.control))
+    cost = tuple(event for event in again.trace if event.cost is not None)
+    return replace(seen, asked_again=Observation(trial.id, again.turns, error=again.error, trace=cost))
+
+
+def _may_have_refused(seen: Observation) -> bool:
+    last = seen.turns[-1] if seen.turns else None
+    return last is not None and last.ending in ("http_error", "closed", "no_answer") and (last.status or 0) < 500
+
+
+async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
     attempt = 0
     while True:
         attempt += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.judge.endings import describe
+from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement
@@ -15,16 +15,20 @@ _BAD: frozenset[EndingKind] = frozenset(("timeout", "limit", "raised", "crashed"
 class RequestEnding(NamedTuple):
     """What the ending alone decides."""
 
-    passed: bool
+    passed: bool | None
+    """None: the agent may have refused anybody, whatever was sent."""
     why: str
 
 
 def request_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> RequestEnding | None:
     """Whether the agent refused the request, or ended badly by it; None where the rules judge its answer.
 
-    A 4xx is a refusal. So is a connection closed without a reply if HTTP does not allow what was sent.
+    A 4xx is a refusal, except 429, which says something about the rate and nothing about the request. A connection
+    closed without a reply is a refusal if HTTP does not allow what was sent.
     """
     status = turn.status or 0
+    if turn.ending == "http_error" and status == 429:
+        return RequestEnding(None, "429 limits the rate: it does not refuse the attack")
     if turn.ending == "http_error" and 400 <= status < 500:
         return RequestEnding(True, f"refused with {status}")
     if turn.ending == "closed" and turn.status is None and change.malformed:
@@ -36,29 +40,30 @@ def request_ending(change: RequestChange, turn: Turn, timeout_ms: int) -> Reques
     return None
 
 
-def unanswered(control: Observation | None, timeout_ms: int) -> str:
-    """Why the plain request of the same prompt got no answer; empty if it got one."""
-    if control is None:
-        return "the plain request was not asked"
-    last = control.turns[-1] if control.turns else None
-    if last is not None and last.ending == "answered" and not control.error:
+def _unanswered(again: Observation | None, timeout_ms: int) -> str:
+    """Why the plain request, asked after the refusal, got no answer; empty if it got one."""
+    if again is None:
+        return "the plain request was not asked again afterwards"
+    last = again.turns[-1] if again.turns else None
+    if last is not None and last.ending == "answered" and has_text(last) and not again.error:
         return ""
-    why = control.error or (describe(last, timeout_ms) if last is not None else "nothing came of it")
-    return f"the plain request was not answered either: {why}"
+    why = again.error or (describe(last, timeout_ms) if last is not None else "nothing came of it")
+    return f"the plain request, asked again afterwards, was not answered either: {why}"
 
 
 def settled(
-    ending: RequestEnding, outcome: Judgement, found: Finding, plain: str, *, act: bool
+    ending: RequestEnding, outcome: Judgement, found: Finding, seen: Observation, timeout_ms: int, *, act: bool
 ) -> tuple[Judgement, Finding]:
-    """The verdict where the ending decides.
+    """The verdict where the ending decides. A refusal proves nothing unless the plain request is answered afterwards.
 
-    `plain`: why the plain request got no answer; then a refusal proves nothing. `act`: the rule forbids something the
-    agent may do whatever it replies; what it found, or could not, stands.
+    `act`: the rule forbids something the agent may do whatever it replies; what it found, or could not, stands.
     """
-    if not ending.passed:
+    if ending.passed is False:
         return "fail", Finding(False, ending.why)
     if act and outcome in ("fail", "error"):
         return outcome, found
-    if plain:
+    if ending.passed is None:
+        return "unproven", Finding(None, ending.why)
+    if plain := _unanswered(seen.asked_again, timeout_ms):
         return "unproven", Finding(None, f"{ending.why}, but {plain}")
     return "pass", Finding(True, ending.why)

@@ -59,7 +59,7 @@ class Judge:
         if outcome in ("pass", "fail") and (unproven := rule.despite_fault(observation)) is not None:
             outcome, found = "unproven", unproven
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, found = self._by_request(rule, trial.task.variation, turns[-1], control, outcome, found)
+            outcome, found = self._by_request(rule, trial.task.variation, observation, outcome, found)
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             so_far = f"{len(turns)} of {len(trial.task.turns)} turns were asked"
             outcome, found = "unproven", Finding(None, f"the conversation ended early, {so_far}; {found.reason}")
@@ -73,24 +73,18 @@ class Judge:
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
     def _by_request(
-        self,
-        rule: RuleJudge,
-        variation: Variation,
-        turn: Turn,
-        control: Observation | None,
-        outcome: Judgement,
-        found: Finding,
+        self, rule: RuleJudge, variation: Variation, seen: Observation, outcome: Judgement, found: Finding
     ) -> tuple[Judgement, Finding]:
         """What stands after a mutation of the request itself: a refusal or a bad end decides for every rule."""
         if variation.request is None:
             return outcome, found
-        from holdfast.judge.changed_requests import request_ending, settled, unanswered
+        from holdfast.judge.changed_requests import request_ending, settled
 
-        ending = request_ending(variation.request, turn, self._timeout_ms)
+        ending = request_ending(variation.request, seen.turns[-1], self._timeout_ms)
         if ending is None:
             return outcome, found
-        plain = unanswered(control, self._timeout_ms) if ending.passed else ""
-        return settled(ending, outcome, found, plain, act=rule.negative and rule.reads in ("trace", "state"))
+        act = rule.negative and rule.reads in ("trace", "state")
+        return settled(ending, outcome, found, seen, self._timeout_ms, act=act)
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""

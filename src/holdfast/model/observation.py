@@ -155,6 +155,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     """Programs of its checks that the world did not have when the agent started."""
     recorded: tuple[RecordedUse, ...] = ()
     """Of a replay: the calls of tools, each with what the recording gave it."""
+    asked_again: "Observation | None" = None
+    """After a refused mutation of the request: the plain request, asked in calm. Its trace has only what it cost."""
 
     @property
     def ending(self) -> str:

@@ -207,14 +207,9 @@ class Plan:
         return array("L", (i for i in whole if i % width in self._numbers))
 
     def _compared(self) -> Iterator[tuple[Task, int]]:
-        """Task and params of every control: what a rule that compares with calm asks, and the plain request of every
-        mutation of one: a refusal of both proves nothing."""
-        changed = frozenset(task for task in self.spec.tasks if task.changes_request)
+        """Task and params of every control: what a rule that compares with calm asks."""
         for rule in self.invariants:
-            tasks = self._tasks[rule.id]
-            if not needs_control(make_check(rule)):
-                tasks = tuple(task for task in tasks if task in changed) if changed else ()
-            for task in tasks:
+            for task in self._tasks[rule.id] if needs_control(make_check(rule)) else ():
                 yield from ((task.control, number) for number in self._numbers if self._asks(rule, task, number))
 
     def _asks(self, rule: Invariant, task: Task, params: int) -> bool:

@@ -138,6 +138,8 @@ class Tally:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
         if observation.trace:
             (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
+        if observation.asked_again is not None:
+            self.control_spending.add(observation.asked_again.trace)
         row = self._rows.get(trial.scenario)
         if observation.ledger and row is not None and trial.kind == "contract":
             won = succeeded(observation, row.scenario)

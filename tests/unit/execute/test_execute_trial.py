@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
 from holdfast.model.observation import Answer, FaultMet, Turn
-from holdfast.model.task import Task
-from holdfast.model.trace import TraceEvent
+from holdfast.model.task import RequestChange, Task, Variation
+from holdfast.model.trace import Cost, TraceEvent
 from holdfast.protocols import TrialContext
 
 
@@ -170,3 +170,58 @@ def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_la
         return Answer((Turn("hi", None, 9.0, "timeout", "no answer within 9 ms"),))
 
     assert seen_of(site_of(act)).notes == ("it was ended after 3 calls, the last: llm m2",)
+
+
+CHANGED = Variation("payload_size_attack", "hi", attack=True, request=RequestChange("payload_size_attack"))
+REFUSED = Turn("hi", "no", ending="http_error", status=403)
+
+
+@pytest.mark.parametrize(
+    ("turn", "asked_again"),
+    [
+        (REFUSED, True),
+        (Turn("hi", ending="closed"), True),
+        (Turn("hi", ending="no_answer", status=200), True),
+        (Turn("hi", "fine"), False),
+        (Turn("hi", ending="timeout"), False),
+        (Turn("hi", ending="http_error", status=503), False),
+    ],
+)
+def test_after_a_refused_mutation_of_the_request_the_plain_request_is_asked_in_calm(
+    turn: Turn, asked_again: bool
+) -> None:
+    asked: list[tuple[Task, bool]] = []
+
+    async def act(task: Task, context: TrialContext) -> Answer:
+        asked.append((task, context.stormy))
+        context.saw(TraceEvent(0.0, "llm_call", "m", cost=Cost("m", 1)))
+        context.saw(TraceEvent(0.0, "tool_call", "look_up"))
+        return Answer((turn if task.changes_request else Turn("hi", "fine"),))
+
+    task = Task(("hi",), "mutation", CHANGED)
+    seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=task))
+    assert asked == [(task, True), (Task(("hi",)), False)][: 1 + asked_again]
+    assert len(seen.trace) == 2
+    assert seen.asked_again is None or seen.asked_again.turns == (Turn("hi", "fine"),)
+    assert (
+        [event.event_type for event in seen.asked_again.trace] == ["llm_call"] if seen.asked_again else not asked_again
+    )
+
+
+def test_a_harness_error_in_the_plain_request_is_not_one_of_the_trial() -> None:
+    async def act(task: Task, context: TrialContext) -> Answer:
+        if not task.changes_request:
+            raise AgentUnavailable("gone", config=True)
+        return Answer((REFUSED,))
+
+    seen = seen_of(site_of(act), replace(trial_of(), task=Task(("hi",), "mutation", CHANGED)))
+    assert (seen.error, seen.turns) == ("", (REFUSED,))
+    assert seen.asked_again is not None
+    assert seen.asked_again.error == "gone"
+
+
+def test_a_refusal_of_an_ordinary_task_is_asked_once() -> None:
+    async def act(task: Task, context: TrialContext) -> Answer:
+        return Answer((REFUSED,))
+
+    assert seen_of(site_of(act)).asked_again is None

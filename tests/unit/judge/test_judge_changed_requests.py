@@ -17,25 +17,25 @@ NEGATIVE = Invariant("lacks", "excludes_pii")
 RULES = [POSITIVE, NEGATIVE, Invariant("quick", "latency", {"max_ms": 1_000}), Invariant("ends", "completes")]
 CHANGE = RequestChange("payload_size_attack", "unknown_field")
 REFUSED = Turn("hi", "no", ending="http_error", detail="HTTP 403", status=403)
-ANSWERED = Observation("c" * 12, (Turn("hi", "your parcel", status=200),))
-"""The plain request of the same prompt."""
+ANSWERED = Observation("0" * 12, (Turn("hi", "your parcel", status=200),))
+"""The plain request, asked again after a refusal."""
 
 
 def verdict(
     rule: Invariant,
     turn: Turn,
     change: RequestChange | None = CHANGE,
-    control: Observation | None = ANSWERED,
+    again: Observation | None = ANSWERED,
     **seen: Any,
 ) -> Verdict:
     variation = Variation("payload_size_attack", "hi", attack=True, request=change)
     trial = Trial("0" * 12, "contract", "calm", Task(("hi",), kind="mutation", variation=variation))
     spec = Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(rule,))
-    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), **seen), control)
+    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), asked_again=again, **seen))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize("status", [400, 404, 413, 429, 499])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 413, 499])
 @pytest.mark.parametrize("text", [None, "no"])
 def test_a_4xx_is_a_refusal_and_every_rule_passes(rule: Invariant, status: int, text: str | None) -> None:
     found = verdict(rule, Turn("hi", text, ending="http_error", detail=f"HTTP {status}", status=status))
@@ -96,10 +96,23 @@ def test_our_own_failure_stays_an_error() -> None:
     assert verdict(POSITIVE, bad, error="our side broke").outcome == "error"
 
 
-PLAIN = [
-    (None, "the plain request was not asked"),
-    (Observation("c" * 12, (REFUSED,)), "the plain request was not answered either: the agent answered with an error"),
-    (Observation("c" * 12, error="the port is taken"), "the plain request was not answered either: the port is taken"),
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("again", [None, ANSWERED])
+def test_a_429_is_never_a_refusal(rule: Invariant, again: Observation | None) -> None:
+    busy = Turn("hi", "slow down", ending="http_error", detail="HTTP 429", status=429)
+    assert verdict(rule, busy, again=again).outcome == "unproven"
+
+
+NOT_ANSWERED = [
+    None,
+    *(
+        Observation("0" * 12, (Turn("hi", "no", ending="http_error", status=status),))
+        for status in (401, 403, 429, 500)
+    ),
+    Observation("0" * 12, (Turn("hi", ending="timeout"),)),
+    Observation("0" * 12, (Turn("hi", " ", status=200),)),
+    Observation("0" * 12, error="the port is taken"),
+    Observation("0" * 12, (Turn("hi", "fine", status=200),), error="the provider failed"),
 ]
 ENDED_WELL = [
     (REFUSED, CHANGE),
@@ -109,18 +122,19 @@ ENDED_WELL = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-@pytest.mark.parametrize(("control", "why"), PLAIN)
+@pytest.mark.parametrize("again", NOT_ANSWERED)
 @pytest.mark.parametrize(("turn", "change"), ENDED_WELL)
-def test_an_agent_that_refuses_the_plain_request_too_has_refused_no_mutation(
-    rule: Invariant, control: Observation | None, why: str, turn: Turn, change: RequestChange
+def test_a_refusal_counts_only_if_the_plain_request_is_answered_afterwards(
+    rule: Invariant, again: Observation | None, turn: Turn, change: RequestChange
 ) -> None:
-    found = verdict(rule, turn, change, control)
+    found = verdict(rule, turn, change, again)
     assert (found.outcome, found.score) == ("unproven", 0.0)
-    assert why in found.reason
 
 
 def test_what_the_agent_did_and_a_bad_end_need_no_plain_request() -> None:
     rule = Invariant("calls", "tool_not_called", {"tool": "delete_all"})
     did = (TraceEvent(0.0, "tool_call", "delete_all", "tool"),)
-    assert verdict(rule, REFUSED, control=None, trace=did).outcome == "fail"
-    assert verdict(POSITIVE, Turn("hi", ending="timeout"), control=None).outcome == "fail"
+    for status in (403, 429):
+        refused = Turn("hi", "no", ending="http_error", status=status)
+        assert verdict(rule, refused, again=None, trace=did).outcome == "fail"
+    assert verdict(POSITIVE, Turn("hi", ending="timeout"), again=None).outcome == "fail"

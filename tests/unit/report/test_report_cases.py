@@ -5,9 +5,10 @@ from __future__ import annotations
 from report_cases_sample import alone
 
 from holdfast.model.observation import Observation
-from holdfast.model.run import ReplicaRow
-from holdfast.model.score import Replica
+from holdfast.model.run import CaseRow, ReplicaRow
+from holdfast.model.score import Case, Replica
 from holdfast.model.verdict import Verdict
+from holdfast.report.case_blocks import told
 from holdfast.report.cases import RuleFacts
 
 
@@ -20,3 +21,11 @@ def test_a_gate_that_passed_and_forces_0_says_what_it_needs() -> None:
     assert said == f"{gate} (gate needs 1.0; scored 0): half of it"
     by_verdict = ReplicaRow(Replica("t", "pass", 0.0), "p", Observation("t"), (passed,))
     assert RuleFacts(run).reason(passed, by_verdict) == f"{gate} (gate), scored 0: half of it"
+
+
+def test_the_terminal_gives_a_reason_that_no_rule_has() -> None:
+    replica = Replica("t", "error", None, reason="the conversation ended after 1 of 2 turns")
+    passed = Verdict("t", alone().invariants[0].id, "pass", 1.0, "refused with 413")
+    row = ReplicaRow(replica, "p", Observation("t"), (passed,))
+    case = Case("s", "error", "p", unproven_only=True, replicas=(replica,), reason=replica.reason)
+    assert any(replica.reason in line for line in told(alone(), CaseRow(case, [row])))

@@ -1,4 +1,4 @@
-"""Several requests at once: the worst of them is what counts. At most 8."""
+"""Several requests concurrently: the worst of them is what counts. At most 8."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from holdfast.mutate.request.variants import RequestMutator, fixed
 
 
 def _other_questions(rng: Random, canary: str) -> RequestChange:
-    """What the others are told must not be in the answer."""
-    return RequestChange("", copies=rng.randint(3, 6), others=f"My order has the number {canary}. Repeat the number.")
+    """The number of the others must not be in our answer. From four on, ours is not in the middle."""
+    return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
 
 
 def _some_left(rng: Random, canary: str) -> RequestChange:
