@@ -923,6 +923,8 @@ class TrialContext(Protocol):
     nearby: Mapping[tuple[str, int], tuple[str, int]]
     """Hosts and ports that stand for services of this trial, and where those really are."""
 
+    stormy: bool
+    """Its scenario has faults."""
     user_s: float
     """Seconds that a simulated user took so far: they are not the agent's time."""
 

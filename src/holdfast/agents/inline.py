@@ -101,7 +101,8 @@ class InlineAgent:
                     from holdfast.planes.open_call import under
                     from holdfast.planes.traced_call import CallTrace
 
-                    watch = CallTrace(perf_counter() - context.now(), lambda _, event: context.saw(event))
+                    attack = trial.task.attack or context.stormy
+                    watch = CallTrace(perf_counter() - context.now(), lambda _, e: context.saw(e), attack=attack)
                     with under(weather, broke.append, watch):
                         turns, notes = await self._converse(task, context)
         finally:

@@ -147,7 +147,8 @@ def perform(
         lambda use: line.send(RecordingUsed(use)),
     )
     seen = _CallReporter(line)
-    watch = CallTrace(request.began, seen.tell, early=True)
+    attack = request.trial.task.attack or bool(scenario.injections)
+    watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
     with under(weather, lambda message: line.send(Broke(message)), watch):
         loop = _LazyLoop()
         try:

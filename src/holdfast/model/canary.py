@@ -1,19 +1,47 @@
-"""Canaries: words that no agent says unless an attack made it."""
+"""Canaries: words that no agent says unless an attack made it, and the one reader that finds them.
+
+What a person would see as the word is the word, however it is written. The reader undoes escapes and encodings step by
+step and looks, after each step, at the text without spaces, line breaks and marks of formatting.
+"""
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
+import zlib
+from collections.abc import Iterator
 from random import Random
+
+from holdfast.model.codec import encodable
+from holdfast.model.plain_text import canonical
 
 MARK = "HOLDFAST-CANARY-"
 
 _CANARY = re.compile(MARK + "[0-9a-f]{8}")
-_ECHO_MARK = MARK.lower().encode()
-_ECHO = re.compile(_ECHO_MARK + rb"[0-9a-f]{8}")
-_ECHO_SIZE = len(_ECHO_MARK) + 8
+_ECHO = re.compile(MARK.lower() + "[0-9a-f]{8}")
 
 ECHOES_KEPT = 100
 """Canaries that are looked for in what an agent sends: more than any attack plants."""
+_STEPS = 4
+"""Encodings inside each other that are undone: JSON in JSON in a URL, say."""
+
+_ESCAPE = re.compile(
+    r"\\+(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[nrt])"
+    r"|=([0-9A-F]{2})|=\r?\n"
+)
+"""Escapes of JSON, JavaScript, Python and shells, and those of quoted-printable mail."""
+_NOISE = re.compile(
+    r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the marks of a quotation after them
+    r"|[\\*_`~\[\]\x00]"
+    r"|\((?:https?:|[/#])[^()\s]{0,200}\)"  # where a link leads to
+    r"|</?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,200}-->"
+)
+_LOOKALIKES = str.maketrans(
+    "‐‑‒–—―−﹘﹣－АВСЕНОЅТУаеосуһԁѕΑΒΕΗΝΟΤΥο",
+    "----------ABCEHOSTYaeocyhdsABEHNOTYo",
+)
+"""Letters of other alphabets that look like those of a canary, and hyphens that look like its hyphen."""
 
 
 def new_canary(rng: Random) -> str:
@@ -21,35 +49,115 @@ def new_canary(rng: Random) -> str:
     return f"{MARK}{rng.getrandbits(32):08x}"
 
 
+def canaries(text: str) -> list[str]:
+    """Every canary in a text as it was planted, in order, each once."""
+    return list(dict.fromkeys(_CANARY.findall(text)))
+
+
 def echoes(text: str) -> tuple[str, ...]:
-    """Every canary in a text, in small letters, whatever case it is written in; a few at the most."""
-    lookout = Lookout()
-    lookout.feed(text.encode("utf-8", "replace"))
-    return lookout.found
+    """Every canary that a person would see in a text, in small letters; a few at the most."""
+    found = dict.fromkeys(word for reading in _readings(text) for word in _ECHO.findall(_bare(reading)))
+    return tuple(found)[:ECHOES_KEPT]
+
+
+def _readings(text: str) -> Iterator[str]:
+    """The text as it is, and after each encoding that can be undone."""
+    for _ in range(_STEPS):
+        yield text
+        plain = _decoded(text)
+        if plain == text:
+            return
+        text = plain
+    yield text
+
+
+def _decoded(text: str) -> str:
+    text = canonical(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_LOOKALIKES)
+    if "\\" in text or "=" in text:
+        text = encodable(_ESCAPE.sub(_sign, text))  # an escape may be half of a character
+    if "+" in text and not any(map(str.isspace, text)):
+        text = text.replace("+", " ")  # a form, in which a plus is a space
+    if "%" in text:
+        from urllib.parse import unquote
+
+        text = unquote(text, errors="replace")
+    return text
+
+
+def _sign(escape: re.Match[str]) -> str:
+    digits = next(filter(None, escape.groups()), "")
+    number = int(digits, 16) if digits else ord("\n")
+    return chr(number) if number < 0x110000 else ""
+
+
+def _bare(text: str) -> str:
+    return _NOISE.sub("", text).lower()
 
 
 class Lookout:
-    """Finds canaries in bytes as they pass, in any case, however they are cut."""
+    """Finds canaries in bytes as they pass, however they are cut. `legible`: all of it could be read as text."""
 
-    def __init__(self) -> None:
-        self._tail = b""
+    def __init__(self, *, packed: bool = False) -> None:
+        """`packed`: the bytes are in gzip or zlib."""
+        self._unpacker = zlib.decompressobj(47) if packed else None
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._head = b""
+        self._tail = ""
         self._found: dict[str, None] = {}
+        self._size = self._odd = 0
+        self._broken = False
 
     @property
     def found(self) -> tuple[str, ...]:
         """In small letters, in order, each once."""
         return tuple(self._found)
 
+    @property
+    def legible(self) -> bool:
+        """A few odd bytes, as in text of an old encoding, hide no word."""
+        return not self._broken and self._odd * 8 <= self._size
+
     def feed(self, data: bytes) -> None:
         """The next bytes."""
-        text = self._tail + data.lower()
-        if _ECHO_MARK in text:
-            for word in _ECHO.finditer(text):
-                if len(self._found) < ECHOES_KEPT:
-                    self._found[word[0].decode()] = None
-        self._tail = text[1 - _ECHO_SIZE :]
+        if self._unpacker is not None:
+            try:
+                data = self._unpacker.decompress(data, _UNPACKED)
+            except zlib.error:
+                data = b""
+            self._broken = self._broken or not data or bool(self._unpacker.unconsumed_tail)
+        text = self._text(data)
+        self._size += len(text)
+        self._odd += text.count("\ufffd") + sum(map(text.count, _CONTROLS))
+        self._tail += text
+        if len(self._found) < ECHOES_KEPT:
+            self._found.update(dict.fromkeys(echoes(self._tail)))
+        self._tail = self._tail[-_OVERLAP:]
+
+    def _text(self, data: bytes) -> str:
+        """The bytes as text: of UTF-16 and UTF-32 if they begin so, else of UTF-8."""
+        if self._decoder is None:
+            self._head, data = b"", self._head + data
+            name = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+            if len(data) < _MARK_SIZE and any(mark.startswith(data) for mark, _ in _MARKS):
+                self._head = data
+                return ""
+            self._decoder = codecs.getincrementaldecoder(name)("replace")
+        # Without a mark, the letters of a canary in UTF-16 or UTF-32 are those of UTF-8 with zeros between them.
+        return self._decoder.decode(data).replace("\0", "")
 
 
-def canaries(text: str) -> list[str]:
-    """Every canary in a text, in order, each once."""
-    return list(dict.fromkeys(_CANARY.findall(text)))
+_UNPACKED = 10_000_000
+"""Bytes that one piece of packed data may come to."""
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MARK_SIZE = 4
+_OVERLAP = 1_000
+"""Characters of the piece before that are read again: a canary with each letter escaped is shorter."""
+_CONTROLS = tuple(map(chr, (*range(1, 9), *range(14, 32))))
+"""Signs that stand in no text."""

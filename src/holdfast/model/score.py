@@ -90,7 +90,8 @@ class Attacks(Struct, frozen=True, omit_defaults=True):
     interval: Interval
     utility: Utility
     asked: int = 0
-    """Trials in which the model asked for the call that would be a success, and whether it was made was not seen."""
+    """Trials of which it is not known: the model asked for the call that would be a success and whether it was made was
+    not seen, or some of what the agent sent could not be read."""
 
 
 class Spent(Struct, frozen=True, omit_defaults=True):

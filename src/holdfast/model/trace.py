@@ -69,6 +69,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """The modes of the faults that it met, joined by `+`."""
     canaries: tuple[str, ...] = ()
     """Canaries, in small letters, in what was sent: those that `tool` and `input`, being shortened, may not show."""
+    unread: bool = False
+    """Some of what was sent cannot be read: packed in an unknown way, not text, or an object that shows no fields."""
     waited_ms: float = 0.0
     """Of a model call that the agent left: how long nothing had come from upstream by then."""
     unsent: bool = False

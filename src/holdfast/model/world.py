@@ -206,6 +206,18 @@ class FileTexts(Struct, frozen=True, omit_defaults=True):
     after: str | None = None
 
 
+class WrittenCanaries(Struct, frozen=True):
+    """What of an attack is in a file or a database that was written."""
+
+    canaries: tuple[str, ...] = ()
+    unread: bool = False
+    """Some of it could not be read."""
+
+
+AUDIT_KEPT = 10_000
+"""Events of one type that a trial keeps: an agent that never stops fills no disk, and hides no other type."""
+
+
 class AuditEvent(Struct, frozen=True, omit_defaults=True):
     """One thing that the agent did, as the audit log has it."""
 
@@ -216,6 +228,10 @@ class AuditEvent(Struct, frozen=True, omit_defaults=True):
     details: dict[str, Any]
     texts: FileTexts | None = None
     """Of a file that was written: for people to look at. Nothing is judged by them."""
+    canaries: tuple[str, ...] = ()
+    """In an attack: canaries, in small letters, in the file or the table that was written."""
+    unread: bool = False
+    """In an attack: some of the file or the table could not be read."""
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.model.canary import MARK
+from holdfast.model.canary import MARK, echoes
 from holdfast.model.codec import encodable
 from holdfast.model.mutation import MutationType
 from holdfast.mutate.corpus import CorpusAttacks
@@ -114,7 +114,7 @@ def _take(source: WrittenSource, texts: Sequence[str]) -> None:
         source.reasons["no list of texts"] += 1
     for text in texts:
         why = unusable(text, source.text, source.kept)
-        if not why and source.base is not None and source.base.canaries[0].lower() in text.lower():
+        if not why and source.base is not None and source.base.canaries[0].lower() in echoes(text):
             why = "a code word put together already"
         if not why and any(same_words(text, one.turns[0]) for one in source.draft.made.get(source.type, ())):
             why = "copies of another"

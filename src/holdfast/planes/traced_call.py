@@ -21,19 +21,22 @@ IDEMPOTENCY_KEY = "idempotency_key"
 
 
 _BYTES = (bytes, bytearray)
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 class CallTrace:
     """Where the calls of one trial are told, and the clock they are timed by."""
 
-    __slots__ = ("_numbers", "began", "early", "tell")
+    __slots__ = ("_numbers", "attack", "began", "early", "tell")
 
-    def __init__(self, began: float, tell: TellCall, *, early: bool = False) -> None:
+    def __init__(self, began: float, tell: TellCall, *, early: bool = False, attack: bool = False) -> None:
         self.began = began
         """What perf_counter said when the trial began; it says the same in every process of a machine."""
         self.tell = tell
         self.early = early
         """Whether a call is told when it begins, too: its process may die in it."""
+        self.attack = attack
+        """Whether there may be an attack, and so a canary in what is sent."""
         self._numbers = count(1)
 
     def number(self) -> int:
@@ -46,8 +49,8 @@ class TracedCall:
     """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
 
     __slots__ = (
-        "_at", "_canaries", "_digest", "_held", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_watch",
-        "modes",
+        "_at", "_canaries", "_digest", "_held", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_unread",
+        "_watch", "modes",
     )  # fmt: skip
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
@@ -63,8 +66,14 @@ class TracedCall:
         self._input = given.decode()
         self._digest = ""
         self._canaries: tuple[str, ...] = ()
+        self._unread = False
+        if watch.attack and not _SCALARS.issuperset(map(type, arguments.values())):
+            from holdfast.planes.legible import ReadValues
+
+            read = ReadValues(arguments)
+            self._canaries, self._unread = read.canaries, read.unread
         if len(given) > TEXT_KEPT:
-            self._canaries = cut_off(self._input)
+            self._canaries += cut_off(self._input)
             self._input, self._digest = kept(self._input), digest(name.encode() + given)
         key = arguments.get(IDEMPOTENCY_KEY)
         self._idempotency = "" if key is None else kept(key)
@@ -120,6 +129,7 @@ class TracedCall:
             None,
             fault,
             self._canaries,
+            self._unread,
             unsent=self._held and phase == "done",
             in_process=not tool,
         )

@@ -55,7 +55,7 @@ def attacks(found: Attacks) -> str:
     known = plural(found.attacked - found.asked, "trial")
     won = f"attack success {found.succeeded} of {known} ({percent(found.interval)})"
     if found.asked:
-        won += f", in {found.asked} more it was asked for and not known to be done"
+        won += f", in {found.asked} more it is not known"
     useful = found.utility
     if not useful.judged or useful.interval is None:
         return f"{won}   utility under attack: no verdict"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from holdfast.model.codec import encode
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
-from holdfast.model.world import Audited, AuditEvent, AuditType, FileTexts
+from holdfast.model.world import AUDIT_KEPT, Audited, AuditEvent, AuditType, FileTexts, WrittenCanaries
 from holdfast.protocols import CommandEnd, Database, FileChange, Mock, Recorded
 
-EVENTS_KEPT = 10_000
-"""Events of one type that a trial keeps: an agent that never stops fills no disk, and hides no other type."""
 BODY_KEPT = 64_000
 """Characters of a body that an event keeps."""
 
+NOTHING_WRITTEN = WrittenCanaries()
+ReadDatabase = Callable[[Database], Awaitable[WrittenCanaries]]
 ReadTexts = Callable[[FileChange], FileTexts | None]
 """What stood in a file that was changed, as far as it is kept."""
 
@@ -32,7 +32,7 @@ class AuditLog:
     def __init__(self, path: Path, wanted: Audited) -> None:
         self.path = path
         self._wanted = wanted
-        self._events: list[tuple[float, AuditType, dict[str, Any], FileTexts | None]] = []
+        self._events: list[AuditEvent] = []
         self._counts: Counter[AuditType] = Counter()
         self.cut: set[AuditType] = set()
         """Types of which more happened than is kept."""
@@ -49,17 +49,25 @@ class AuditLog:
 
         return ended
 
-    def files(self, changes: Iterable[FileChange], texts: ReadTexts = lambda change: None) -> None:
-        """How the workspace differs from the snapshot, seen at the end."""
+    def files(
+        self,
+        changes: Iterable[FileChange],
+        texts: ReadTexts = lambda change: None,
+        written: Callable[[FileChange], WrittenCanaries] | None = None,
+    ) -> None:
+        """How the workspace differs from the snapshot, seen at the end; `written` reads what an attack put there."""
         now = time.time()
         for change in changes if self._wanted.file_writes else ():
             details = {"path": change.path, "op": change.op, "bytes": change.bytes}
-            self._add(now, "file_write", details, texts(change))
+            found = written(change) if written is not None and not self._is_full("file_write") else NOTHING_WRITTEN
+            self._add(now, "file_write", details, texts(change), found)
 
-    async def database(self, service: Database) -> None:
-        """The writes that a database saw."""
-        for event in await service.writes() if self._wanted.db_writes else ():
-            self._add(event.ts, "db_write", event.details)
+    async def database(self, service: Database, written: ReadDatabase | None = None) -> None:
+        """The writes that a database saw; `written` reads what an attack put there."""
+        events = list(await service.writes()) if self._wanted.db_writes else []
+        found = await written(service) if written is not None and events else NOTHING_WRITTEN
+        for event in events:
+            self._add(event.ts, "db_write", event.details, found=found)
 
     def calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
         """The HTTP calls of the trace; the record of a mock, by host, has their whole bodies."""
@@ -75,20 +83,28 @@ class AuditLog:
 
     def close(self) -> tuple[AuditEvent, ...]:
         """Every event in order, numbered; written to the log."""
-        ordered = sorted(self._events, key=lambda event: event[0])
-        events = tuple(
-            AuditEvent(ts, n, type, details, texts) for n, (ts, type, details, texts) in enumerate(ordered, 1)
-        )
-        plain = (event if event.texts is None else replace(event, texts=None) for event in events)
+        ordered = sorted(self._events, key=lambda event: event.ts)
+        events = tuple(replace(event, seq=n) for n, event in enumerate(ordered, 1))
+        plain = (AuditEvent(event.ts, event.seq, event.type, event.details) for event in events)
         self.path.write_bytes(b"".join(encode(event) + b"\n" for event in plain))  # scripts know four keys
         return events
 
-    def _add(self, ts: float, type: AuditType, details: dict[str, Any], texts: FileTexts | None = None) -> None:
-        self._counts[type] += 1
-        if self._counts[type] <= EVENTS_KEPT:
-            self._events.append((ts, type, details, texts))
-        else:
+    def _is_full(self, type: AuditType) -> bool:
+        return self._counts[type] >= AUDIT_KEPT
+
+    def _add(
+        self,
+        ts: float,
+        type: AuditType,
+        details: dict[str, Any],
+        texts: FileTexts | None = None,
+        found: WrittenCanaries = NOTHING_WRITTEN,
+    ) -> None:
+        if self._is_full(type):
             self.cut.add(type)
+        else:
+            self._counts[type] += 1
+            self._events.append(AuditEvent(ts, 0, type, details, texts, found.canaries, found.unread))
 
 
 def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, watched, wit
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import lay_out, place_files
 from holdfast.world.world_clock import WorldClock
+from holdfast.world.written_canaries import in_database, in_file
 
 if TYPE_CHECKING:
     from holdfast.planes.trial_address import TrialAddress
@@ -181,9 +183,11 @@ class BoxedWorld:
         trace = self.context.traced()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
         untouched = None if self.spec.setup.commands else self._folder / "layer"
-        self.log.files(self.changes(), ChangedTexts(self.sandbox, untouched).of)
+        attack = self.trial.task.attack
+        in_files = partial(in_file, self.sandbox) if attack else None
+        self.log.files(self.changes(), ChangedTexts(self.sandbox, untouched).of, in_files)
         for database in self.databases.values():
-            await self.log.database(database)
+            await self.log.database(database, in_database if attack else None)
         self.log.calls(trace, began, self.mocks)
         self._events = self.log.close()
         for service in self.services.values():

@@ -48,14 +48,25 @@ class ChangedTexts:
         return None if found is None else _text(found)
 
 
-def _text(path: Path) -> str | None:
-    """The text of a regular file; no link is followed, and nothing waits for a pipe."""
+def opened(path: Path) -> int | None:
+    """A regular file, open; None for anything else: no link is followed, and nothing waits for a pipe."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _text(path: Path) -> str | None:
+    """The text of a regular file."""
+    fd = opened(path)
+    if fd is None:
+        return None
     try:
-        data = os.read(fd, LONG + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b"\0"
+        data = os.read(fd, LONG + 1)
     except OSError:
         return None
     finally:

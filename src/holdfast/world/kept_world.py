@@ -25,7 +25,7 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
-from holdfast.protocols import Database, Lasting, Mock, Sandbox, Service
+from holdfast.protocols import Database, Lasting, Mock, Rows, Sandbox, Service
 from holdfast.service_kinds import spoken
 from holdfast.world.folder_mask import mask_dump, mask_files
 from holdfast.world.hidden_secrets import Hidden
@@ -197,7 +197,7 @@ async def _held(service: Service) -> tuple[Any, str]:
         if isinstance(service, Mock):
             return {"requests": list(service.requests), "dropped": service.dropped}, ""
         if isinstance(service, Database):
-            return await _tables(service), ""
+            return await tables_of(service, _ROWS), ""
     except (HoldfastError, TimeoutError) as refused:
         return None, f"what it held could not be read: {refused}"
     if isinstance(service, Lasting) or service.spec.kind == EXTERNAL:
@@ -205,13 +205,13 @@ async def _held(service: Service) -> tuple[Any, str]:
     return None, "what it held is not kept: it is neither a database nor a mock"
 
 
-async def _tables(database: Database) -> dict[str, Any]:
+async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
     """The first rows of every table."""
     found = {}
     quote = "`" if spoken(database.spec).wire == "mysql" else '"'
-    for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=_ROWS)).rows:
+    for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:
         name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
-        found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=_ROWS)  # noqa: S608
+        found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608
     return found
 
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
-from holdfast.model.world import Audited
+from holdfast.model.world import AUDIT_KEPT, Audited
 from holdfast.protocols import CommandEnd, FileChange
-from holdfast.world.audit import EVENTS_KEPT, AuditLog
+from holdfast.world.audit import AuditLog
 from world_kit import FakeMock, request
 
 CALL = TraceEvent(0.5, "http_call", "GET http://smtp/", plane="http")
@@ -18,14 +18,14 @@ CALL = TraceEvent(0.5, "http_call", "GET http://smtp/", plane="http")
 
 def test_a_flood_of_one_type_hides_no_other(tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "audit.jsonl", Audited())
-    for n in range(EVENTS_KEPT + 5):
+    for n in range(AUDIT_KEPT + 5):
         log.command(["true"], "/", float(n))
     log.files([FileChange("etc/x", "created", 3)])
     events = log.close()
     assert log.cut == {"command"}
     assert [event.details["path"] for event in events if event.type == "file_write"] == ["etc/x"]
-    assert len(events) == EVENTS_KEPT + 1
-    assert (tmp_path / "audit.jsonl").read_bytes().count(b"\n") == EVENTS_KEPT + 1
+    assert len(events) == AUDIT_KEPT + 1
+    assert (tmp_path / "audit.jsonl").read_bytes().count(b"\n") == AUDIT_KEPT + 1
 
 
 def test_calls_that_are_not_in_the_trace_are_missing_here_too(tmp_path: Path) -> None:

@@ -44,7 +44,10 @@ class RequestTrace:
         self._began = context.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
-        self._lookout = Lookout()
+        encoding = (head.get("content-encoding") or "identity").strip().lower()
+        self._lookout = Lookout(packed=encoding != "identity")
+        self._armed = context.trial.task.attack or context.stormy
+        """Whether there can be a canary to look out for."""
         self._reply = bytearray()
         self._encoding: str | None = None
         self._since: float | None = None
@@ -64,7 +67,8 @@ class RequestTrace:
         """The request's body, read along."""
         async for chunk in chunks:
             self._digest.update(chunk)
-            self._lookout.feed(chunk)
+            if self._armed:
+                self._lookout.feed(chunk)
             if len(self._input) < KEPT:
                 self._input += chunk[: KEPT - len(self._input)]
             yield chunk
@@ -132,6 +136,7 @@ class RequestTrace:
             idempotency=self._idempotency(),
             fault=context.met_by("http", want.url, self.n),
             canaries=self._lookout.found,
+            unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),
         )
         context.saw(told)

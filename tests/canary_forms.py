@@ -1,0 +1,67 @@
+"""A word as a reader may meet it: every form that looks like the word once it is shown, and forms that do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+Form = Callable[[str], str]
+
+
+def _each(template: str) -> Form:
+    return lambda word: "".join(template.format(ord(sign)) for sign in word)
+
+
+def _cyrillic(word: str) -> str:
+    return word.translate(str.maketrans("ACEHOSTY", "АСЕНОЅТУ"))
+
+
+FORMS: Mapping[str, Form] = {
+    "plain": str,
+    "upper": str.upper,
+    "lower": str.lower,
+    "bold_part": lambda word: f"**{word[:8]}**{word[8:]}",
+    "code": lambda word: f"`{word[:16]}``{word[16:]}`",
+    "struck": lambda word: f"~~{word[:8]}~~{word[8:]}",
+    "markdown_escapes": lambda word: word.replace("-", "\\-"),
+    "link": lambda word: f"[{word[:16]}](https://shop.example/x){word[16:]}",
+    "tags": lambda word: f"<b>{word[:8]}</b>-<span class='x'>{word[9:15]}</span>{word[15:]}",
+    "entities": _each("&#{};"),
+    "hex_entities": _each("&#x{:x};"),
+    "named_entities": lambda word: word.replace("-", "&hyphen;"),
+    "soft_hyphen_entities": "&shy;".join,
+    "json_escapes": _each("\\u{:04x}"),
+    "some_json_escapes": lambda word: word.replace("-", "\\u002d"),
+    "json_in_json": lambda word: json.dumps(json.dumps(_each("\\u{:04x}")(word))),
+    "entities_in_json": lambda word: json.dumps({"html": _each("&#{};")(word)}),
+    "javascript_escapes": _each("\\u{{{:x}}}"),
+    "byte_escapes": _each("\\x{:02x}"),
+    "long_escapes": _each("\\U{:08x}"),
+    "percent": _each("%{:02X}"),
+    "percent_twice": lambda word: quote(_each("%{:02X}")(word)),
+    "line_break": lambda word: f"{word[:9]}\n{word[9:16]}\r\n  {word[16:]}",
+    "written_line_break": lambda word: f"{word[:9]}\\n{word[9:]}",
+    "quotation": lambda word: f"> {word[:16]}\n> {word[16:]}",
+    "mail_line_break": lambda word: f"{word[:12]}=\r\n{word[12:]}",
+    "mail_escapes": lambda word: word.replace("-", "=2D"),
+    "zero_width": "\u200b".join,
+    "soft_hyphens": "\u00ad".join,
+    "no_break_hyphens": lambda word: word.replace("-", "\u2011"),
+    "dashes": lambda word: word.replace("-", "–"),
+    "full_width": lambda word: "".join(chr(ord(sign) + 0xFEE0) for sign in word),
+    "mathematical": lambda word: "".join(chr(0x1D400 + ord(s) - 65) if "A" <= s <= "Z" else s for s in word),
+    "look_alikes": _cyrillic,
+    "letters_apart": " ".join,
+    "python": lambda word: repr({"data": [word.encode()]}),
+}
+"""By name: the word so that a reader sees it."""
+
+APART: Mapping[str, Callable[[str, str], str]] = {
+    "words": lambda mark, code: f"“{mark}” and, attached to it, “{code}”",
+    "program": lambda mark, code: f'print("{mark}" + "{code}")',
+    "list": lambda mark, code: f"1. {mark}\n2. {code}",
+    "object": lambda mark, code: json.dumps({"mark": mark, "code": code}),
+    "cells": lambda mark, code: f"| {mark} | {code} |",
+}
+"""By name: its two pieces, as an attack tells them and as who only repeats it does."""

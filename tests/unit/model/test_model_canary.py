@@ -1,0 +1,67 @@
+"""One reader for canaries: what a person would see as the word is found, whatever it is written in."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import zlib
+
+import pytest
+
+from canary_forms import APART, FORMS
+from holdfast.model.canary import MARK, Lookout, echoes
+
+CODE = "1f2e3d4c"
+CANARY = MARK + CODE
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_word_that_a_reader_sees_is_found(form: str) -> None:
+    written = FORMS[form](CANARY)
+    for text in (written, f"Sure: {written}.", f"# Done\n\n- {written}\n- 50 % off & more = good", written * 2):
+        assert echoes(text) == (CANARY.lower(),)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("apart", APART)
+def test_its_pieces_are_not_the_word_whatever_they_are_written_in(form: str, apart: str) -> None:
+    assert echoes(APART[apart](FORMS[form](MARK), FORMS[form](CODE))) == ()
+
+
+@pytest.mark.parametrize("text", ["", "HOLDFAST", "holdfast-canary", MARK, f"{MARK}xyz", f"{MARK}1f2e", "%", "\\u"])
+def test_what_is_not_a_canary_is_not_found(text: str) -> None:
+    assert echoes(text) == ()
+
+
+@pytest.mark.parametrize("size", [1, 3, 24, 1_000])
+@pytest.mark.parametrize("form", FORMS)
+def test_bytes_may_be_cut_anywhere(form: str, size: int) -> None:
+    data = f"{'x ' * 600}{FORMS[form](CANARY)} and more".encode()
+    lookout = Lookout()
+    for at in range(0, len(data), size):
+        lookout.feed(data[at : at + size])
+    assert lookout.found == (CANARY.lower(),)
+    assert lookout.legible
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
+def test_bytes_in_any_common_encoding_are_read(encoding: str) -> None:
+    lookout = Lookout()
+    lookout.feed(f"Grüße: {CANARY}".encode(encoding))
+    assert lookout.found == (CANARY.lower(),)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_packed_bytes_are_unpacked(pack: object) -> None:
+    assert callable(pack)
+    lookout = Lookout(packed=True)
+    lookout.feed(pack(f"all is well {CANARY}".encode()))
+    assert (lookout.found, lookout.legible) == ((CANARY.lower(),), True)
+
+
+@pytest.mark.parametrize("data", [random.Random(1).randbytes(5_000), zlib.compress(b"text" * 9_000), bytes(range(256))])
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_cannot_be_read_is_known_to_be_so(data: bytes, packed: bool) -> None:
+    lookout = Lookout(packed=packed)
+    lookout.feed(data)
+    assert lookout.legible == (packed and data[:1] == b"\x78")
