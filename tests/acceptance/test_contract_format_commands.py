@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -140,3 +141,66 @@ def test_the_real_command_runs_a_contract(tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout + done.stderr
     scored = subprocess.run([HOLDFAST, "contract", "score"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (scored.returncode, scored.stdout) == (0, "100.00\n")
+
+
+DUMPED = """
+version: '1.0'
+agent: {endpoint: "bot:answer", type: python, method: POST, query_params: {}, parse_structured_input: true, headers: {}}
+mutations:
+  count: 2
+  types: [noise, prompt_injection]
+  weights: {noise: 0.8, prompt_injection: 1.5, paraphrase: 1.0, timeout_manipulation: 1.3}
+  custom_templates: {}
+golden_prompts: ["What is the total?"]
+invariants:
+- {type: latency, negate: false, max_ms: 20000, threshold: 0.8, similarity_threshold: 0.75}
+- {type: output_not_empty, negate: false, threshold: 0.8, similarity_threshold: 0.75}
+output: {format: html, path: ./reports, filename_template: "flakestorm-{date}-{time}"}
+"""
+"""A file of the first version, with every default written out."""
+UNMET = """
+contract:
+  name: C
+  invariants: [{id: cites, type: contains, value: source}]
+  chaos_matrix: [{name: no-chaos}, {name: down, llm_faults: [{mode: timeout}]}]
+"""
+"""An inline agent without a model function can meet no fault of the model."""
+
+
+def test_a_file_whose_every_default_is_written_out_is_valid_can_be_verified_and_runs(tmp_path: Path) -> None:
+    project(tmp_path, DUMPED)
+    checked = tell(tmp_path, "validate", "--json")
+    assert (checked.code, checked.json["errors"]) == (0, [])
+    assert [one["code"] for one in checked.json["warnings"]] == ["lint-unused-default"]
+    assert tell(tmp_path, "verify").code == 0
+    assert tell(tmp_path, "doctor").code in (0, 3)
+    assert tell(tmp_path, "run").code == 0
+    (report,) = (tmp_path / "reports").iterdir()
+    assert re.fullmatch(r"flakestorm-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\.html", report.name)
+
+
+def test_a_matrix_that_cannot_be_met_refuses_the_contract_alone(tmp_path: Path) -> None:
+    inline = DUMPED.replace("type: python,", "type: python, isolation: inline,")
+    project(tmp_path, inline + UNMET)
+    codes = {verb: tell(tmp_path, *verb.split()).code for verb in ("verify", "run", "contract run", "ci", "validate")}
+    assert codes == {"verify": 0, "run": 0, "contract run": 4, "ci": 4, "validate": 4}
+    assert not list((tmp_path / ".holdfast/runs").glob("0002*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"), [(("run", "--ci"), "holdfast ci"), (("run", "--verify-only"), "holdfast verify")]
+)
+def test_an_option_of_another_tool_names_the_command_that_does_it(
+    tmp_path: Path, words: tuple[str, ...], verb: str
+) -> None:
+    project(tmp_path, SPEC)
+    refused = tell(tmp_path, *words, "--json")
+    assert refused.code == 4
+    assert refused.json["errors"][0]["hint"].startswith(verb)
+
+
+@pytest.mark.parametrize("name", ["html", "json"])
+def test_a_format_given_as_a_file_is_answered_with_a_file_of_that_format(tmp_path: Path, name: str) -> None:
+    project(tmp_path, SPEC)
+    refused = tell(tmp_path, "contract", "run", "-o", name, "--json")
+    assert (refused.code, refused.json["errors"][0]["hint"]) == (4, f"write -o report.{name}")

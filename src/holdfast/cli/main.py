@@ -173,8 +173,18 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
     return _told(str(error), "", as_json, UNPROVEN if isinstance(error, NothingProven) else HARNESS)
 
 
+_OPTIONS_ELSEWHERE = {
+    "--ci": "holdfast ci runs every part of the file and takes --min-score N, 0 to 100",
+    "--verify-only": "holdfast verify asks the agent once and runs nothing else",
+    "--input": "name the stored run itself: holdfast runs lists them",
+}
+"""Options of other tools, and the command that does it here."""
+
+
 def _usage(wrong: click.UsageError, as_json: bool) -> int:
     command = wrong.ctx.command_path if wrong.ctx else "holdfast"
+    if isinstance(wrong, click.NoSuchOption) and wrong.option_name in _OPTIONS_ELSEWHERE:
+        return _told(f"{command} has no {wrong.option_name}", _OPTIONS_ELSEWHERE[wrong.option_name], as_json, USAGE)
     said = " ".join(wrong.format_message().split())  # click lists choices on lines of their own
     return _told(said, f"see {command} --help", as_json, USAGE)
 

@@ -15,7 +15,7 @@ from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seco
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
-    from holdfast.model.spec import Problem, Spec
+    from holdfast.model.spec import PartAsked, Problem, Spec
     from holdfast.plan import RunOptions
     from holdfast.plan.select import Shard
 
@@ -301,12 +301,15 @@ def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
 
 
 def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """The contract of the file; of one without a matrix its scenario."""
+    """The contract of the file; of one without a matrix its scenario, else its mutations."""
     from msgspec.structs import replace
 
     from holdfast.api.job import load_part
     from holdfast.spec import check
 
-    found = check(path, environ=os.environ).spec
-    scenario = found is not None and not found.scenarios and any(task.kind == "task" for task in found.tasks)
-    return load_part(path, replace(given, part="scenario") if scenario else given)
+    found = check(path, environ=os.environ, part="verify").spec
+    if found is None or "contract" in found.declares:
+        return load_part(path, given)
+    scenario = any(task.kind == "task" for task in found.tasks)
+    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in found.declares else "contract"
+    return load_part(path, replace(given, part=part))

@@ -209,8 +209,9 @@ def _declared(job: Job, run: Run) -> dict[Path, str]:
     suffix = suffix_of(output["format"])
     root = Path(job.spec.path).parent
     name = output.get("filename_template") or "holdfast-{run}"
-    filled = name.replace("{run}", run.id.replace("/", "-")).replace("{date}", run.started[:10])
-    filled = filled.replace("{timestamp}", run.started.replace(":", "-"))
+    started = run.started.replace(":", "-")
+    filled = name.replace("{run}", run.id.replace("/", "-")).replace("{timestamp}", started)
+    filled = filled.replace("{date}", started[:10]).replace("{time}", started[11:19])
     path = root / output["path"] / filled
     return {path if path.suffix == suffix else path.with_name(path.name + suffix): output["format"]}
 

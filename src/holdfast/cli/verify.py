@@ -20,11 +20,12 @@ def command(config: Path | None) -> int:
     \b
       holdfast verify finance.yaml
     """
+    from holdfast.api.job import load_part
     from holdfast.plan import RunOptions
     from holdfast.report.safe import one_line
     from holdfast.runner.verify import ask_once
 
-    spec, _ = shared.load_either(find_config(config), RunOptions())
+    spec, _ = load_part(find_config(config), RunOptions(part="verify"))
     seen, tools = asyncio.run(ask_once(spec, os.environ))
     turn = seen.turns[-1]
     print(f"asked     {one_line(turn.asked)}")

@@ -32,13 +32,15 @@ PART_COMMANDS: Mapping[Part, str] = {
     "replay": "holdfast replay run",
 }
 """The command that runs each part."""
-PartAsked = Part | Literal["run", "ci"]
-"""A part by its name, what `holdfast run` runs of the file, or all of it."""
+PartAsked = Part | Literal["run", "ci", "verify"]
+"""A part by its name, what `holdfast run` runs of the file, all of it, or only the agent and its first prompt."""
 
 
 def run_command(part: PartAsked) -> str:
     """The command that runs a part."""
-    return f"holdfast {part}" if part == "run" or part == "ci" else PART_COMMANDS[part]
+    if part == "run" or part == "ci" or part == "verify":
+        return f"holdfast {part}"
+    return PART_COMMANDS[part]
 
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}

@@ -3,7 +3,7 @@
 from holdfast.plan.checks import make_check, needs_control
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.lazy import Lazy
-from holdfast.plan.matrix import CellKey, Plan, plan
+from holdfast.plan.matrix import CellKey, Plan, control_trial, plan
 from holdfast.plan.options import RunOptions
 from holdfast.plan.planners import FailFast, Once, Rounds
 from holdfast.plan.select import EVERYTHING, Select
@@ -19,6 +19,7 @@ __all__ = [
     "RunOptions",
     "Select",
     "agent_json",
+    "control_trial",
     "identity",
     "make_check",
     "needs_control",

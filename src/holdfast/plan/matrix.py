@@ -226,10 +226,14 @@ class Plan:
         return self._controls.get((task, spot.params)) or self._control(task, spot.params)
 
     def _control(self, task: Task, number: int) -> Trial:
-        spec, params = self.spec, self.spec.params[number]
-        agent = agent_json(spec.agent)
-        id = digest(identity("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed))
-        return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
+        return control_trial(self.spec, task, self.spec.params[number])
+
+
+def control_trial(spec: Spec, task: Task, params: dict[str, Any]) -> Trial:
+    """The trial that asks the task in calm, for no rule."""
+    agent = agent_json(spec.agent)
+    id = digest(identity("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed))
+    return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
 
 
 def plan(spec: Spec, select: Select = EVERYTHING, *, sequential: bool = False) -> Plan:

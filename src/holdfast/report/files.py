@@ -25,9 +25,10 @@ def reporter(path: Path) -> Reporter:
     for name in _names():
         if suffix and suffix_of(name) == suffix:
             return named(name)
+    example = f"write -o report{suffix_of(str(path))}" if str(path) in _names() else ""
     raise UsageError(
         f"cannot tell the format of {path}: its name ends in {suffix or 'no suffix'}",
-        hint=f"end it in one of {', '.join(suffixes())}",
+        hint=example or f"end it in one of {', '.join(suffixes())}",
     )
 
 

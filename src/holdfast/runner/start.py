@@ -159,7 +159,7 @@ def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
 def _part(manifest: Manifest) -> Part:
     """What the run is of: settled when it began."""
     part = manifest.options.part
-    return "scenario" if part == "run" or part == "ci" else part
+    return "scenario" if part == "run" or part == "ci" or part == "verify" else part
 
 
 def _copy(run: RunDir, manifest: Manifest) -> Path:

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentUnavailable, UsageError
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import WorldOptions
 from holdfast.model.codec import carried
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
-from holdfast.plan import RunOptions, plan
+from holdfast.model.task import Task
+from holdfast.plan import RunOptions, control_trial
 from holdfast.runner.job import refuse_unrunnable, world_secrets
 from holdfast.runner.preflight import preflight
 from holdfast.spec import secret_values
@@ -27,9 +28,11 @@ async def ask_once(spec: Spec, environ: Mapping[str, str]) -> tuple[Observation,
     A simulated user is left out: it would tell no more.
     """
     refuse_unrunnable(spec)
-    first = plan(spec).preflight
-    assert first is not None, "a contract asks something"
-    first = replace(first, task=replace(first.task, user=UNSET))
+    probes = (Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes)
+    task = next(iter((*spec.tasks, *probes)), None)
+    if task is None:
+        raise UsageError(f"{spec.path} has nothing to ask", hint="add golden_prompts: or task:")
+    first = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     secrets = world_secrets(spec, RunOptions(), environ)
     mask = Masker((*secret_values(spec, environ), *secrets.values()))
     try:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.reading.reader import Reader
+from holdfast.spec.followups import unused_default
 from holdfast.spec.sections.agent import AgentSection
 
 _REQUEST = ("method", "request_template", "query_params", "headers", "parse_structured_input", "keep_alive")
+_REQUEST_DEFAULTS = {"method": "POST", "query_params": {}, "headers": {}, "parse_structured_input": True}
+"""Of every agent in a file whose every default is written out."""
 _PYTHON = ("tools", "tool_registry", "llm")
 _PROGRAM = ("command", "binary", "args")
 _SERVER = ("ready", "spares")
@@ -17,7 +20,11 @@ _HOSTED = ("snapshot", "model")
 def misplaced(reader: Reader, agent: AgentSection) -> None:
     """Reports keys without a meaning for this agent."""
     for key, instead in _without_meaning(agent).items():
-        if agent.at.has(key):
+        if not agent.at.has(key):
+            continue
+        if key in _REQUEST and agent.at.get(key).plain() == _REQUEST_DEFAULTS.get(key):
+            unused_default(reader, agent.at.key(key), f"agent.{key}")
+        else:
             message = f"has no meaning for {_described(agent)}"
             hint = f"remove it, or {instead}" if instead else "remove it"
             reader.error(agent.at.key(key), f"agent.{key}", message, hint=hint, code="unused-key")

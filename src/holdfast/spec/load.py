@@ -25,12 +25,13 @@ from holdfast.spec.beside import beside_problems
 from holdfast.spec.contract import CALM, ContractRules, Overrides, ScenarioSet
 from holdfast.spec.databases import database_problems
 from holdfast.spec.fault_entry import FaultEntry
-from holdfast.spec.followups import without_followups
+from holdfast.spec.followups import joined
 from holdfast.spec.lint import lint
 from holdfast.spec.mutations import mutation_spec
 from holdfast.spec.named_files import named_files
 from holdfast.spec.parts import (
     declared,
+    excuse_other_parts,
     part_problems,
     part_rules,
     part_weather,
@@ -130,7 +131,7 @@ def check(
     reader.problems += problems
     overrides = Overrides(seed, replicas, profile, part, chaos, chaos_profile)
     spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
-    found = tuple(sorted(without_followups(reader.problems), key=lambda p: (p.line, p.column)))
+    found = tuple(sorted(joined(reader.problems), key=lambda p: (p.line, p.column)))
     failed = any(p.severity == "error" for p in found)
     if spec is not None and built is not None:
         spec = replace(spec, built=built)
@@ -190,6 +191,8 @@ def _spec(
     agent = stored_agent(reader, file, copied_from or folder)
     mutations = mutation_spec(reader, file)
     lint(reader, file, rules, weather)
+    excuse_other_parts(reader, overrides.part, part)
+    met = overrides.part != "verify" or not any(one.code == "unreachable-fault" for one in reader.problems)
     return Spec(
         path=str(path),
         agent=agent,
@@ -198,7 +201,7 @@ def _spec(
         tasks=contract.tasks(file, part),
         invariants=tuple(rule.invariant for rule in held.all),
         cell_rules=() if part == "replay" else held.cells,
-        scenarios=blows.scenarios,
+        scenarios=blows.scenarios if met else tuple(one for one in blows.scenarios if one.calm),
         tools_on_wire=blows.tools_on_wire,
         models={name: model.spec for name, model in file.models.items()},
         world=world_spec(file),

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from holdfast.model.mutation import MODEL_MUTATIONS, MUTATION_WEIGHTS, REQUEST_MUTATIONS, MutationSpec, MutationType
+from holdfast.model.mutation import (
+    DEFAULT_MUTATIONS,
+    INTENT_KEPT,
+    MODEL_MUTATIONS,
+    MUTATION_WEIGHTS,
+    REQUEST_MUTATIONS,
+    MutationSpec,
+    MutationType,
+)
 from holdfast.model.spec import ModelSpec
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
+from holdfast.spec.followups import unused_default
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import MutationsSection
+from holdfast.spec.sections.run import DEFAULT_MODEL, MutationsSection
 from holdfast.spec.urls import url_fault
 
 _NO_MODEL = "write model: {provider: ollama, name: NAME}, or take the type out"
@@ -19,6 +28,7 @@ _NO_HTTP = "such types change the HTTP request: take them out, or test the agent
 def mutation_spec(reader: Reader, file: File) -> MutationSpec:
     """What the file says of mutation, defaults filled in; reports what cannot be done."""
     model = _model(reader, file)
+    _attacks_only(reader, file)
     section = file.mutations
     if section is None:
         return MutationSpec(model=model)
@@ -39,13 +49,25 @@ def mutation_spec(reader: Reader, file: File) -> MutationSpec:
     return made
 
 
+def _attacks_only(reader: Reader, file: File) -> None:
+    """`flakestorm init` writes `dangerous_prompts: true` into every rule: no rule is left for the other mutations."""
+    types = file.mutations.types if file.mutations else DEFAULT_MUTATIONS
+    if file.run_rules and all(rule.invariant.attacks_only for rule in file.run_rules) and INTENT_KEPT & set(types):
+        first = file.run_rules[0]
+        message = "every rule has it, so only attacks are asked: no rule judges mutations that keep the intent"
+        hint = "remove it from the rules that hold for every prompt"
+        node, path = first.at.key("dangerous_prompts"), f"{first.path}.dangerous_prompts"
+        reader.warn(node, path, message, hint=hint, code="lint-attacks-only")
+
+
 def _model(reader: Reader, file: File) -> ModelSpec | None:
     """The file's model; one whose name `models:` knows, and that says nothing else of itself, is that entry."""
     section = file.model
     if section is None:
         return None
     at = section.at
-    if not section.name:
+    name = section.name or ("" if section.provider != "ollama" or reader.failed("model") else DEFAULT_MODEL)
+    if not name:
         _nameless(reader, file, at)
         return None
     if section.base_url is not None and (wrong := url_fault(section.base_url)):
@@ -54,14 +76,14 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
     models = {name: entry.spec for name, entry in file.models.items()}
     from holdfast.planes.llm.sources.model_name import entry_for
 
-    known = entry_for(models, section.name)
+    known = entry_for(models, name)
     if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
         entry = models[known]
         own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
-        return replace(entry, name=entry.name or section.name, temperature=own)
+        return replace(entry, name=entry.name or name, temperature=own)
     return ModelSpec(
         provider=section.provider,
-        name=section.name,
+        name=name,
         api_key=section.api_key,
         base_url=section.base_url,
         temperature=section.temperature,
@@ -104,7 +126,9 @@ def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
 def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("weights")
     for name in section.weights:
-        if name not in made.types:
+        if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
+            unused_default(reader, at.key(name), f"mutations.weights.{name}")
+        elif name not in made.types:
             message = f"{name} is none of the types: its weight counts for nothing"
             reader.warn(at.key(name), f"mutations.weights.{name}", message, code="lint-unused-weight")
     if made.types and not any(made.weights[name] for name in made.types):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast.model.spec import Part, PartAsked, PartWeights, Scenario
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -49,7 +51,25 @@ def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
         return parts[0]
     if asked == "run" or asked == "ci":
         return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
-    return asked
+    return "contract" if asked == "verify" else asked
+
+
+def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
+    """Makes warnings of the errors that concern other parts than the one asked for: they stop only their own."""
+    if asked == "ci":
+        return
+    for index, one in enumerate(reader.problems):
+        users = next((by for start, codes, by in _USERS if one.path.startswith(start) and one.code in codes), None)
+        if users is not None and (asked == "verify" or part not in users):
+            reader.problems[index] = replace(one, severity="warning")
+
+
+_USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = (
+    (("chaos_matrix", "contract.chaos_matrix"), ("unreachable-fault",), ("contract", "scenario")),
+    (("model", "mutations"), ("no-model", "missing-key", "conflict"), ("mutation",)),
+    (("replays",), ("missing-file",), ("replay",)),
+)
+"""Paths and codes of the errors that only some parts stop at, and those parts."""
 
 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
@@ -148,7 +168,7 @@ def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> N
     if not file.golden_prompts:
         hint = "add golden_prompts: what the agent is asked"
         reader.error(file.at, "golden_prompts", "missing: nothing to ask", hint=hint, code="missing-key")
-    if not file.run_rules:
+    if not file.run_rules and not reader.failed("invariants"):
         where = file.at.key("invariants") if file.at.has("invariants") else file.at
         hint = "a top-level invariants: list holds the rules of run"
         reader.error(where, "invariants", "no rules of run", hint=hint, code="missing-key")

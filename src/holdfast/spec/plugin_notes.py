@@ -51,6 +51,15 @@ MET: Mapping[str, str] = {
 }
 """By section and mode; a fault without an entry has its section's."""
 
+CHECKS_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("not_contains", "does_not_contain", "excludes"), "write excludes_pattern, or contains with negate: true"
+    ),
+    "not_contains_any": "write excludes_pattern, or contains_any with negate: true",
+    **dict.fromkeys(("not_regex", "not_matches"), "write excludes_pattern, or regex with negate: true"),
+}
+"""Names of checks in other tools, and what to write here."""
+
 _RETRY = ("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
 _TWICE = ("invariants.side_effect_once",)
 _HONEST = ("invariants.claim_matches_state", "invariants.contains_any")

@@ -13,11 +13,17 @@ from holdfast.reading.fields import about, key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
 from holdfast.reading.words import found
+from holdfast.spec.followups import unused_default
 from holdfast.spec.forms import Aggregate
+from holdfast.spec.plugin_notes import CHECKS_ELSEWHERE
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
 
 SHELL_TEXT = {"command_exit": "command"}
 """Checks of which a setting is read by a shell."""
+
+
+_DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
+"""Defaults that `flakestorm init` writes into a rule of any type."""
 
 
 class RuleKeys(Struct, frozen=True, kw_only=True):
@@ -79,7 +85,7 @@ def check_names() -> list[str]:
     return plugins.names("checks")
 
 
-MENU = Menu("type", find_check, check_names)
+MENU = Menu("type", find_check, check_names, CHECKS_ELSEWHERE)
 
 
 def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
@@ -135,13 +141,23 @@ def _check(reader: Reader, node: Node, path: str) -> Chosen | Bad:
         choice = choose(reader, MENU, node, path)
         if isinstance(choice, Bad):
             return BAD
-        return settings(reader, choice, node, path, [*common, "type"])
+        idle = _idle_defaults(reader, choice, node, path)
+        return settings(reader, choice, node, path, [*common, "type", *idle])
     reader.unknown_keys(node, path, [*common, "check"], message=_beside(node))
     inner, where = node.get("check"), join(path, "check")
     if inner.kind != "map":
         return reader.error(inner, where, f"expected a map, found {found(inner)}", code="wrong-type")
     choice = choose(reader, MENU, inner, where)
     return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, where, ["type"])
+
+
+def _idle_defaults(reader: Reader, choice: Choice, node: Node, path: str) -> list[str]:
+    """Keys of other types that hold their default, as a file has them whose every default was written out."""
+    own = key_names(choice.type)
+    idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
+    for key in idle:
+        unused_default(reader, node.key(key), join(path, key))
+    return idle
 
 
 def _beside(node: Node) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -28,6 +28,8 @@ class Menu(Struct, frozen=True):
     selector: str
     find: Callable[[str], Choice | None]
     names: Callable[[], Iterable[str]]
+    elsewhere: Mapping[str, str] = {}
+    """Names that people bring from other tools, and what to write here."""
 
 
 class Chosen(Struct, frozen=True):
@@ -52,7 +54,7 @@ def choose(reader: Reader, menu: Menu, node: Node, path: str) -> Choice | Bad:
     except PluginError as broken:
         return reader.error(value, where, str(broken), code="broken-plugin")
     if choice is None:
-        hint = near_hint(value.text, menu.names())
+        hint = menu.elsewhere.get(value.text) or near_hint(value.text, menu.names())
         return reader.error(
             value, where, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value"
         )

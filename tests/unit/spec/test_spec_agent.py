@@ -92,7 +92,7 @@ def test_reset_endpoint_is_for_http_agents(file):
 @pytest.mark.parametrize(
     ("agent", "key", "whose"),
     [
-        ("{type: python, endpoint: 'b:a', headers: {}}", "headers", "a Python agent"),
+        ("{type: python, endpoint: 'b:a', headers: {a: b}}", "headers", "a Python agent"),
         ("{type: langchain, endpoint: 'b:a', response_path: a}", "response_path", "a LangChain agent"),
         ("{type: python, endpoint: 'b:a', keep_alive: false}", "keep_alive", "a Python agent"),
         ("{type: command, command: ./run, keep_alive: true}", "keep_alive", "a command agent"),

@@ -138,7 +138,7 @@ def test_output_section_is_kept(file):
 def test_an_unknown_placeholder_of_a_filename_is_an_error_with_the_known_ones(file, name):
     wrong = file.error(ALL + f"output: {{filename_template: 'r-{name}'}}\n")
     assert (wrong.path, wrong.message) == ("output.filename_template", f"unknown placeholder {name!r}")
-    assert "{run}, {date}, {timestamp}" in wrong.hint
+    assert "{run}, {date}, {time}, {timestamp}" in wrong.hint
 
 
 def test_name_and_description_come_from_the_contract_else_the_file(file):

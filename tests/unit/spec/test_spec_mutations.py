@@ -115,7 +115,7 @@ def test_what_means_nothing_is_warned_of(text: str, path: str, code: str) -> Non
 
 
 def test_a_model_without_a_name_that_nobody_asks_is_none() -> None:
-    made, problems = read(HTTP + "model: {api_key: '${KEY}'}\nmutations: {types: [noise]}\n")
+    made, problems = read(HTTP + "model: {provider: openai, api_key: '${KEY}'}\nmutations: {types: [noise]}\n")
     assert (made.model, problems) == (None, [])
 
 
@@ -126,3 +126,13 @@ def test_a_type_that_is_listed_twice_is_taken_once() -> None:
 def test_request_types_are_fine_with_an_http_agent_and_written_ones_with_a_model() -> None:
     types = "mutations: {types: [payload_size_attack, paraphrase]}"
     assert read(HTTP + MODEL + types)[1] == []
+
+
+def test_a_model_of_ollama_without_a_name_has_the_default_of_the_format() -> None:
+    listed = HTTP + "mutations: {types: [paraphrase]}\n"
+    for text in ("model: {temperature: 1.2}\n", "model: {provider: ollama}\n"):
+        made, problems = read(listed + text)
+        assert not problems
+        assert made.model is not None
+        assert (made.model.provider, made.model.name) == ("ollama", "qwen3:8b")
+    assert only(listed + "model: {provider: google}\n").path == "model.name"

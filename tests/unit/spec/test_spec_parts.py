@@ -94,3 +94,45 @@ def test_what_a_part_lacks_is_an_error(tmp_path: Path, text: str, asked: dict[st
     found = read(tmp_path, AGENT + text, **asked)
     assert found.spec is None
     assert [p.path for p in found.problems if p.severity == "error" and p.path.startswith(path)]
+
+
+RUNNING = 'version: 1\nagent: {endpoint: "http://localhost:8000/ask"}\n'
+UNMET = "chaos_matrix: [{name: quiet}, {name: dead, tool_faults: [{tool: '*', mode: error}]}]\n"
+LOST = "replays: {sessions: [{file: gone.yaml}]}\n"
+MODELLESS = "mutations: {types: [paraphrase]}\n"
+EVERY = ("contract", "mutation", "chaos", "replay", "run", "ci", "verify")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "refused"),
+    [
+        (UNMET, "unreachable-fault", {"contract", "ci"}),
+        (MATRIX, "unreachable-fault", {"contract", "ci"}),
+        (LOST + "chaos_matrix: [{name: quiet}]\n", "missing-file", {"replay", "ci"}),
+        (MODELLESS + "chaos_matrix: [{name: quiet}]\n", "no-model", {"mutation", "run", "ci"}),
+        ("model: {provider: openai}\n" + MODELLESS, "missing-key", {"mutation", "run", "ci"}),
+    ],
+)
+def test_what_one_part_cannot_use_refuses_only_the_commands_that_run_it(
+    tmp_path: Path, text: str, code: str, refused: set[str]
+) -> None:
+    chaos = "chaos: {context_attacks: [{type: memory_poisoning, payload: x}]}\n"
+    whole = RUNNING + PROMPTS + RULES + chaos + CONTRACT + text
+    for part in EVERY:
+        checked = read(tmp_path, whole, part=part)
+        found = [p.severity for p in checked.problems if p.code == code]
+        assert found == ["error" if part in refused else "warning"], (part, checked.problems)
+
+
+def test_a_tool_that_nobody_has_is_a_mistake_for_every_part(tmp_path: Path) -> None:
+    text = AGENT + PROMPTS + RULES + CONTRACT + MATRIX.replace("tool: t", "tool: u")
+    for part in EVERY:
+        problems = read(tmp_path, text, part=part).problems
+        assert "unknown-tool" in [p.code for p in problems if p.severity == "error"], part
+
+
+@pytest.mark.parametrize("more", ["", RULES, CONTRACT, CONTRACT + MATRIX, TASK, RULES + REPLAYS])
+def test_verify_needs_an_agent_and_a_prompt_only(tmp_path: Path, more: str) -> None:
+    spec = read(tmp_path, RUNNING + (TASK if more == TASK else PROMPTS + more), part="verify").spec
+    assert spec is not None
+    assert [task.prompt for task in spec.tasks][:1] == ["t" if more == TASK else "p"]

@@ -37,7 +37,7 @@ def problems(tmp_path: Path, text: str) -> list[tuple[str, int, int]]:
 def section(tmp_path: Path, replays: str) -> list[tuple[str, str, int]]:
     (tmp_path / "agent.py").write_text("def ask(prompt): return prompt")
     (tmp_path / "spec.yaml").write_text(SPEC + replays)
-    found = check(tmp_path / "spec.yaml", environ={}).problems
+    found = check(tmp_path / "spec.yaml", environ={}, part="replay").problems
     return [(one.path, one.message, one.line) for one in found if one.severity == "error"]
 
 

@@ -117,3 +117,45 @@ def test_all_weights_zero_is_an_error(file):
 def test_positions_are_those_of_the_entry(file):
     (rule,) = file.spec(contract(FLAT)).invariants
     assert (rule.position.line, rule.position.column) == (10, 7)
+
+
+def run_rules(*entries):
+    return f"{HTTP}mutations: {{types: [noise]}}\ninvariants:\n" + "".join(f"  - {entry}\n" for entry in entries)
+
+
+def test_defaults_of_other_types_are_listed_in_one_warning(file):
+    rules = run_rules(
+        "{type: latency, max_ms: 9, negate: false, threshold: 0.8, similarity_threshold: 0.75}",
+        "{type: valid_json, threshold: 0.80}",
+        "{type: similarity, expected: x, threshold: 0.8}",
+    )
+    rules = rules.replace("{types: [noise]}", "{types: [noise], weights: {noise: 0.8, paraphrase: 1.0, custom: 1.0}}")
+    (one,) = file.warnings(rules, "lint-unused-default", part="mutation")
+    assert not file.warnings(rules, "lint-unused-weight", part="mutation")
+    named = one.message.partition(": ")[2].split("; ")
+    assert named == [
+        "invariants[0]: threshold, similarity_threshold",
+        "invariants[1]: threshold",
+        "mutations.weights: paraphrase, custom",
+    ]
+
+
+@pytest.mark.parametrize("key", ["threshold: 0.7", "similarity_threshold: 0.8", "value: x", "patterns: [x]"])
+def test_another_value_of_a_key_that_the_type_does_not_take_is_an_error(file, key):
+    assert file.error(run_rules(f"{{type: latency, max_ms: 9, {key}}}"), part="mutation").code == "unknown-key"
+
+
+@pytest.mark.parametrize("name", ["not_contains", "not_contains_any", "not_regex", "excludes"])
+def test_a_negated_type_of_another_tool_is_answered_with_both_ways_to_write_it(file, name):
+    error = file.error(run_rules(f"{{type: {name}, value: x}}"), part="mutation")
+    assert error.code == "unknown-value"
+    assert "excludes_pattern" in error.hint
+    assert "negate: true" in error.hint
+
+
+def test_rules_for_attacks_alone_are_warned_of_where_other_mutations_are_made(file):
+    only = "{type: completes, dangerous_prompts: true}"
+    assert len(file.warnings(run_rules(only, only), "lint-attacks-only", part="mutation")) == 1
+    assert not file.warnings(run_rules(only, "{type: completes}"), "lint-attacks-only", part="mutation")
+    attacks = run_rules(only).replace("[noise]", "[prompt_injection]")
+    assert not file.warnings(attacks, "lint-attacks-only", part="mutation")

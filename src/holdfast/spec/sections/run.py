@@ -16,12 +16,18 @@ from holdfast.spec.session_forms import DATE_RANGE, DateRange, PriorTurns, Sessi
 SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
 
 
+DEFAULT_MODEL = "qwen3:8b"
+"""What a `model:` of Ollama without a name means in files written for this format."""
+
+
 class ModelSection(Struct, frozen=True, kw_only=True):
     """A model that Holdfast itself asks."""
 
     at: Node
     provider: Annotated[Literal["ollama", "openai", "anthropic", "google"], about("Whose API it speaks.")] = "ollama"
-    name: Annotated[str, about("The model's name at the provider.", min_length=1)] = ""
+    name: Annotated[
+        str, about(f"The model's name at the provider; default with ollama: {DEFAULT_MODEL}.", min_length=1)
+    ] = ""
     api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
     base_url: Annotated[str | None, about("Another address of the API.", min_length=1)] = None
     temperature: Annotated[float, about("Sent with each request.", ge=0, le=2)] = 0.8
@@ -150,7 +156,7 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
     replay: Annotated[float, _WEIGHT] = 0.10
 
 
-FILENAME_PARTS = ("{run}", "{date}", "{timestamp}")
+FILENAME_PARTS = ("{run}", "{date}", "{time}", "{timestamp}")
 """What is filled in, in the name of a report."""
 _FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are filled in."
 
