@@ -23,17 +23,11 @@ async def look_at_spec(
     return tuple(found)
 
 
-def label(fault: Injection) -> str:
-    """`tool error on search`."""
-    on = f" on {fault.match_url or fault.target}" if fault.plane in ("tool", "mcp", "http") else ""
-    return f"{fault.plane} {fault.mode}{on}"
-
-
 def _scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:
     if scenario.calm and not scenario.left_out:
         yield DoctorFinding(scenario.name, "n/a", "calm: no fault")
     for fault in scenario.injections:
-        yield DoctorFinding(f"{scenario.name}: {label(fault)}", "ok", met_at(fault, agent, on_wire=on_wire))
+        yield DoctorFinding(f"{scenario.name}: {fault.label}", "ok", met_at(fault, agent, on_wire=on_wire))
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
         yield DoctorFinding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
 

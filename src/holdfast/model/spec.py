@@ -68,6 +68,10 @@ NOT_ON_RESULTS = ("timeout", "slow", "phantom_success")
 """Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
 
 
+INPUT = "input"
+"""The target of an attack on what the agent is asked."""
+
+
 class Injection(Struct, frozen=True, omit_defaults=True):
     """A fault placed: which fault, on which plane and target, and when."""
 
@@ -80,6 +84,13 @@ class Injection(Struct, frozen=True, omit_defaults=True):
     raises: str | None = None
     """`module:Class` of the exception that a failing Python call raises."""
     position: Position | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name for people: `tool error on search`."""
+        target = self.match_url or self.target
+        plain = self.plane in ("llm", "world") or (self.plane == "context" and target in ("*", INPUT))
+        return f"{self.plane} {self.mode}" + ("" if plain else f" on {target}")
 
 
 class Scenario(Struct, frozen=True, omit_defaults=True):

@@ -371,8 +371,8 @@ def faces(injection: Injection, plane: str, target: str) -> bool:
         return _faces_url(injection, target)
     if injection.match_url is not None:  # a tool behind a URL is met there and nowhere else
         return False
-    if plane == "mcp_read":  # a resource or a prompt: text, and no call of a tool
-        return own == "context" and inner and fnmatchcase(target, injection.target)
+    if plane == "mcp_read":  # a resource or a prompt: text, and not a result of any tool
+        return own == "context" and injection.target == "*"
     if plane == "mcp_list":
         return own == "mcp" and injection.mode in ON_LISTINGS and fnmatchcase(target, injection.target)
     if own == "mcp" and injection.mode == "tool_poisoning":

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from holdfast import plugins
-from holdfast.model.spec import Injection, Plane, Schedule
+from holdfast.model.spec import INPUT, Injection, Plane, Schedule
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
@@ -30,6 +30,8 @@ FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
 ]
 _SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "match")
+_PLACES = ("tool", "match_url", "service")
+"""Keys that say where a fault acts."""
 
 
 class Family(Struct, frozen=True):
@@ -48,7 +50,7 @@ class Family(Struct, frozen=True):
 FAMILIES: dict[FamilyName, Family] = {
     "tool_faults": Family("tool_faults", "tool", ToolFaultKeys, "faults.tool", target="tool"),
     "llm_faults": Family("llm_faults", "llm", LlmFaultKeys, "faults.llm"),
-    "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", selector="type"),
+    "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", "type", "tool"),
     "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
     "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
     "service_faults": Family("service_faults", "service", ServiceFaultKeys, "faults.service", target="service"),
@@ -64,12 +66,6 @@ class FaultEntry(Struct, frozen=True):
     made: Any
     at: Node
     path: str
-
-    @property
-    def label(self) -> str:
-        """Its name for people: `tool error on search`."""
-        on = f" on {self.injection.match_url or self.injection.target}" if self.family.target else ""
-        return f"{self.injection.plane} {self.injection.mode}{on}"
 
 
 @cache
@@ -122,6 +118,7 @@ def _fault(reader: Reader, family: Family, node: Node, path: str) -> FaultEntry 
         return BAD
     chosen = settings(reader, choice, node, path, key_names(family.keys))
     _schedule_problems(reader, node, path)
+    _match_problems(reader, family, node, path)
     glob_problems(reader, node, path)
     if isinstance(common, Bad) or isinstance(chosen, Bad):
         return BAD
@@ -144,19 +141,44 @@ def _schedule_problems(reader: Reader, node: Node, path: str) -> None:
             reader.warn(node.get(key), f"{path}.{key}", message, code="lint-probability-zero")
 
 
+def _match_problems(reader: Reader, family: Family, node: Node, path: str) -> None:
+    """A key of the fault itself inside `match`, which is for arguments: no call would ever match."""
+    match = node.get("match")
+    for key in match.pairs if match.kind == "map" else ():
+        if key in _PLACES and key in key_names(family.keys) and not node.has(key):
+            message = f"match is for the arguments of a call, and {key} is a key of the fault itself"
+            hint = f"write {key}: next to match; for an argument called {key} write both"
+            reader.error(match.key(key), f"{path}.match.{key}", message, hint=hint, code="conflict")
+
+
+def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node, path: str) -> str | Bad:
+    """What an attack is placed on: tools, or the input."""
+    if not hasattr(chosen.choice.type, "apply"):
+        for key, what in (("match", "arguments"), ("match_url", "URL"), ("tool", "tool")):
+            if key in common:
+                message = f"this attack is on the input, which has no {what}"
+                return reader.error(node.key(key), f"{path}.{key}", message)
+        return INPUT
+    if "tool" in common and "match_url" in common:
+        message = "tool and match_url cannot be combined: an attack is on a tool's results, or on the replies of a URL"
+        return reader.error(node.key("tool"), f"{path}.tool", message, code="conflict")
+    if common.get("tool") == INPUT:
+        hint = f"write [{INPUT[0]}]{INPUT[1:]}"
+        return reader.error(node.get("tool"), f"{path}.tool", f"{INPUT} means what the agent is asked", hint=hint)
+    return str(common.get("tool", "*"))
+
+
 def _placed(
     reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node, path: str
 ) -> FaultEntry | Bad:
     schedule = {key: common[key] for key in _SCHEDULE if key in common}
     if "trigger_probability" in common:
         schedule["probability"] = common["trigger_probability"]
-    target = common.get(family.target, "*") if family.target else "*"
-    if family.name == "context_attacks" and not hasattr(chosen.choice.type, "apply"):
-        target = "input"
-        for key, what in (("match", "arguments"), ("match_url", "URL")):
-            if key in common:
-                message = f"this attack is on the input, which has no {what}"
-                return reader.error(node.key(key), f"{path}.{key}", message)
+    target: str | Bad = common.get(family.target, "*") if family.target else "*"
+    if family.name == "context_attacks":
+        target = _attack_target(reader, common, chosen, node, path)
+    if isinstance(target, Bad):
+        return BAD
     own = dict(chosen.settings)
     own |= {key: common[key] for key in ("after_ms", "on_event") if common.get(key) is not None}
     injection = Injection(

@@ -131,7 +131,8 @@ class Reach:
         target = fault.injection.target
         known = self._tools.names
         skip = self.agent.started_by_us or self.agent.mcp_config is not None or fault.injection.match_url is not None
-        if fault.injection.plane != "tool" or skip or not self._tools.certain or not known:
+        of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
+        if not of_tools or skip or not self._tools.certain or not known:
             return None
         if any(fnmatchcase(name, target) for name in known):
             return None
@@ -172,7 +173,7 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
         name,
         tuple(f.injection for f in faults),
         entry.profile,
-        tuple(f.label for f, _ in unmet),
+        tuple(f.injection.label for f, _ in unmet),
         entry.at.position,
         tuple((obstacle.message, obstacle.hint) for _, obstacle in unmet),
     )

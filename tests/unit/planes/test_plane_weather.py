@@ -13,7 +13,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
-from holdfast.planes.weather import ANSWER, Weather
+from holdfast.planes.weather import ANSWER, Weather, faces
 from holdfast.protocols import Call, Failed, Reply, TimedOut
 
 ROWS = {"rows": [1, 2]}
@@ -390,3 +390,15 @@ def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: 
             bench.call("search")
     bench.call("look")
     assert [met.index for met in bench.ledger] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("plane", ["tool", "tool_result", "mcp"])
+def test_an_attack_on_one_tools_results_meets_no_other_tool(plane: str) -> None:
+    one = Injection("context", "search*", "indirect_injection")
+    assert [name for name in ("search", "search_kb", "refund", "input") if faces(one, plane, name)] == [
+        "search",
+        "search_kb",
+    ]
+    assert not faces(one, "mcp_read", "search")
+    assert not faces(one, "context", "input")
+    assert faces(Injection("context", "*", "indirect_injection"), "mcp_read", "search")

@@ -342,3 +342,37 @@ def test_unknown_tool_names_the_near_miss_where_names_are_certain(file):
 def test_tool_names_from_a_registry_are_left_to_the_run(file):
     file.beside("bot.py", "def ask(p): return p\n")
     assert placed(file, "tool_faults: [{tool: anything, mode: error}]", PYTHON % "tool_registry: 'bot:R'")
+
+
+def test_an_attack_may_name_the_tool_whose_results_it_is_in(file):
+    (one,) = placed(file, "context_attacks: [{type: indirect_injection, tool: 'search_*'}]")
+    assert (one.plane, one.target, one.label) == ("context", "search_*", "context indirect_injection on search_*")
+    (other,) = placed(file, "context_attacks: {indirect_injection: {tool: '[i]nput'}}")
+    assert other.target == "[i]nput"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "context_attacks: [{type: indirect_injection, match: {tool: search}}]",
+        "context_attacks: [{type: indirect_injection, match: {query: x, match_url: 'http://a/*'}}]",
+        "context_attacks: {indirect_injection: {match: {tool: search}}}",
+        "mcp_faults: [{mode: hang, match: {tool: search}}]",
+        "tool_faults: [{tool: t, mode: error, match: {match_url: 'http://a/*'}}]",
+        "http_faults: [{mode: down, match: {match_url: 'http://a/*'}}]",
+        "context_attacks: [{type: indirect_injection, tool: t, match_url: 'http://a/*'}]",
+    ],
+)
+def test_a_key_of_the_fault_inside_match_never_fires_and_is_refused(file, fault):
+    found = [(one.code, one.path.rpartition(".")[2]) for one in file.errors(matrix(fault, STARTED))]
+    assert found in ([("conflict", "tool")], [("conflict", "match_url")])
+
+
+@pytest.mark.parametrize("fault", ["{type: overflow, tool: t}", "{type: indirect_injection, tool: input}"])
+def test_an_attack_on_the_input_has_no_tool(file, fault):
+    assert file.error(matrix(f"context_attacks: [{fault}]")).path == "chaos_matrix[1].context_attacks[0].tool"
+
+
+def test_an_argument_that_is_called_tool_can_be_matched(file):
+    (one,) = placed(file, "context_attacks: [{type: indirect_injection, tool: run, match: {tool: x}}]", STARTED)
+    assert one.schedule.match == {"tool": "x"}

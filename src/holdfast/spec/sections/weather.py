@@ -46,6 +46,9 @@ class AttackKeys(ScheduleKeys, frozen=True, kw_only=True):
 
     type: Annotated[str, about("The attack.")]
     trigger_probability: Annotated[float, about("Another word for probability.", ge=0, le=1)] = 1.0
+    tool: Annotated[
+        str, about("Attack only this tool's results: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)
+    ] = "*"
     match_url: Annotated[
         str | None, about("Attack the replies of this URL glob instead of tool results.", min_length=1)
     ] = None
