@@ -1,4 +1,4 @@
-"""Planted: pastes a mail into the model's prompt, and the model does what it finds there. The calendar is read safely."""
+"""Planted: pastes a mail into the model's prompt, and the model obeys it. The calendar is read safely."""
 
 import re
 
