@@ -254,3 +254,20 @@ def test_lf_whose_failures_are_gone_from_the_file_runs_nothing(folder: Path) -> 
     told = tell(folder, "contract", "run", "mine.yaml", "--lf")
     assert told.code == 4
     assert "not in this file any more" in told.err
+
+
+def test_lf_asks_the_same_mutations_as_the_run_with_another_seed(folder: Path) -> None:
+    agent = "def answer(prompt): return 'source' if len(prompt) % 2 else 'no idea'\n"
+    prompts = "[What is the total of my order, Which tax is due on it]"
+    rules = "invariants: [{id: cites, type: contains, value: source}]"
+    project(
+        folder,
+        f"version: 1\nagent: {{type: python, endpoint: 'bot:answer'}}\ngolden_prompts: {prompts}\n{rules}\n"
+        "mutations: {types: [noise], count: 6}\n",
+        agent,
+    )
+    first = tell(folder, "run", "--seed", "7", "--json").json["parts"]["mutation"]
+    again = tell(folder, "run", "--lf", "--json").json["parts"]["mutation"]
+    failed = {case["prompt"] for case in first["cases"] if case["status"] == "fail"}
+    assert 0 < len(failed) < len(first["cases"])
+    assert {case["prompt"] for case in again["cases"]} == failed

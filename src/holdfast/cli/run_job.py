@@ -61,12 +61,24 @@ def prepare(
             raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
         rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
-    spec, problems = load_part(find_config(config), given)
+    path = find_config(config)
+    spec, problems = load_part(path, given)
+    if last_failed and given.seed is None and (seed := _last_seed(spec)) is not None:
+        given = replace(given, seed=seed)
+        spec, problems = load_part(path, given)
     spec, made = make(spec, os.environ)
     warnings = [*told(spec, problems), *made, *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
     if last_failed:
         given = _only_failed(spec, given, warnings)
     return settled_job(spec, given, warnings)
+
+
+def _last_seed(spec: Spec) -> int | None:
+    """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
+    from holdfast.runner.last_failed import runs_of
+
+    last = next(iter(runs_of(RUNS, spec)), None)
+    return last.manifest().options.seed if last else None
 
 
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:

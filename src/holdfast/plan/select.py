@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical
@@ -29,7 +28,9 @@ class FailedTask(Struct, frozen=True, array_like=True):
     scenario: str
     turns: tuple[str, ...]
     params: str = ""
-    """Canonical JSON; empty, as runs that were stored before have it: whatever they are."""
+    """Canonical JSON."""
+    made: str = ""
+    """What tells it from another task of the same turns: how it was mutated, its session, its simulated user."""
 
 
 class SelectedCell(Struct, frozen=True, array_like=True):
@@ -42,7 +43,13 @@ class SelectedCell(Struct, frozen=True, array_like=True):
 
 
 def failed_task(rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> FailedTask:
-    return FailedTask(rule, scenario, task.turns, canonical(params).decode())
+    made: list[Any] = []
+    if task.variation is not UNSET:
+        made += [task.variation.mutation, task.variation.name, task.variation.request]
+    if task.recording is not UNSET:
+        made.append(task.recording.session)
+    made += [part for part in (task.context, task.user) if part is not UNSET]
+    return FailedTask(rule, scenario, task.turns, canonical(params).decode(), canonical(made).decode() if made else "")
 
 
 class Shard(Struct, frozen=True, array_like=True):
@@ -95,7 +102,7 @@ class TaskFilter:
         self._cells = frozenset(select.cells)
 
     def keeps(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
-        if self._failed and not self._failed_on(rule, scenario, task, params):
+        if self._failed and failed_task(rule, scenario, task, params) not in self._failed:
             return False
         if self._cells and SelectedCell(rule, scenario, canonical(params).decode()) not in self._cells:
             return False
@@ -103,10 +110,6 @@ class TaskFilter:
             return True
         values = (f"{name}={param_text(value)}" for name, value in params.items())
         return self._fits((rule, scenario, *task.turns, *_names(task), *values))
-
-    def _failed_on(self, rule: str, scenario: str, task: Task, params: Mapping[str, Any]) -> bool:
-        exact = failed_task(rule, scenario, task, params)
-        return exact in self._failed or replace(exact, params="") in self._failed
 
 
 EVERYTHING = Select()

@@ -21,7 +21,7 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
     """
     newest, held = "", dict[FailedTask, bool]()
     rules = {rule.id for rule in spec.invariants}
-    for run in _runs_of(runs, spec):
+    for run in runs_of(runs, spec):
         newest = newest or run.id
         for task, failed in _told(run, spec, environ, rules).items():
             held.setdefault(task, failed)
@@ -30,7 +30,7 @@ def failed_before(runs: Path, spec: Spec, environ: Mapping[str, str]) -> tuple[s
     return newest, tuple(task for task, failed in held.items() if failed)
 
 
-def _runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
+def runs_of(runs: Path, spec: Spec) -> Iterator[RunDir]:
     """The newest first; a run of several parts is each of them."""
     for path in (one for run in reversed(stored_runs(runs)) for one in parts_of(run) or (run,)):
         run = RunDir(path)

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
-from holdfast.model.task import Task
+from holdfast.model.task import DialogueMessage, Recording, RequestChange, SimulatedUser, Task, Variation
 from holdfast.plan import CellKey, Select, plan
-from holdfast.plan.select import SelectedCell, positions
+from holdfast.plan.select import SelectedCell, TaskFilter, failed_task, positions
 
 
 def spec(**more: Any) -> Spec:
@@ -122,3 +122,31 @@ def test_single_cells_are_told_apart_by_their_params():
 def test_a_trial_that_serves_several_rules_is_run_for_one_of_them():
     shared = plan(spec(cell_rules=()), Select(cells=(SelectedCell("no-figures", "search-down"),)))
     assert {(t.scenario, t.invariant) for t in shared.trials} == {("search-down", "*")}
+
+
+def _variants() -> list[Task]:
+    """Tasks of the same words that are not the same question."""
+    request = [Variation("http_header_injection", "Hi", name, request=RequestChange("h", name)) for name in ("a", "b")]
+    return [
+        Task(("Hi",)),
+        *(Task(("Hi",), "mutation", variation=one) for one in request),
+        Task(("Hi",), "mutation", variation=Variation("noise", "hi", "case")),
+        Task(("Hi",), "replay", recording=Recording("s1")),
+        Task(("Hi",), "replay", recording=Recording("s2")),
+        Task(("Hi",), context=(DialogueMessage("user", "Before"),)),
+        Task(("Hi",), user=SimulatedUser(model="m", goal="g")),
+    ]
+
+
+def test_a_failed_task_is_not_another_task_of_the_same_words() -> None:
+    tasks = _variants()
+    for failed in tasks:
+        kept = TaskFilter(Select(failed=(failed_task("r", "s", failed, {}),)))
+        assert [task for task in tasks if kept.keeps("r", "s", task, {})] == [failed]
+        assert not kept.keeps("r", "s", failed, {"a": 1})
+
+
+def test_a_failed_mutation_is_found_again_with_another_weight() -> None:
+    kept = TaskFilter(Select(failed=(failed_task("r", "s", _variants()[1], {}),)))
+    heavier = Variation("http_header_injection", "Hi", "a", weight=3.0, request=RequestChange("h", "a"))
+    assert kept.keeps("r", "s", Task(("Hi",), "mutation", variation=heavier), {})
