@@ -268,6 +268,6 @@ def test_lf_asks_the_same_mutations_as_the_run_with_another_seed(folder: Path) -
     )
     first = tell(folder, "run", "--seed", "7", "--json").json["parts"]["mutation"]
     again = tell(folder, "run", "--lf", "--json").json["parts"]["mutation"]
-    failed = {case["prompt"] for case in first["cases"] if case["status"] == "fail"}
+    failed = {case["replicas"][0]["trial"] for case in first["cases"] if case["status"] == "fail"}
     assert 0 < len(failed) < len(first["cases"])
-    assert {case["prompt"] for case in again["cases"]} == failed
+    assert {case["replicas"][0]["trial"] for case in again["cases"]} == failed
