@@ -18,6 +18,7 @@ HoldfastError
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,25 @@ if TYPE_CHECKING:
     from holdfast.model.observation import Answer
     from holdfast.model.score import Case
     from holdfast.model.spec import Problem
+
+
+def place_of(error: BaseException) -> str:
+    """` (file.py:12)`: the line of somebody else's code that raised it; empty if none did."""
+    if isinstance(error, SyntaxError) and error.filename:  # a plug-in that cannot even be read
+        return f" ({error.filename}:{error.lineno})"
+    frame, place = error.__traceback__, ""
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        # A bug in a plug-in often shows in a library that it calls: its own line is the one to look at.
+        standard = file.startswith(_STANDARD) and "-packages" not in file
+        if not standard and not file.startswith((_OURS, "<")):
+            place = f" ({file}:{frame.tb_lineno})"
+        frame = frame.tb_next
+    return place
+
+
+_OURS = os.path.dirname(__file__) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 class HoldfastError(Exception):
@@ -44,7 +64,9 @@ class SpecError(UserError):
     """A spec that cannot be used, with all that is wrong with it."""
 
     def __init__(self, file: str, problems: Sequence[Problem], *, source: str = "") -> None:
-        super().__init__(f"{file}: {sum(p.severity == 'error' for p in problems)} error(s)")
+        count = sum(p.severity == "error" for p in problems)
+        self.summary = f"{file}: {count} error{'' if count == 1 else 's'}"
+        super().__init__(self.summary)
         self.file = file
         self.problems = tuple(problems)
         self.source = source

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from holdfast.errors import PluginError
+from holdfast.errors import PluginError, place_of
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
@@ -202,7 +202,8 @@ def find(family: str, name: str) -> Any | None:
     try:
         plugin = point.load()
     except Exception as broken:
-        raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {broken}") from broken
+        why = f"{type(broken).__name__}: {broken}{place_of(broken)}"
+        raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {why}") from broken
     from holdfast.model.format_numbers import PROTOCOLS  # not above: TAB needs names, and none of what this loads
 
     number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class

@@ -96,12 +96,16 @@ def test_init_makes_the_folder_and_says_how_to_get_there(tmp_path: Path) -> None
     assert "  cd 'my agents/first' && holdfast contract run\n" in done.stdout
 
 
-def test_init_http_writes_a_spec_alone_and_names_the_endpoint_to_set(tmp_path: Path) -> None:
+def test_init_http_writes_an_agent_that_answers_and_breaks_one_rule(tmp_path: Path) -> None:
     done = holdfast(tmp_path, "init", "--http")
-    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", ".holdfast"}
-    assert "endpoint: http://localhost:8000/chat" in (tmp_path / "holdfast.yaml").read_text()
-    assert "agent.endpoint" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.yaml", "agent.py", ".holdfast"}
     assert "holdfast verify" in done.stdout
+    assert holdfast(tmp_path, "verify").returncode == 0
+    failed = json.loads(holdfast(tmp_path, "contract", "run", "--json").stdout)["parts"]["contract"]["cells"]
+    assert {cell["invariant"] for cell in failed if cell["outcome"] == "fail"} == {"obeys-nobody-else"}
+    agent = tmp_path / "agent.py"
+    agent.write_text(agent.read_text().replace('return f"{found} (You wrote: {message})"', "return found"))
+    assert holdfast(tmp_path, "contract", "run").returncode == 0
 
 
 def test_init_command_writes_a_program_with_its_scripted_model(tmp_path: Path) -> None:

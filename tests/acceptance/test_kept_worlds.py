@@ -60,7 +60,9 @@ def test_only_the_world_of_the_failed_trial_stays(project: Path) -> None:
     folder = kept(project)
     assert (folder / "workspace" / "made-wrong.txt").read_text() == "made\n"
     assert not (folder / "workspace" / "made-right.txt").exists()
-    assert holdfast(project, "shell").stdout.split() == [folder.name]
+    (line,) = holdfast(project, "shell").stdout.splitlines()
+    assert line.split()[:3] == [folder.name, "run", "0001"]
+    assert " fail" in line
 
 
 def test_its_home_is_kept_without_secrets_and_opened_again(project: Path) -> None:

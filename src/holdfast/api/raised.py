@@ -25,8 +25,10 @@ def lines(error: HoldfastError) -> list[str]:
 
 
 def explained(error: E) -> E:
-    """The error with those lines as a note, which Python prints below it; once, however often it is raised."""
+    """The error with those lines: in the message of a SpecError, else as a note, which Python prints below it; once."""
     note = "\n".join(lines(error))
-    if note and note not in getattr(error, "__notes__", ()):
+    if isinstance(error, SpecError):
+        error.args = (f"{error.summary}\n{note}",)  # what `print(error)` shows, too
+    elif note and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
     return error

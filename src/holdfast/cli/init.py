@@ -10,7 +10,7 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
 _PYTHON = {"holdfast.yaml": "holdfast.yaml", "agent.py": "agent.py"}
-_HTTP = {"holdfast.yaml": "http.yaml"}
+_HTTP = {"holdfast.yaml": "http.yaml", "agent.py": "http_agent.py"}
 _COMMAND = {"holdfast.yaml": "command.yaml", "agent.py": "command_agent.py", "model.yaml": "model.yaml"}
 """What is written, and the starter file it is written from."""
 _NO_NAME = ""
@@ -24,9 +24,10 @@ Next:
   {cd}holdfast contract run
 One rule breaks when the tool is down. Mend agent.py where it says so, and run again."""
 _NEXT_HTTP = """\
-Next: set agent.endpoint, request_template and response_path to your agent's, then
-  {cd}holdfast verify
-  holdfast contract run"""
+Next:
+  {cd}holdfast contract run
+One rule breaks: agent.py repeats what came with the question. Fix it where it says so, and run again.
+For your own agent set agent.command (or remove it), endpoint, request_template and response_path, then: holdfast verify"""
 
 
 @click.command(name="init")

@@ -28,9 +28,28 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
 
     if trial is None:
         for folder in kept_worlds(KEPT):
-            print(folder.name)
+            print(_described(folder))
         return 0
     return _open(_chosen(trial, kept_worlds(KEPT)), words)
+
+
+def _described(folder: Path) -> str:
+    """The trial, its scenario and the rules that it did not pass, as its run has them."""
+    from holdfast.errors import UserError
+    from holdfast.report.safe import one_line
+    from holdfast.store.record import trials, verdicts
+    from holdfast.store.rundir import RunDir
+    from holdfast.world.kept_world import read
+
+    try:
+        run = RunDir(Path(read(folder).run))
+        scenario = next((trial.scenario for trial in trials(run) if trial.id == folder.name), "")
+        found = [one for path in run.verdict_files() for one in verdicts(path) if one.trial == folder.name]
+    except (OSError, UserError):
+        return f"{folder.name}  (its run is gone)"
+    rules = [f"{one.invariant} {one.outcome}" for one in found if one.outcome not in ("pass", "n/a")]
+    shown = ", ".join(dict.fromkeys(rules)) or "every rule passed"
+    return one_line(f"{folder.name}  run {run.id}  {scenario}  {shown}")
 
 
 def _open(folder: Path, words: tuple[str, ...]) -> int:

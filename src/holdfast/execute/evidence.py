@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, HoldfastError
+from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.model.observation import Answer, ForbiddenResult, Observation
 from holdfast.model.spec import Invariant, Scenario, Spec
 from holdfast.model.trial import Trial
@@ -102,4 +102,4 @@ async def _gathered(check: GatheringCheck, world: BoxedWorld, seen: Observation)
     try:
         return await check.gather(world, seen)
     except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the trial's
-        return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken))
+        return Evidence(error=str(broken) if isinstance(broken, HoldfastError) else said(broken) + place_of(broken))

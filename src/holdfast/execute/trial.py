@@ -8,7 +8,7 @@ from asyncio import current_task
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentUnavailable, HarnessError, place_of
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.site import Site
@@ -55,7 +55,7 @@ async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         except HarnessError as broken:
             answer, error = broken.answer or _NOTHING, encodable(str(broken))
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
-            answer, error = _NOTHING, said(broken)
+            answer, error = _NOTHING, said(broken) + place_of(broken)
         else:
             error = ""
         _stop_if_ended()

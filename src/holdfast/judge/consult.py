@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError, HoldfastError
+from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.judges import Judges, Judging
 from holdfast.model.codec import canonical, digest
@@ -171,8 +171,9 @@ async def consulted(
         assert isinstance(check, ConsultingCheck)
         return await check.consult(seen, evidence or Evidence(), ask)
     except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the run's
-        told = str(broken) if isinstance(broken, HoldfastError) else f"{type(broken).__name__}: {broken}"
-        return Evidence(error=told)
+        if isinstance(broken, HoldfastError):
+            return Evidence(error=str(broken))
+        return Evidence(error=f"{type(broken).__name__}: {broken}{place_of(broken)}")
 
 
 def all_printed(agent: AgentSpec, seen: Observation) -> Observation:

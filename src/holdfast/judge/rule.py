@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, NothingToJudge
+from holdfast.errors import HoldfastError, NothingToJudge, place_of
 from holdfast.judge.endings import describe
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
@@ -218,4 +218,4 @@ def _why(broken: Exception) -> str:
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:
         return text
-    return f"the check raised {type(broken).__name__}: {text}" if text else f"the check raised {type(broken).__name__}"
+    return f"the check raised {type(broken).__name__}{f': {text}' if text else ''}{place_of(broken)}"

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
@@ -168,7 +168,7 @@ class Firing:
             raised.injection = self.injection
             self._note("met", _failure(raised))
         elif isinstance(raised, Exception):
-            raise self._broke(said(raised)) from raised
+            raise self._broke(said(raised) + place_of(raised)) from raised
 
     def _unchanged(self, value: Any) -> bool:
         if isinstance(value, Completion):

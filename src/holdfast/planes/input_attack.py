@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
@@ -38,7 +38,7 @@ class InputAttack:
         try:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
-            raise HarnessError(fault_broke(mode, said(broken))) from broken
+            raise HarnessError(fault_broke(mode, said(broken) + place_of(broken))) from broken
         if not isinstance(changed, str):
             raise HarnessError(fault_broke(mode, f"it gave {type(changed).__name__}, not text"))
         return changed

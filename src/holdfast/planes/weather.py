@@ -20,7 +20,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast import plugins
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
 from holdfast.model.task import RecordedUse
@@ -113,7 +113,7 @@ class ActiveInjection:
         try:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
-            raise HarnessError(fault_broke(self.injection.mode, said(broken))) from broken
+            raise HarnessError(fault_broke(self.injection.mode, said(broken) + place_of(broken))) from broken
 
 
 class Weather:

@@ -20,13 +20,13 @@ from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"
 NOT_DECLARED: dict[Part, str] = {
-    "contract": "the file has no contract with a chaos_matrix",
-    "scenario": "the file has no task with a map of invariants",
-    "mutation": "the file has no golden_prompts with a list of invariants",
-    "chaos": "the file has no chaos block beside golden_prompts and a list of invariants",
-    "replay": "the file has no replays",
+    "contract": "add contract: with name and invariants, and chaos_matrix: with - name: no-chaos",
+    "scenario": "add task: {prompt: …} and a map of invariants",
+    "mutation": "add golden_prompts: and a top-level list, invariants: [{type: completes}]",
+    "chaos": "add chaos: with tool_faults, llm_faults or context_attacks, to golden_prompts and a list of invariants",
+    "replay": "add replays: {sessions: [{file: …}]}; holdfast promote makes one of a failed trial",
 }
-"""Why a part is not there."""
+"""What to add to a file that does not declare a part."""
 ORDER: tuple[Part, ...] = ("scenario", "contract", "mutation", "chaos", "replay")
 
 

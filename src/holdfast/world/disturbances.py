@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.describe import said
@@ -174,7 +174,7 @@ class Disturbances:
         except HarnessError as broken:
             self._context.broke(f"world fault {mode}: {broken}")
         except Exception as broken:  # a bug of ours or of a plug-in
-            self._context.broke(f"world {fault_broke(mode, said(broken))}")
+            self._context.broke(f"world {fault_broke(mode, said(broken) + place_of(broken))}")
         else:
             entry = self._entry(placed, done)
             if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
@@ -200,7 +200,7 @@ class Disturbances:
                 try:
                     why = placed.fault.unmet(world, placed.ctx)
                 except Exception as broken:  # of ours, or of a plug-in
-                    self._context.broke(f"world {fault_broke(placed.injection.mode, said(broken))}")
+                    self._context.broke(f"world {fault_broke(placed.injection.mode, said(broken) + place_of(broken))}")
                     continue
                 self._context.amend(replace(placed.unproven, effect="no_effect" if why else "met", note=why))
 

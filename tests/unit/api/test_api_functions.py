@@ -166,7 +166,7 @@ def test_a_cancelled_run_is_stored_as_far_as_it_went_and_closed(
 def test_a_file_that_is_not_there_is_told_without_a_trace(tmp_path: Path) -> None:
     with pytest.raises(holdfast.SpecError) as refused:
         holdfast.load(tmp_path / "none.yaml")
-    assert "there is no such file" in refused.value.__notes__[0]
+    assert "there is no such file" in str(refused.value)
 
 
 def test_a_task_is_run_where_there_is_no_contract(tmp_path: Path) -> None:

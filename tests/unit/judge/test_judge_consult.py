@@ -299,4 +299,6 @@ def test_a_check_that_breaks_while_it_asks_says_whose_failure_it_is(broken: Exce
 
     nobody: Any = None
     check: Any = Breaks()
-    assert asyncio.run(consulted(check, Observation("t", ()), None, None, nobody)) == Evidence(error=told)
+    error = asyncio.run(consulted(check, Observation("t", ()), None, None, nobody)).error
+    place = f" ({__file__}:{Breaks.consult.__code__.co_firstlineno + 1})"
+    assert error == told + (place if isinstance(broken, KeyError) else "")

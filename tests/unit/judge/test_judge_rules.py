@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -224,7 +225,9 @@ def test_our_failure_without_any_turn_is_an_error():
 def test_a_check_that_raises_is_an_error_verdict_never_a_pass():
     verdict = judge("breaks", None, *said("a"))
     assert (verdict.outcome, verdict.score) == ("error", 0.0)
-    assert verdict.reason == "the check raised ZeroDivisionError: by zero"
+    reason, _, place = verdict.reason.partition(" (")
+    assert reason == "the check raised ZeroDivisionError: by zero"
+    assert re.fullmatch(r".+\.py:\d+\)", place)
     assert judge("breaks", None, *said("a"), negate=True).outcome == "error"
     assert judge("breaks", {"ours": True}, *said("a")).reason == "pattern took over 2 s"
 

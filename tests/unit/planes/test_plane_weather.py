@@ -273,7 +273,9 @@ async def gives_text(call: Call, forward: Any, ctx: Any) -> Any:
 def test_a_plug_in_that_breaks_is_a_harness_error(own: Any, act: Any, why: str) -> None:
     with pytest.raises(HarnessError) as caught:
         Bench(own(act)).call()
-    assert str(caught.value) == why
+    said, _, place = str(caught.value).partition(" (")
+    assert said == why
+    assert act is gives_text or place.startswith(f"{__file__}:")
 
 
 def test_a_watching_plug_in_that_breaks_is_a_harness_error(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
