@@ -12,7 +12,7 @@ from holdfast.model.codec import decoder
 def _raised(source: str, file: Path) -> Exception:
     file.write_text(source)
     try:
-        exec(compile(source, str(file), "exec"), {"json": json, "decoder": decoder})  # noqa: S102
+        exec(compile(source, str(file), "exec"), {"json": json, "decoder": decoder})
     except Exception as error:
         return error
     raise AssertionError("nothing was raised")

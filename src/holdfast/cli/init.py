@@ -27,7 +27,8 @@ _NEXT_HTTP = """\
 Next:
   {cd}holdfast contract run
 One rule breaks: agent.py repeats what came with the question. Fix it where it says so, and run again.
-For your own agent set agent.command (or remove it), endpoint, request_template and response_path, then: holdfast verify"""
+For your own agent set agent.command (or remove it), endpoint, request_template and response_path:
+  holdfast verify"""
 
 
 @click.command(name="init")
