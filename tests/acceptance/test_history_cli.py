@@ -292,3 +292,47 @@ def test_a_run_that_may_not_be_read_is_listed(two: Project, monkeypatch: pytest.
     (folder / "run.json").unlink()
     rows = {row["id"]: row for row in two.cli("runs", "--json").json["runs"]}
     assert rows["0001"]["note"]
+
+
+# -- the story of one trial -------------------------------------------------------------------------
+def failed_trial(made: Project, run: str) -> str:
+    document = made.cli("show", run, "--json").json["parts"]["contract"]
+    (id,) = [t["id"] for cell in document["cells"] if cell["outcome"] == "fail" for t in cell["trials"]]
+    return str(id)
+
+
+def test_show_tells_a_trials_story_by_how_its_id_begins(two: Project) -> None:
+    id = failed_trial(two, "0002")
+    for words in ((id,), (id[:6],), (id[:6], "0002"), (id, "latest")):
+        shown = two.cli("show", *words)
+        assert shown.code == 0
+        assert f"trial {id} of run 0002" in shown.out
+    lanes = [line.split()[2] for line in shown.out.splitlines() if " ms  " in line[:14]]
+    assert lanes == ["asked", "tool", "answered"]
+    assert "◆ error" in shown.out
+    assert f"--trial {id}" in shown.out
+
+
+def test_a_trials_story_as_json_is_the_viewers_document_with_its_timeline(two: Project) -> None:
+    id = failed_trial(two, "0002")
+    found = two.cli("show", id, "--json").json
+    assert (found["id"], found["run"], found["outcome"], found["scenario"]) == (id, "0002", "fail", "down")
+    assert [step["lane"] for step in found["timeline"]] == ["asked", "tool", "answered"]
+    assert found["trace"][0]["fault"] == "error"
+
+
+def test_show_of_what_is_neither_a_run_nor_a_trial_is_exit_4(two: Project) -> None:
+    for words in (("ffffffff",), ("nothing",), ("abc",), ("ffff", "0001"), ("ffff", "0099")):
+        assert two.cli("show", *words).code == 4, words
+
+
+def test_show_finds_a_trial_in_a_part_of_a_whole_run(two: Project) -> None:
+    assert two.cli("ci").code == 1
+    id = failed_trial(two, "0003/contract")
+    assert f"trial {id} of run 0003/contract" in two.cli("show", id[:8]).out
+
+
+def test_a_story_in_a_pipe_has_no_colour_and_fits_80_columns(two: Project) -> None:
+    shown = two.cli("show", failed_trial(two, "0002"), env={"COLUMNS": "80"}).out
+    assert "\x1b" not in shown
+    assert max(len(line) for line in shown.splitlines() if "  again " not in line) <= 80

@@ -39,7 +39,7 @@ COMMANDS = {
     "judge": "Judge a stored run anew, without the agent",
     "report": "Render a stored run",
     "runs": "List the stored runs",
-    "show": "Show a stored run, or the newest",
+    "show": "A stored run, or the story of one trial",
     "view": "All runs in a browser, on this machine alone",
     "trend": "Scores over time; when a rule began to fail",
     "compare": "Two runs, rule by rule: worse, better, cannot tell",

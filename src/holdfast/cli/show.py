@@ -2,25 +2,104 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
 import click
 
 from holdfast.cli import options as shared
 
+if TYPE_CHECKING:
+    from holdfast.store.rundir import RunDir
+
 
 @click.command(name="show")
-@click.argument("run", default="latest", shell_complete=shared.suggest("runs"))
+@click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.suggest("runs"))
+@click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.suggest("runs"))
 @shared.as_json
 @click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
-def command(run: str, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """Show the summary of a stored run, of the newest where none is named.
+@click.option("-v", "--verbose", is_flag=True, help="Every failure, and every text, in full.")
+def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: bool) -> int:
+    """Show a stored run, or the story of one trial: its calls, faults, SQL and files on one timeline, and the rules.
 
     \b
-      holdfast show
+      holdfast show                     the newest run
       holdfast show 0007 -v
+      holdfast show 7f3a2c91            a trial, by how its id begins
+      holdfast show 7f3a2c91 0007       the trial of that run
     """
     from holdfast.cli.stored_run import show_stored
+    from holdfast.errors import UsageError
     from holdfast.runner.start import RUNS
     from holdfast.store.rundir import RunDir
 
-    return show_stored(RunDir.find(RUNS, run), (), as_json=as_json, quiet=quiet, verbose=verbose)
+    if run is None:
+        try:
+            found = RunDir.find(RUNS, what)
+        except UsageError as unknown:
+            where = _trial(what)
+            if where is None:
+                raise UsageError(f"there is no run and no trial {what!r}", hint=unknown.hint) from None
+        else:
+            return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
+    else:
+        where = _in_run(RunDir.find(RUNS, run), what)
+        if where is None:
+            raise UsageError(f"run {run} has no trial that begins with {what}", hint=f"holdfast show {run} lists them")
+    return _tell(*where, as_json=as_json, verbose=verbose)
+
+
+def _trial(what: str) -> tuple[RunDir, str] | None:
+    """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
+    from holdfast.plan.select import SHORTEST
+    from holdfast.runner.start import RUNS
+    from holdfast.store.run_names import stored_runs
+    from holdfast.store.rundir import RunDir
+
+    if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
+        return None
+    return next(filter(None, (_in_run(RunDir(path), what) for path in reversed(stored_runs(RUNS)))), None)
+
+
+def _in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
+    """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
+    from holdfast.errors import UsageError, UserError
+    from holdfast.store.record import trials
+
+    for part in run.parts or (run,):
+        try:
+            ids = list(dict.fromkeys(trial.id for trial in trials(part) if trial.id.startswith(what.lower())))
+        except (OSError, UserError):
+            continue  # a run that cannot be read any more has no trial to show
+        if len(ids) > 1:
+            raise UsageError(f"{len(ids)} trials of run {part.id} begin with {what}", hint=", ".join(ids[:8]))
+        if ids:
+            return part, ids[0]
+    return None
+
+
+def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
+    from msgspec import to_builtins
+
+    from holdfast.cli.json_output import print_document
+    from holdfast.cli.screen import wants_color, width
+    from holdfast.errors import UsageError
+    from holdfast.report.paint import painter
+    from holdfast.report.trial_story import story, timeline
+    from holdfast.runner.stored import look
+    from holdfast.web.trial_document import trial_document
+
+    with closing(look(run, environ=os.environ)) as outcome:
+        files = outcome.cells.files
+        try:
+            document = trial_document(outcome.run, files.trial(trial), files.again(trial))
+        except KeyError:
+            raise UsageError(f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it") from None
+    if as_json:
+        print_document({**document, "run": run.id, "timeline": to_builtins(timeline(document))})
+        return 0
+    paint = painter(wants_color(sys.stdout))
+    shared.show_lines(story(document, run.id, paint, width(sys.stdout), whole=verbose))
+    return 0

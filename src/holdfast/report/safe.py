@@ -13,7 +13,7 @@ _HIDDEN = (
 )
 _COMMAND = r"(?m)^[^\S\n]*(?=::)|##(?=\[)"
 # Each stands for one character, so that a table stays aligned.
-_ASCII = str.maketrans("✔✘–·×…━╸≈→↵─", "+x-|x.=-~>/-")
+_ASCII = str.maketrans("✔✘–·×…━╸≈→↵─←◆«»", "+x-|x.=-~>/-<*[]")
 
 
 def _show(match: re.Match[str]) -> str:

@@ -1,0 +1,237 @@
+"""A trial's story in the terminal: its calls, faults, SQL and files on one timeline, then the rules.
+
+It is drawn from the same document as the trial's page in the viewer (`web/trial_document.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.report.paint import Paint
+from holdfast.report.safe import columns, one_line, pad, shorten, visible
+from holdfast.report.wording import SIGNS, TROUBLE, plural
+
+_LANES = {"llm": "model", "tool_result": "result", "db_write": "sql", "file_write": "file", "http_call": "http"}
+"""What the timeline calls a plane or a kind of audited deed; others keep their name."""
+_WHEN, _LANE = 9, 9
+_LINES = 6
+"""Lines of one text, unless all of it is asked for."""
+_IN_FULL = ("◆", "!")
+_AUDIT_S = 1e8
+"""Seconds from which a time is one since 1970: the trial's beginning is not known."""
+
+Document = Mapping[str, Any]
+
+
+class Step(Struct, frozen=True):
+    """One thing that happened in a trial."""
+
+    at_ms: float | None
+    """Since the trial began; None: not known."""
+    lane: str
+    text: str
+    more: tuple[tuple[str, str], ...] = ()
+    """Further lines, each with its sign: sent, received, the fault on it, a line of a difference."""
+    bad: bool = False
+
+
+def timeline(trial: Document) -> list[Step]:
+    """All that happened, in order. Faults that belong to no call come first: they were there from the beginning."""
+    placed: set[int] = set()
+    steps = [_call(call, _faults_on(call, trial["faults"], placed)) for call in trial["trace"]]
+    loose = [one for n, one in enumerate(trial["faults"]) if n not in placed]
+    before = [Step(None, "fault", one["text"], bad=one["effect"] == "met") for one in loose]
+    http = {call["tool"] for call in trial["trace"] if call["plane"] == "http"}
+    deeds = (one for one in trial["audit"] if f"{one['details'].get('method')} {one['details'].get('url')}" not in http)
+    done = [_deed(one, trial["files"]) for one in deeds]
+    # Files are compared when the agent has ended; everything else happened before its last answer.
+    ends = [*map(_end, trial["trace"]), *(step.at_ms or 0.0 for step in done if step.lane != "file")]
+    steps += [*_turns(trial["turns"], max(ends, default=0.0)), *done]
+    return before + sorted(steps, key=lambda step: (step.at_ms or 0.0, step.lane.startswith("answered")))
+
+
+def _end(call: Document) -> float:
+    return float(call["ts"]) * 1000 + float(call["duration_ms"])
+
+
+def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[Step]:
+    """What was asked and answered. Only latencies are known: what the trial took before is added in front."""
+    total = sum(turn["latency_ms"] for turn in turns)
+    at = 0.0
+    late = max(0.0, last_ms - total)
+    for number, turn in enumerate(turns, 1):
+        name = f" {number}" if len(turns) > 1 else ""
+        yield Step(at, f"asked{name}", turn["asked"])
+        at = late + sum(one["latency_ms"] for one in turns[:number])
+        badly = "" if turn["ending"] in ("answered", "under way") else turn["ending"].replace("_", " ")
+        ending = ": ".join(part for part in (badly, turn["detail"]) if part)
+        more = (("!", ending),) if ending else ()
+        if turn["ending"] != "under way":
+            yield Step(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly))
+
+
+def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
+    """The faults that the call met, and notes which they are."""
+    modes = call["fault"].split("+") if call["fault"] else []
+    found = [
+        n
+        for n, one in enumerate(faults)
+        if one["mode"] in modes
+        and (one["call"], one["retry"]) == (call["n"], call["retry"])
+        and (one["plane"] == call["plane"] or one["target"] == call["tool"])
+    ]
+    placed.update(found)
+    return [faults[n] for n in found]
+
+
+def _call(call: Document, faults: Sequence[Document]) -> Step:
+    cost = call["cost"] or {}
+    tokens = (cost.get("input_tokens") or 0) + (cost.get("output_tokens") or 0)
+    ending = [call["status"], call["error_type"], "" if call["phase"] == "done" else call["phase"]]
+    about = (
+        call["tool"],
+        _ms(call["duration_ms"]),
+        " ".join(str(part) for part in ending if part),
+        f"retry {call['retry']}" if call["retry"] else "",
+        f"{call['times']} times" if call["times"] > 1 else "",
+        f"{tokens} tokens" if tokens else "",
+    )
+    more = [("→", call["input"])] if call["input"] else []
+    for one in faults:
+        change = " → ".join(part for part in (one["would"], one["got"]) if part)
+        more.append(("◆", ": ".join(part for part in (one["mode"], change, one["note"]) if part)))
+    more += [("←", call["output"])] if call["output"] else []
+    lane = str(_LANES.get(call["plane"]) or call["plane"] or call["event_type"])
+    text = "  ".join(part for part in about if part)
+    return Step(call["ts"] * 1000, lane, text, tuple(more), bool(call["failed"] or faults))
+
+
+def _deed(event: Document, files: Sequence[Document]) -> Step:
+    """Something that the audit log has, in the words of the trial's page."""
+    kind, details = event["type"], event["details"]
+    more: tuple[tuple[str, str], ...] = ()
+    if kind == "command":
+        code = details.get("exit_code")
+        text = " ".join(map(str, details.get("argv") or ())) + (f"  (exit {code})" if code else "")
+    elif kind == "db_write":
+        rows = details.get("rows")
+        table = f"{details.get('service', '')}.{details.get('table', '')}"
+        text = f"{details.get('op', '')} {table}: {'?' if rows is None else plural(int(rows), 'row')}"
+    elif kind == "file_write":
+        size = details.get("bytes")
+        text = f"{details.get('op', 'write')} {details.get('path', '')}" + ("" if size is None else f"  ({size} bytes)")
+        diff = next((one["diff"] for one in files if one["path"] == details.get("path")), "")
+        changed = [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        more = tuple((line[0], line[1:]) for line in changed)
+    else:
+        words = (details.get("method"), details.get("url"), details.get("status"))
+        text = " ".join(str(word) for word in words if word)
+    at = event["ts"] * 1000 if event["ts"] < _AUDIT_S else None
+    return Step(at, str(_LANES.get(kind, kind)), text, more, bool(kind == "command" and details.get("exit_code")))
+
+
+def story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
+    """The story in lines; `whole`: every text in full."""
+    outcome = trial["outcome"] or ("error" if trial["ending"] == "error" else "n/a")
+    head, id = f"{SIGNS[outcome]} {outcome}  {trial['column']}", f"trial {trial['id']} of run {run}"
+    yield f"{paint(one_line(head), outcome)}  {paint(id, 'dim')}"
+    if trial["detail"]:
+        yield from _wrapped(trial["detail"], "  ", width, whole)
+    yield ""
+    marked = _marked(trial)
+    for step in timeline(trial):
+        yield from _step(step, marked, paint, width, whole)
+    left = trial["trace_left_out"] + trial["audit_left_out"]
+    if left:
+        yield paint(f"  … and {left} more in the run's folder", "dim")
+    yield ""
+    yield from _rules(trial, paint, width, whole)
+    for note in trial["notes"]:
+        yield from _wrapped(f"note: {note}", "  ", width, whole)
+    for word, command in (("again", trial["again"]), ("promote", trial["promote"])):
+        if command:
+            yield f"  {paint(pad(word, 8), 'dim')} {visible(command)}"
+
+
+def _step(step: Step, marked: Mapping[str, str], paint: Paint, width: int, whole: bool) -> Iterator[str]:
+    when = "" if step.at_ms is None else _ms(step.at_ms)
+    room = width - _WHEN - _LANE - 2
+    style = "fail" if step.bad else ""
+    first, *further = _lines(marked.get(step.lane, step.text), room, whole)
+    margin = " " * (_WHEN + _LANE + 2)
+    yield f"{paint(when.rjust(_WHEN), 'dim')}  {paint(pad(step.lane, _LANE), style or 'bold')}{first}"
+    yield from (margin + line for line in further)
+    lines = step.more if whole else step.more[:_LINES]
+    for sign, text in lines:
+        # What a fault changed is never cut before the point; what was sent and received is one line.
+        brief = not whole and sign not in _IN_FULL
+        shown = [shorten(one_line(text), room - 2)] if brief else _lines(text, room - 2, whole)
+        colour = {"◆": "fail", "!": "fail", "+": "pass", "-": "fail"}.get(sign, "dim")
+        for number, line in enumerate(shown):
+            yield f"{margin}{paint(f'{sign} {line}' if not number else f'  {line}', colour)}"
+    if len(lines) < len(step.more):
+        yield f"{margin}{paint(f'… {len(step.more) - len(lines)} more lines: -v shows them', 'dim')}"
+
+
+def _rules(trial: Document, paint: Paint, width: int, whole: bool) -> Iterator[str]:
+    for one in trial["forbidden"]:
+        if one["violated"] or one["error"]:
+            why = one["error"] or "; ".join(one["details"])
+            outcome = "fail" if one["violated"] else "error"
+            yield from _rule(outcome, f"forbidden: {one['rule']}", "", why, paint, width, whole)
+    for one in _judged(trial):
+        words = "  ".join(part for part in (one["severity"], one["where"]) if part)
+        yield from _rule(one["outcome"], one["rule"], words, one["reason"], paint, width, whole)
+
+
+def _rule(outcome: str, name: str, words: str, why: str, paint: Paint, width: int, whole: bool) -> Iterator[str]:
+    about = shorten(one_line(words), max(0, width - columns(name) - 6))
+    yield f"  {paint(f'{SIGNS[outcome]} {one_line(name)}', outcome)}  {paint(about, 'dim')}".rstrip()
+    if why:
+        yield from _wrapped(why, "    ", width, whole)
+
+
+def _judged(trial: Document) -> list[Document]:
+    """The verdicts, those that need explaining first."""
+    order = (*TROUBLE, "pass", "n/a")
+    return sorted(trial["verdicts"], key=lambda one: order.index(one["outcome"]))
+
+
+def _marked(trial: Document) -> dict[str, str]:
+    """By lane, the answer with the words that decided in «», of the first verdict that says which."""
+    deciding = next((one for one in _judged(trial) if one["marks"] and one["outcome"] == "fail"), None)
+    if deciding is None or not 0 <= deciding["turn"] < len(trial["turns"]):
+        return {}
+    units = (trial["turns"][deciding["turn"]]["text"] or "").encode("utf-16-le", "surrogatepass")  # as marks count
+    at, parts = 0, list[str]()
+    for start, end in sorted(deciding["marks"]):
+        if start >= at:
+            parts += [_units(units, at, start), f"«{_units(units, start, end)}»"]
+            at = end
+    name = f" {deciding['turn'] + 1}" if len(trial["turns"]) > 1 else ""
+    return {f"answered{name}": "".join(parts) + _units(units, at, len(units))}
+
+
+def _units(text: bytes, start: int, end: int) -> str:
+    return text[2 * start : 2 * end].decode("utf-16-le", "replace")
+
+
+def _lines(text: str, room: int, whole: bool) -> list[str]:
+    """The text as lines of that width: the first few, unless all of it is asked for."""
+    room = max(room, 20)
+    found = [line for part in visible(text, keep="\n").splitlines() for line in wrap(part, room) or [""]] or [""]
+    if whole or len(found) <= _LINES:
+        return found
+    return [*found[: _LINES - 1], shorten(found[_LINES - 1], room - 2) + " …"]
+
+
+def _wrapped(text: str, margin: str, width: int, whole: bool) -> Iterable[str]:
+    return (margin + line for line in _lines(text, width - len(margin), whole))
+
+
+def _ms(ms: float) -> str:
+    return f"{ms / 1000:,.2f} s" if ms >= 1000 else f"{ms:.0f} ms"
