@@ -176,10 +176,13 @@ def test_3_min_score_of_1_or_less_is_warned_of(project: MakeProject) -> None:
 
 # "a score's interval: ... else Wilson with Kish's effective n over counted cells, labelled approximate"
 def test_3_few_prompts_give_wilson_with_kish_labelled_approximate(project: MakeProject) -> None:
-    made = project(contract(severities(critical=True, low=False), agent=NO_TOOLS), ECHO)
+    rules = severities(critical=True, low=False)
+    made = project(contract(rules, agent=NO_TOOLS), ECHO)
     interval = made.run().part["interval"]
-    assert interval["method"] == "kish"
+    assert (interval["method"], interval["approximate"]) == ("kish", True)
     assert 0 < interval["low"] < 75 < interval["high"] < 100
+    assert "95 %" not in made.show("--no-report").out, "of one prompt it says nothing"
+    made.write(contract(rules, agent=NO_TOOLS, prompts=("a", "b", "c", "d", "e")))
     assert "approximate)" in made.show("--no-report").out
 
 
@@ -247,10 +250,47 @@ def test_3_a_selection_scores_only_what_was_selected(project: MakeProject) -> No
 # "paired difference, per rule and prompt, chaos minus calm, in points"
 def test_3_chaos_stands_beside_calm_as_a_paired_difference(project: MakeProject) -> None:
     rules = [rule("sourced", value="source"), rule("says", value="a source says")]
-    made = project(contract(rules, [CALM, DOWN], agent=python(), prompts=("a", "b"), isolation="scenario"))
+    made = project(
+        contract(rules, [CALM, DOWN], agent=python(), prompts=("a", "b", "c", "d", "e"), isolation="scenario")
+    )
     paired = made.run().part["paired"]
-    assert (paired["points"], paired["pairs"]) == (-50.0, 4)
+    assert (paired["points"], paired["pairs"]) == (-50.0, 10)
     assert paired["interval"]["low"] < -50 < paired["interval"]["high"]
     assert "chaos costs 50.0 points on the same rules and prompts (95 %: " in made.show("--no-report").out
     calm = project(contract(rules, [CALM], agent=python()), name="calm")
     assert calm.run().part["paired"] is None
+
+
+FEW, ENOUGH = tuple(f"p{n}" for n in range(4)), tuple(f"p{n}" for n in range(5))
+
+
+@pytest.mark.parametrize("prompts", [FEW, ENOUGH])
+def test_what_chaos_costs_is_of_the_rules_that_count_in_both_and_says_so(
+    project: MakeProject, prompts: tuple[str, ...]
+) -> None:
+    """A rule for chaos alone fails: that is no cost of chaos to the others."""
+    rules = [
+        rule("answers", "completes"),
+        rule("admits", value="cannot", when="tool_faults_active", severity="critical"),
+        rule("sure", value="source", when="no_chaos"),
+    ]
+    made = project(contract(rules, [CALM, DOWN], prompts=prompts, agent=python(isolation="inline")))
+    told = made.run("--no-preflight", "-o", "page.html")
+    found = told.json["parts"]["contract"]
+    assert (found["score"], found["calm"], found["chaos"]) == (50.0, 100.0, 25.0)
+    assert (found["paired"]["points"], found["paired"]["rules"]) == (0.0, 1)
+    assert found["interval"]["low"] < found["interval"]["high"]
+    shown = made.cli("show", "latest")
+    enough = prompts is ENOUGH
+    page, view = made.read("page.html"), made.viewed("runs/0001")
+    assert ("95 %" in shown.out, 'class="band"' in page) == (enough, enough)
+    cost = "chaos costs no points on the same 1 of 3 rules, which apply in both, and prompts"
+    assert [cost in text for text in (shown.out, page, view["paired"])] == [enough] * 3
+    assert (bool(view["interval"]), bool(view["paired"]), view["low"] is not None) == (enough,) * 3
+    assert made.viewed("runs")["runs"][0]["low"] == view["low"]
+
+
+def test_where_no_rule_counts_in_both_there_is_nothing_to_compare(project: MakeProject) -> None:
+    rules = [rule("a", "completes", when="no_chaos"), rule("b", "completes", when="any_chaos_active")]
+    found = project(contract(rules, [CALM, DOWN], agent=python(isolation="inline"))).run("--no-preflight").part
+    assert (found["score"], found["paired"]) == (100.0, None)

@@ -11,6 +11,8 @@ from holdfast.model.verdict import Outcome
 
 ENOUGH_PROMPTS = 20
 """From so many on an interval of a score is not called approximate."""
+SHOWN_PROMPTS = 5
+"""With fewer, terminals and pages leave out the interval of a score: it would say nothing. JSON has it."""
 
 
 class Interval(Struct, frozen=True, omit_defaults=True):
@@ -27,6 +29,11 @@ class Interval(Struct, frozen=True, omit_defaults=True):
         """Whether it holds the truth in fewer than 93 % of runs, by simulation."""
         return self.method == "kish" or (self.method != "wilson" and self.prompts < ENOUGH_PROMPTS)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether terminals and pages show it; that of a rate they always do."""
+        return self.method == "wilson" or self.prompts >= SHOWN_PROMPTS
+
 
 class PairedDifference(Struct, frozen=True, omit_defaults=True):
     """Chaos minus calm on the same prompts, in points of 100."""
@@ -36,6 +43,8 @@ class PairedDifference(Struct, frozen=True, omit_defaults=True):
     interval: Interval
     pairs: int
     """Rules on prompts that were decided in calm and under chaos."""
+    rules: int = 0
+    """Rules among them: one that applies in calm alone, or under chaos alone, is not compared."""
 
 
 class Cell(Struct, frozen=True, omit_defaults=True):
@@ -197,6 +206,8 @@ class Score(Struct, frozen=True, omit_defaults=True):
     interval: Interval | None = None
     calm: float | None = None
     chaos: float | None = None
+    rules: int = 0
+    """Rules of which a cell counted."""
     paired: PairedDifference | None = None
     """Chaos beside calm; None where a scenario of either kind is missing."""
     judged: int = 0

@@ -301,7 +301,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
 
 
 def _paired(found: PairedDifference) -> dict[str, Any]:
-    return {"points": found.points, "interval": _interval(found.interval), "pairs": found.pairs}
+    return {"points": found.points, "interval": _interval(found.interval), "pairs": found.pairs, "rules": found.rules}
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:

@@ -90,13 +90,12 @@ def _types(made: MutationScore) -> Iterator[str]:
 def _numbers(run: Run) -> Iterator[str]:
     score = run.score
     parts = [f"**Resilience {wording.number(score.value)}**"]
-    parts += [f"({wording.interval(score.interval)})"] if score.interval else []
-    parts += [f"· calm {wording.number(score.calm)}"] if score.calm is not None else []
-    parts += [f"· under chaos {wording.number(score.chaos)}"] if score.chaos is not None else []
+    parts += [f"({sure})"] if (sure := wording.interval(score.interval)) else []
+    parts += [f"· {name} {value}" for name, value in wording.calm_and_chaos(score)]
     yield " ".join(parts)
     yield ""
-    if score.paired is not None:
-        yield f"**{wording.paired(score.paired)}**"
+    if cost := wording.paired(score):
+        yield f"**{cost}**"
         yield ""
     sample = f" · {wording.ONE_SAMPLE}" if score.replicas == 1 else ""
     yield f"{wording.judged(score)} · seed {run.seed}{sample}"

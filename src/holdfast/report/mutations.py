@@ -14,7 +14,7 @@ def headline(score: Score) -> str:
     if made is None:
         return ""
     parts = [f"Robustness {robustness(made)}"]
-    parts += [f"({interval(score.interval)})"] if score.interval else []
+    parts += [f"({sure})"] if (sure := interval(score.interval)) else []
     parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
     parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
     return "   ".join(parts)

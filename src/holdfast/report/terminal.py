@@ -50,8 +50,8 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
         yield f"{paint(cases.counted(run), 'bold')}{sample}"
     if wording.has_matrix(run):
         yield _score(run, paint)
-        if run.score.paired is not None:
-            yield wording.paired(run.score.paired)
+        if cost := wording.paired(run.score):
+            yield cost
         yield wording.judged(run.score) if quiet else _sample(run)
     if not quiet:
         yield from _about_calls(run)
@@ -63,12 +63,9 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
 def _score(run: Run, paint: Paint) -> str:
     score = run.score
     parts = [f"Resilience {paint(wording.number(score.value), 'bold')}"]
-    if score.interval is not None:
-        parts.append(f"({wording.interval(score.interval)})")
-    if score.calm is not None:
-        parts.append(f"calm {wording.number(score.calm)}")
-    if score.chaos is not None:
-        parts.append(f"under chaos {wording.number(score.chaos)}")
+    if sure := wording.interval(score.interval):
+        parts.append(f"({sure})")
+    parts += [f"{name} {value}" for name, value in wording.calm_and_chaos(score)]
     return "   ".join(parts)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.score import Cell, Interval, PairedDifference, Score
+from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
@@ -80,8 +80,8 @@ def resume(run: Run) -> str:
 
 
 def interval(found: Interval | None) -> str:
-    """`95 %: 25–87, approximate`, or nothing."""
-    if found is None:
+    """`95 %: 25–87, approximate`; nothing where it would say nothing."""
+    if found is None or not found.is_shown:
         return ""
     digits = 0 if found.high - found.low >= 2 else 2  # a narrow one must not look like none
     ends = f"{found.low:.{digits}f}–{found.high:.{digits}f}"
@@ -89,15 +89,28 @@ def interval(found: Interval | None) -> str:
     return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
 
 
-def paired(found: PairedDifference) -> str:
-    """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference as a sentence."""
+def calm_and_chaos(score: Score) -> list[tuple[str, str]]:
+    """The scores in calm and under chaos, each with its name."""
+    both = (("calm", score.calm), ("under chaos", score.chaos))
+    return [(name, number(value)) for name, value in both if value is not None]
+
+
+def paired(score: Score) -> str:
+    """`chaos costs 12.5 points (95 %: 4–21)`: the paired difference; nothing where prompts are too few to say.
+
+    The scores in calm and under chaos are of all rules that count there; this is of those that count in both.
+    """
+    found = score.paired
+    if found is None or not found.interval.is_shown:
+        return ""
     cost, low, high = -found.points, -found.interval.high, -found.interval.low
     digits = 0 if high - low >= 2 else 2
     between = "–" if low >= 0 else " to "
     ends = f"{low + 0.0:.{digits}f}{between}{high:.{digits}f}".replace("-0 ", "0 ")
     few = f", approximate: {plural(found.interval.prompts, 'prompt')}" if found.interval.approximate else ""
     word = f"costs {cost:.1f}" if cost > 0 else f"gains {-cost:.1f}" if cost < 0 else "costs no"
-    return f"chaos {word} points on the same rules and prompts (95 %: {ends}{few})"
+    rules = "rules" if found.rules >= score.rules else f"{found.rules} of {score.rules} rules, which apply in both,"
+    return f"chaos {word} points on the same {rules} and prompts (95 %: {ends}{few})"
 
 
 def warned(message: str) -> str:

@@ -46,7 +46,7 @@ class RulePlan(NamedTuple):
     exact: bool = False
 
 
-class Plan(NamedTuple):
+class PairingPlan(NamedTuple):
     """What is compared, and how; parts and names as keys."""
 
     rules: Mapping[_Rule, RulePlan] = {}
@@ -124,7 +124,7 @@ class _Replicas(NamedTuple):
 class Outcomes:
     """The verdicts of one run: by rule, scenario and prompt, then by replica."""
 
-    def __init__(self, pairs: Iterable[StoredPair], plan: Plan) -> None:
+    def __init__(self, pairs: Iterable[StoredPair], plan: PairingPlan) -> None:
         self.rules: dict[_Rule, None] = {}
         """Those with a decided verdict, in the order of the run."""
         self.prompts: dict[int, _Replicas] = {}
@@ -139,17 +139,17 @@ class Outcomes:
             if one.attack is not None:
                 self.attacks[one.key] = one.attack
 
-    def decided_but(self, paired: Set[int], plan: Plan) -> int:
+    def decided_but(self, paired: Set[int], plan: PairingPlan) -> int:
         """How many prompts are decided here, those that were compared aside."""
         rest = (one for key, one in self.prompts.items() if key not in paired)
         return sum(one.combined(_how(plan, one.rule).how, one.outcomes) is not None for one in rest)
 
 
-def _how(plan: Plan, rule: _Rule) -> RulePlan:
+def _how(plan: PairingPlan, rule: _Rule) -> RulePlan:
     return plan.rules.get(rule, RulePlan())
 
 
-def count_pairs(earlier: Outcomes, later: Outcomes, plan: Plan) -> tuple[list[PairCounts], set[int]]:
+def count_pairs(earlier: Outcomes, later: Outcomes, plan: PairingPlan) -> tuple[list[PairCounts], set[int]]:
     """By rule, in the order in which the later run has them; and the keys of all that could be paired.
 
     Only the replicas that both runs have are combined: of more of them, more would fail.
@@ -194,7 +194,7 @@ def _newly_obeyed(earlier: Outcomes, later: Outcomes, part: str) -> tuple[str, .
     return tuple(found.values())
 
 
-def _plan(parts: Sequence[SharedPart]) -> Plan:
+def _plan(parts: Sequence[SharedPart]) -> PairingPlan:
     """How each rule is counted; rules and scenarios with another meaning now are left out."""
     rules: dict[_Rule, RulePlan] = {}
     changed: set[_Rule] = set()
@@ -211,7 +211,7 @@ def _plan(parts: Sequence[SharedPart]) -> Plan:
         scenarios |= {
             (part, s.name) for s in other.scenarios if weather.get(s.name, b"") not in (b"", canonical(s.content))
         }
-    return Plan(rules, frozenset(changed), frozenset(scenarios))
+    return PairingPlan(rules, frozenset(changed), frozenset(scenarios))
 
 
 def _repeats(rule: Invariant) -> bool:
@@ -253,7 +253,7 @@ def _is_fixed(run: RunDir, spec: Spec) -> bool:
     return spent is None or (spent.cost_usd is None and not spent.unpriced)
 
 
-def _left_out(plan: Plan) -> Iterator[str]:
+def _left_out(plan: PairingPlan) -> Iterator[str]:
     for _, rule in sorted(plan.changed_rules):
         yield f"rule {rule}: its definition changed between the runs"
     for _, scenario in sorted(plan.changed_scenarios):

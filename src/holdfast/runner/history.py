@@ -84,6 +84,7 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
         score=score.value,
         low=score.interval.low if score.interval else None,
         high=score.interval.high if score.interval else None,
+        shows_interval=score.interval is not None and score.interval.is_shown,
         overall=whole.score if whole else None,
         passed=score.passed,
         in_failed_run=whole is not None and not whole.passed,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from holdfast.model.score import PairedDifference
 from holdfast.model.spec import Invariant
 from holdfast.score.cell import Decision
@@ -47,9 +49,14 @@ class BesideCalm:
 
     def difference(self) -> PairedDifference | None:
         """Chaos minus calm; None if nothing was decided in both."""
-        return None if len(self._lost) + len(self._open) > MOST else paired_difference(self._pairs())
+        if len(self._lost) + len(self._open) > MOST:
+            return None
+        rules: set[str] = set()
+        found = paired_difference(self._pairs(rules))
+        return found and replace(found, rules=len(rules))
 
-    def _pairs(self) -> Iterator[RatePair]:
+    def _pairs(self, rules: set[str]) -> Iterator[RatePair]:
+        """The rules that have pairs are put into `rules`."""
         numbers: dict[object, int] = {}
         for rule in self._plan.invariants:
             if not self.counted.get((rule.id, False)) or not self.counted.get((rule.id, True)):
@@ -57,6 +64,7 @@ class BesideCalm:
             for place, task in enumerate(self._plan.tasks(rule.id)):
                 calm, chaos = self._rate(rule.id, False, place), self._rate(rule.id, True, place)
                 if calm is not None and chaos is not None:
+                    rules.add(rule.id)
                     yield RatePair(numbers.setdefault(task, len(numbers)), calm, chaos)
 
     def _rate(self, rule: str, chaos: bool, place: int) -> float | None:

@@ -42,6 +42,7 @@ def beside_cases(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Reas
         interval=_interval(tally, summary),
         calm=_rounded((summary.outside if tally.spec.beside else summary.sums(chaos=False)).score),
         chaos=_rounded(summary.sums(chaos=True).score),
+        rules=len(summary.rules),
         paired=summary.beside.difference() if summary.beside is not None else None,
         judged=summary.count("pass", "fail"),
         total=summary.count("pass", "fail", "error", "unproven"),
@@ -81,7 +82,7 @@ def _interval(tally: Tally, summary: Summary) -> Interval | None:
         low, high = next_run(score / 100.0, n)
         return rounded(100.0 * low, 100.0 * high, prompts)
     low, high = few_cells(score / 100.0, n, summary.failed_groups, summary.count("pass"))
-    return Interval(round(100.0 * low, 2), round(100.0 * high, 2), "kish")
+    return Interval(round(100.0 * low, 2), round(100.0 * high, 2), "kish", prompts)
 
 
 def _pass_hat(alike: Mapping[Tries, int], replicas: int) -> dict[str, float]:

@@ -18,9 +18,9 @@ CREATE = """
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, part TEXT, started TEXT, duration_s REAL, spec TEXT, spec_digest TEXT, agent_digest TEXT,
   seed INTEGER, version TEXT, "commit" TEXT, dirty INTEGER, branch TEXT, ended INTEGER, complete INTEGER, whole INTEGER,
-  score REAL, low REAL, high REAL, overall REAL, passed INTEGER, in_failed_run INTEGER, exit_code INTEGER,
-  trials INTEGER, judged INTEGER, total INTEGER, counts TEXT, cases INTEGER, cases_passed INTEGER, critical_failed TEXT,
-  calls INTEGER, cost_usd REAL, note TEXT, stamp TEXT NOT NULL
+  score REAL, low REAL, high REAL, shows_interval INTEGER, overall REAL, passed INTEGER, in_failed_run INTEGER,
+  exit_code INTEGER, trials INTEGER, judged INTEGER, total INTEGER, counts TEXT, cases INTEGER, cases_passed INTEGER,
+  critical_failed TEXT, calls INTEGER, cost_usd REAL, note TEXT, stamp TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX runs_of ON runs (spec, part);
 CREATE TABLE cells (

@@ -59,6 +59,8 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     """Of the score's 95 % interval; None where it has none."""
     high: float | None = None
+    shows_interval: bool = False
+    """It rests on enough prompts for a page to show it."""
     overall: float | None = None
     """The overall score of the run of several parts that it is, or is a part of."""
     passed: bool = False
@@ -100,6 +102,11 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     def level(self) -> float | None:
         """0-100: its score; of a run without one, how many of its cases passed."""
         return 100 * self.cases_passed / self.cases if self.score is None and self.cases else self.score
+
+    @property
+    def shown_interval(self) -> dict[str, float | None]:
+        """The ends of the interval as a page shows them: none of few prompts."""
+        return {"low": self.low, "high": self.high} if self.shows_interval else {"low": None, "high": None}
 
     @property
     def short_commit(self) -> str:

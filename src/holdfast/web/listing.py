@@ -63,8 +63,7 @@ def _point(run: PastRun) -> dict[str, Any]:
         "level": run.level,
         "cases": run.cases,
         "cases_passed": run.cases_passed,
-        "low": run.low,
-        "high": run.high,
+        **run.shown_interval,
         "verdict": verdict_of(run),
         "commit": run.short_commit,
     }

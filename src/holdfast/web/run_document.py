@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
-from holdfast.model.score import Case, Score
+from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, overall, wording
 from holdfast.report.page_data import rule_rows
 from holdfast.spec.references import param_text
@@ -28,11 +28,10 @@ def run_document(run: Run) -> dict[str, Any]:
         "verdict": wording.verdict(score),
         "reasons": score.reasons,
         "number": score.value,
-        **_interval(score),
+        **_interval(score.interval),
         "min_score": score.min_score,
-        "calm": score.calm,
-        "chaos": score.chaos,
-        "paired": wording.paired(score.paired) if score.paired else "",
+        "calm_and_chaos": wording.calm_and_chaos(score),
+        "paired": wording.paired(score),
         "pass_hat": wording.pass_hat(score),
         "judged": wording.judged(score),
         "replicas": score.replicas,
@@ -90,8 +89,7 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
         "part": part.part,
         "run": part.run,
         "score": part.score,
-        "low": part.interval.low if part.interval else None,
-        "high": part.interval.high if part.interval else None,
+        **_interval(part.interval),
         "weight": part.weight,
         "share": part.share,
         "verdict": overall.word(part, found) if part.ran else "",
@@ -102,13 +100,12 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
     }
 
 
-def _interval(score: Score) -> dict[str, Any]:
-    found = score.interval
+def _interval(found: Interval | None) -> dict[str, Any]:
+    shown = found if found and found.is_shown else None
     return {
-        "low": found.low if found else None,
-        "high": found.high if found else None,
-        "approximate": bool(found and found.approximate),
-        "interval": wording.interval(found),
+        "low": shown.low if shown else None,
+        "high": shown.high if shown else None,
+        "interval": wording.interval(shown),
     }
 
 

@@ -6,6 +6,7 @@ from report_sample import cell, large, sample, trial
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
+from holdfast.model.score import Interval
 from holdfast.model.spec import Injection, Scenario
 from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal import summary
@@ -106,7 +107,10 @@ def test_quiet_keeps_score_warnings_and_verdict() -> None:
 
 
 def test_score_line_has_interval_calm_and_chaos() -> None:
-    assert "Resilience 60.00   (95 %: 25–87, approximate)   calm 100.00   under chaos 45.45\n" in text(sample())
+    assert "Resilience 60.00   calm 100.00   under chaos 45.45\n" in text(sample())
+    run, enough = sample(), Interval(25.0, 87.0, "kish", 5)
+    shown = text(msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, interval=enough)))
+    assert "Resilience 60.00   (95 %: 25–87, approximate)   calm 100.00   under chaos 45.45\n" in shown
 
 
 def test_no_counted_cell_shows_no_number() -> None:

@@ -7,7 +7,7 @@ from holdfast.report.wording import interval, plural, said, warned
 
 
 def test_a_wide_interval_is_told_in_whole_numbers() -> None:
-    assert interval(Interval(25.1, 87.4, "kish")) == "95 %: 25–87, approximate"
+    assert interval(Interval(25.1, 87.4, "kish", 5)) == "95 %: 25–87, approximate"
 
 
 def test_a_narrow_interval_never_looks_like_none() -> None:

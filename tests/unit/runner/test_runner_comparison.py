@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Judgement
-from holdfast.runner.comparison import Outcomes, Plan, RulePlan, count_pairs
+from holdfast.runner.comparison import Outcomes, PairingPlan, RulePlan, count_pairs
 from holdfast.score.comparison import ALPHA, compare_rules
 from holdfast.store.pairs import StoredPair
 
@@ -34,7 +34,7 @@ def one_run(rng: Random, *, prompts: int, scenarios: int, replicas: int, togethe
 @pytest.mark.parametrize(("prompts", "scenarios", "replicas"), [(12, 1, 5), (10, 4, 3)])
 def test_an_agent_compared_with_itself_is_rarely_called_worse_or_better(how, together, prompts, scenarios, replicas):
     rng, runs = Random(11), 120
-    plan = Plan({("", rule): RulePlan(Aggregation(how)) for rule in RULES})
+    plan = PairingPlan({("", rule): RulePlan(Aggregation(how)) for rule in RULES})
     wrong = 0
     for _ in range(runs):
         before, after = (
@@ -47,6 +47,6 @@ def test_an_agent_compared_with_itself_is_rarely_called_worse_or_better(how, tog
 
 
 def test_an_agent_is_not_worse_for_more_replicas():
-    rng, plan = Random(1), Plan()
+    rng, plan = Random(1), PairingPlan()
     one, five = (Outcomes(one_run(rng, prompts=30, scenarios=1, replicas=n, together=0.0), plan) for n in (1, 5))
     assert [found.change for found in compare_rules(count_pairs(one, five, plan)[0])] == ["cannot tell"] * 3

@@ -2,13 +2,13 @@
 import { el, plain, svg } from "./dom.js";
 import { number, span } from "./words.js";
 
-export function scoreView({ number: value, low, high, interval, min_score: least, calm, chaos, pass_hat: hats, paired }, label) {
+export function scoreView({ number: value, low, high, interval, min_score: least, calm_and_chaos: kinds, pass_hat: hats, paired }, label) {
   const told = interval || (span(low, high) ? `95 %: ${span(low, high)}` : "");
-  const parts = [["calm", calm], ["under chaos", chaos], ...Object.entries(hats ?? {}).map(([k, one]) => [`pass^${k}`, one])].filter(([, one]) => one != null);
+  const parts = [...(kinds ?? []), ...Object.entries(hats ?? {}).map(([k, one]) => [`pass^${k}`, one.toFixed(2)])];
   return el("section", { class: "score", "aria-label": "Score" },
     el("p", { class: "number" }, el("span", { class: "label" }, label), " ", el("strong", null, number(value))),
     value == null ? el("p", { class: "nothing" }, "No score yet.") : el("figure", null, gauge(value, low, high, least, `${label} ${number(value)} of 100; ${told}`), el("figcaption", null, told ? el("span", null, plain(told)) : null, least == null ? null : el("span", null, `minimum ${least}`))),
-    el("dl", { class: "parts" }, ...parts.map(([name, one]) => el("div", null, el("dt", null, name), el("dd", null, number(one))))),
+    el("dl", { class: "parts" }, ...parts.map(([name, one]) => el("div", null, el("dt", null, name), el("dd", null, plain(one))))),
     paired ? plain(paired, "p") : null);
 }
 
