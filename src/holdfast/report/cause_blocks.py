@@ -61,7 +61,7 @@ def _told(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Pai
     whole = width - columns(f"{start}: ") - (columns(marks) + 4 if marks else 0)
     beside = whole - columns(place) - 2
     room = next((room for room in (beside, whole) if needed <= room), 0)
-    title = f"{start}: {listed(heads, room, total)}" if room else start
+    title = f"{start}: {listed(heads, room, total)}" if room and total > 1 else start
     yield titled(title, marks, place, cause.outcome, width, paint)
     if not room:
         yield from fact_lines([("in", listed(heads, 2 * (width - LABEL), total))], width, paint, False)

@@ -14,6 +14,8 @@ FAULTS = 4
 """Sets of faults that are named; the others are counted."""
 
 
+_NAMED = 3
+"""Rules of one cause that a title names; of more it has their number."""
 _OTHER = 100
 """Characters of another wording."""
 
@@ -24,16 +26,16 @@ def start(cause: Cause) -> str:
 
 
 def subject(cause: Cause) -> str:
-    """The rule, or how many an ending broke."""
-    return cause.rules[0] if len(cause.rules) == 1 else wording.plural(len(cause.rules), "rule")
+    """The rules, or how many an ending broke."""
+    return ", ".join(cause.rules) if len(cause.rules) <= _NAMED else wording.plural(len(cause.rules), "rule")
 
 
 def where(cause: Cause) -> str:
-    """`12 scenarios`, with the trials where they are more; cells where parameters make several of a scenario."""
+    """`12 scenarios`, with the trials where they are more, or the only one; cells where a scenario has several."""
     columns = len(cause.heads)
     noun = "scenario" if len({member.scenario for member in cause.members}) == columns else "cell"
     trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > columns else ""
-    return wording.plural(columns, noun) + trials
+    return (one_line(cause.heads[0]) if columns == 1 else wording.plural(columns, noun)) + trials
 
 
 def marks(cause: Cause) -> str:
@@ -75,7 +77,7 @@ def _plain(reason: str) -> str:
 
 def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """What a cause says of itself, around the facts of its first cell."""
-    if len(cause.rules) > 1:
+    if len(cause.rules) > _NAMED:
         yield "rules", one_line(", ".join(cause.rules))
     elif cause.description:
         yield "rule", one_line(cause.description)

@@ -207,7 +207,7 @@ def _failures(run: Run) -> Iterator[str]:
 
 
 def _details(run: Run, cause: Cause) -> Iterator[str]:
-    where = f"{inline(cause.members[0].head)}" if cause.cells == 1 else cause_words.where(cause)
+    where = inline(cause_words.where(cause))
     title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause_words.subject(cause))} in {where}"
     marks = ", ".join(wording.marks(cause.first.cell)) if cause.cells == 1 else cause_words.marks(cause)
     yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
