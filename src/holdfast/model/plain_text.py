@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
 # Unicode's default ignorable characters: renderers draw nothing for them.
@@ -65,42 +66,48 @@ def unmarked(text: str) -> str:
 
 def _blocks(text: str) -> Iterator[tuple[str, bool]]:
     """Each paragraph, heading and list item on one line, and each line of fenced code as it is."""
-    fence = block = previous = ""
+    fence, wrapped = "", list[str]()
     for line in text.splitlines():
         mark = _FENCE.match(line)
-        if mark and (not fence or mark[1].startswith(fence)):
-            yield block, False
-            block, fence = "", "" if fence else mark[1]
+        if mark and mark[1].startswith(fence):
+            yield _joined(wrapped), False
+            fence, wrapped = "" if fence else mark[1], []
         elif fence:
             yield line, True
         else:
             quoted = _QUOTE_MARKS.match(line)
             line = line[quoted.end() :] if quoted else line
             heading = _HEADING.match(line)
-            # A column of numbers is not a sentence that was wrapped.
-            column = _ONE_NUMBER.fullmatch(line) and _ONE_NUMBER.fullmatch(previous)
-            if heading or column or _NEW_BLOCK.match(line) or not block:
-                yield block, False
-                block = line[heading.end() :] if heading else line
-            else:
-                block = _joined(block.rstrip(" \t\\"), line.lstrip())
+            if heading or not wrapped or not _continues(wrapped[-1], line):
+                yield _joined(wrapped), False
+                wrapped = []
             if heading:
-                yield block, False
-                block = ""
-            previous = line
-    yield block, False
+                yield line[heading.end() :], False
+            else:
+                wrapped.append(line)
+    yield _joined(wrapped), False
+
+
+def _continues(line: str, following: str) -> bool:
+    """Whether the next line belongs to the same sentence; a column of numbers is not a sentence."""
+    column = _ONE_NUMBER.fullmatch(line) and _ONE_NUMBER.fullmatch(following)
+    return bool(line.strip()) and not column and not _NEW_BLOCK.match(following)
 
 
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
 
-def _joined(head: str, tail: str) -> str:
-    """A wrapped line and the next one; a hyphen at the end, Chinese and Japanese take no space."""
-    hyphen = head.endswith("-") and head[-2:-1].isalnum()
-    return head + tail if hyphen or (_UNSPACED.match(head[-1:]) and _UNSPACED.match(tail)) else f"{head} {tail}"
+def _joined(lines: list[str]) -> str:
+    """Wrapped lines as one; behind a hyphen at the end, and in Chinese and Japanese, there is no space."""
+    joined = lines[:1]
+    for line in (line.lstrip() for line in lines[1:]):
+        before = joined[-1] = joined[-1].rstrip(" \t\\")
+        hyphen = before.endswith("-") and before[-2:-1].isalnum()
+        joined.append(line if hyphen or (_UNSPACED.match(before[-1:]) and _UNSPACED.match(line)) else f" {line}")
+    return "".join(joined)
 
 
-_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\])")
+_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)|\[[^\[\]]*\])")
 _AUTOLINK = re.compile(r"<((?:[a-z][a-z0-9+.-]*:|[\w.+-]+@)[^\s<>]+)>", re.IGNORECASE)
 _TAG = re.compile(
     r"<!--(?:(?!<!--).)*?-->|</?(?:a|abbr|b|big|br|code|del|div|em|font|i|ins|kbd|li|mark|p|q|s|samp|small|span|strike|strong|sub|sup"
@@ -129,7 +136,8 @@ def _without_marks(block: str) -> str:
                 dropped.update((place, waiting[sign].pop()))
             elif opens:
                 waiting[sign].append(place)
-    return "".join(letter for place, letter in enumerate(block) if place not in dropped)
+    ends = [-1, *sorted(dropped), len(block)]
+    return "".join(block[before + 1 : after] for before, after in pairwise(ends))
 
 
 def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:

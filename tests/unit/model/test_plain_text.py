@@ -49,7 +49,7 @@ UNMARKED = {
     "entities too": ("**ann**&#64;example.org", "ann@example.org"),
     "a word's own underscores": ("snake_case_name, _emphasis_, x_", "snake_case_name, emphasis, x_"),
     "a sum": ("2*3 = 6, 2 * 3 * 4, a ~ b", "2*3 = 6, 2 * 3 * 4, a ~ b"),
-    "links": ("[pass](https://a.example)word ![pic](x.png) [a][1]", "password pic a"),
+    "links": ("[pass](https://a.example/b_(c))word ![pic](x.png) [a][1]", "password pic a"),
     "autolinks": ("<ann@b.example> <https://a.example>", "ann@b.example https://a.example"),
     "tags": ("pass<b>word</b> a<br/>b <span class='x'>c</span>d <!-- hidden -->e", "password a b cd e"),
     "comparisons": ("if a < b and c > d: e", "if a < b and c > d: e"),
