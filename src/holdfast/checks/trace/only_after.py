@@ -45,19 +45,21 @@ class OnlyAfter:
         before = [e for e in events if matches(e, self.requires)]
         counting = [e for e in before if self._counts(e)]
         bare = [e for e in needs if not any(_ended_before(one, e) for one in counting)]
-        made = [e for e in bare if e.phase != "declared"]
-        details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (made or needs)[:LISTED]]}
+        # Of a call that a model only asked for it is not known whether it was made, nor how it ended.
+        asked = [e for e in before if e.phase == "declared"]
+        wrong = [e for e in bare if e.phase != "declared" and not any(one.ts <= e.ts for one in asked)]
+        details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
         if not bare:
-            said = f"was called {times(len(needs))}, always after" if needs else "was not called, with or without"
-            return Finding(True, f"{shorten(self.tool)} {said} {shorten(self.requires)}", details=details)
-        # Of a call that a model asked for it is not known whether it was made, nor how it ended.
-        unseen = next((e for e in before if e.phase == "declared"), None) if made else bare[0]
-        if unseen is not None:
-            why = f"the model asked for {named(unseen)}; whether it was called was not seen"
-            return Finding(None, why, details=details)
+            count = f"called {times(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
+            return Finding(True, f"{shorten(self.tool)} was {count}", details=details)
+        if not wrong:
+            unseen = next((e for e in bare if e.phase == "declared"), None) or asked[0]
+            return Finding(
+                None, f"the model asked for {named(unseen)}; whether it was called was not seen", details=details
+            )
         how = " successful" if self.successful else ""
         others = f"; {times(len(before), 'call')} of it failed or came too late" if before else ""
-        why = f"{named(made[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
+        why = f"{named(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
         return Finding(False, why, details=details)
 
     def _counts(self, event: TraceEvent) -> bool:

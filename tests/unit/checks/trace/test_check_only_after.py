@@ -59,6 +59,7 @@ def test_a_call_that_was_only_asked_for_decides_nothing() -> None:
     assert passed(result("issue_refund", 1.0, **asked)) is None
     assert passed(result("lookup_order", **asked), tool("issue_refund", 1.0)) is None
     assert passed(tool("lookup_order"), result("issue_refund", 1.0, **asked))
+    assert passed(tool("issue_refund", 1.0), result("lookup_order", 2.0, **asked)) is False
 
 
 def test_globs_and_urls() -> None:
