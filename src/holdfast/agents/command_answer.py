@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from codecs import getincrementaldecoder
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from holdfast.model.observation import EndingKind, Turn
 from holdfast.planes.describe import shorten
 from holdfast.processes.program import how_it_ended
 from holdfast.protocols import Left
+from holdfast.reading.deep_json import loads
 from holdfast.reading.json_path import MISSING, Find
 
 TEXT_KEPT = 1_000_000
@@ -91,15 +91,16 @@ class AnswerReader:
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
         try:
-            found: Any = find(json.loads(text))
-        except (ValueError, RecursionError):
+            found: Any = find(loads(text))
+        except ValueError:
             detail = f"it is not JSON, so nothing is at {self.path}: {_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
         if found is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_start(text)}")
         if found is None:
             return _Said(None, "no_answer", f"null at {self.path}")
-        return _kept(encodable(text_of(found))) if found != "" else _Said(None, "no_answer", f"empty at {self.path}")
+        answer = text_of(found, unwrap=False)
+        return _kept(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
 
 
 def _decoded(left: Print) -> str:

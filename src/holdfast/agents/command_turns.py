@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -18,12 +19,26 @@ from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
-from holdfast.processes.startable import NOT_RUN, not_run
+from holdfast.processes.startable import NOT_RUN, SHELL, not_run
 from holdfast.protocols import AnswerFile, Place, Started, TrialContext, World
 from holdfast.reading.json_path import find_at
+from holdfast.reading.program_word import readable_calls
 
 if TYPE_CHECKING:
     from holdfast.processes.terminal import Terminal
+
+
+_LOOK_S = 10.0
+_HAS_PROGRAM = """
+while [ $# -gt 0 ]; do
+  found=$(command -v -- "$1") || exit 1
+  case $found in
+    */*) [ -f "$found" ] && [ -x "$found" ] && { [ -z "$2" ] || [ -e "$2" ]; }; exit ;;
+  esac
+  shift 2
+done
+"""
+"""Whether the first program of a command that is not the shell's own is there, with its script."""
 
 
 class CommandTurns:
@@ -106,7 +121,9 @@ class CommandTurns:
         limit = self._reader.limit
         left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
         if in_time:
-            turn = self._ended(asked, left, program, printed, place)
+            if self._never_ran(program, left) and await self._lacks_program(given.agent, env, place):
+                raise not_run(self._agent, printed.last_line, place.sees)
+            turn = self._ended(asked, left, program, printed)
         else:
             turn = self._reader.overdue(asked, left, timeout_ms)
         if turn.ending == "answered" and not self._agent.dialogue:
@@ -129,10 +146,27 @@ class CommandTurns:
 
         return open_terminal(self._agent, asked, [last, printed] if said is None else [last, said, printed])
 
-    def _ended(self, asked: str, left: Print, program: Started, printed: Tail, place: Place) -> Turn:
-        by_shell = self._agent.command is not None and program.status in NOT_RUN
-        if by_shell and not self.ran and not left.data:
-            raise not_run(self._agent, printed.last_line, place.sees)
+    def _never_ran(self, program: Started, left: Print) -> bool:
+        """Whether it looks as if the shell had found no program to run."""
+        return self._agent.command is not None and program.status in NOT_RUN and not self.ran and not left.data
+
+    async def _lacks_program(self, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
+        """Whether the command's own program, or its script, is not there: an agent may also be a shell script that
+        starts, and whose last command is missing."""
+        calls = readable_calls(agent.command or "")
+        if not calls:
+            return True
+        words = [word for call in calls for word in (call.program, call.script or "")]
+        nothing = os.open(os.devnull, os.O_RDWR)
+        try:
+            program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)
+            async with ended_after(program):
+                await program.within(_LOOK_S)
+        finally:
+            os.close(nothing)
+        return program.status != 0
+
+    def _ended(self, asked: str, left: Print, program: Started, printed: Tail) -> Turn:
         self.ran = True
         if program.out_of_memory:
             return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)

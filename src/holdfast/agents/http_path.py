@@ -37,11 +37,14 @@ def find_answer(value: Any) -> Any:
     return found
 
 
-def text_of(value: Any) -> str:
-    """A found value as text: itself, an object's content, else JSON."""
+def text_of(value: Any, *, unwrap: bool = True) -> str:
+    """A found value as text: itself, else its JSON; `unwrap`: an object's content in its place.
+
+    A `response_path` says which value is the answer, and nothing is looked for inside it.
+    """
     if isinstance(value, str):
         return value
-    if isinstance(value, dict):
+    if unwrap and isinstance(value, dict):
         for key in CONTENT_KEYS:
             if value.get(key) is not None:
                 return text_of(value[key])

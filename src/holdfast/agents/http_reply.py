@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -10,7 +9,9 @@ from msgspec import Struct
 from holdfast.agents.http_client import BODY_LIMIT, HttpExchange
 from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
+from holdfast.errors import HarnessError
 from holdfast.model.observation import NO_TEXT, EndingKind
+from holdfast.reading.deep_json import loads
 from holdfast.reading.json_path import MISSING, Find
 
 TEXT_LIMIT = 1_000_000
@@ -58,8 +59,8 @@ class ReplyReader(Struct, frozen=True):
             return HttpAnswer(text, "unreadable", f"{NO_TEXT}, {undecodable}: {_start(text)}")
         try:
             return self._answer(seen, text)
-        except RecursionError:
-            return HttpAnswer(text, "unreadable", f"nested too deep: {_start(text)}")
+        except RecursionError as deep:
+            raise HarnessError(f"the answer is nested too deeply for Holdfast to write it: {_start(text)}") from deep
 
     def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":
@@ -85,7 +86,7 @@ class ReplyReader(Struct, frozen=True):
 
     def _of_json(self, value: Any, text: str) -> HttpAnswer:
         found = (self.find or find_answer)(value)
-        answer = None if found is MISSING or found is None else text_of(found)
+        answer = None if found is MISSING or found is None else text_of(found, unwrap=self.find is None)
         failure = _failure(value)
         if failure:
             return HttpAnswer(text if answer is None else answer, "http_error", failure)
@@ -130,7 +131,7 @@ def _json(text: str, content_type: str) -> Any:
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError:
         return MISSING
 

@@ -28,7 +28,7 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
     if not events:
         return Stream("".join(data) if data else None, [])
     if find is not None:
-        return Stream(_joined([find(event) for event in events]), events)
+        return Stream(_joined([find(event) for event in events], unwrap=False), events)
     pieces = _joined([_delta(event) for event in events])
     if pieces is None:
         pieces = _joined([find_answer(event) for event in events])
@@ -64,8 +64,8 @@ def _objects(data: list[str]) -> list[dict[str, Any]]:
     return events
 
 
-def _joined(found: list[Any]) -> str | None:
-    pieces = [text_of(value) for value in found if value is not MISSING and value is not None]
+def _joined(found: list[Any], *, unwrap: bool = True) -> str | None:
+    pieces = [text_of(value, unwrap=unwrap) for value in found if value is not MISSING and value is not None]
     return "".join(pieces) if pieces else None
 
 

@@ -17,21 +17,24 @@ _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequire
 
 
 def parse(text: str, *, unique: bool = False) -> Any:
-    """The text as JSON; ValueError if it is not, RecursionError if nested too deeply.
+    """The text as JSON; ValueError if it is not.
 
     `unique`: nor if an object has a key twice. A verdict must not depend on which of them a reader takes.
     """
-    import json
+    from json import JSONDecoder
 
-    return json.loads(text, parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_once if unique else None)
+    from holdfast.reading.deep_json import loads
+
+    hook = _once if unique else None
+    return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shorten(twice, 40)} is there twice")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {shorten(key, 40)} is there twice")
+        found[key] = value
     return found
 
 
@@ -41,8 +44,6 @@ def read_answer(text: str) -> Any:
 
     try:
         return parse(text)
-    except RecursionError:
-        return Finding(False, "the JSON is nested too deeply to be read")
     except ValueError as bad:
         fenced = "it is fenced by ```; the whole answer must be JSON"
         why = fenced if text.lstrip().startswith("```") else shorten(str(bad), 120)

@@ -25,6 +25,8 @@ _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """What follows is code or a module, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
 _OPERATORS = "();|&\n"
+_EXPANDED = frozenset("$`*?[]{}~\\'\"")
+"""What only a shell can read."""
 
 
 class ProgramWord(NamedTuple):
@@ -61,6 +63,11 @@ def program_calls(command: str) -> list[ProgramCall]:
             script = script_of(words[first], words[first + 1 :])
             found.append(ProgramCall(words[first], None if script is None else words[first + 1 + script]))
     return found
+
+
+def readable_calls(command: str) -> list[ProgramCall]:
+    """Those whose program stands there as it is, and not as something that a shell expands."""
+    return [call for call in program_calls(command) if call.program and not _EXPANDED.intersection(call.program)]
 
 
 def script_of(program: str, args: Sequence[str]) -> int | None:

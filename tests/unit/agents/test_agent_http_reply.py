@@ -6,6 +6,7 @@ import pytest
 from agent_http_servers import ask_web, reply_turn
 from aiohttp import web
 
+from holdfast.errors import HarnessError
 from holdfast.model.observation import NO_TEXT
 
 STREAM = "text/event-stream"
@@ -36,7 +37,31 @@ def test_json_that_is_no_object_is_all_answer() -> None:
 def test_response_path_decides() -> None:
     body = json.dumps({"output": "no", "choices": [{"message": {"content": "yes"}}]})
     assert reply_turn(body, response_path="$.choices[0].message.content").text == "yes"
-    assert reply_turn(body, response_path="choices.0.message").text == "yes"
+    assert reply_turn(body, response_path="choices.0.message").text == '{"content": "yes"}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"text": "x", "total": 3},
+        {"content": {"text": "x"}},
+        {"output": None, "message": "é"},
+        [{"text": "x"}],
+        {},
+        [],
+        0,
+        False,
+        12.5,
+    ],
+)
+def test_what_is_at_a_response_path_is_the_answer_and_nothing_inside_it(value: object) -> None:
+    body = json.dumps({"answer": value})
+    for path in ("$.answer", "answer"):
+        turn = reply_turn(body, response_path=path)
+        assert (turn.ending, json.loads(turn.text or "")) == ("answered", value)
+    assert reply_turn(f"data: {body}\n\n", content_type=STREAM, response_path="answer").text == turn.text
+    whole = reply_turn(json.dumps({"text": "x", "more": value}), response_path="$")
+    assert json.loads(whole.text or "") == {"text": "x", "more": value}
 
 
 def test_nothing_at_response_path_is_unreadable_and_shows_the_body() -> None:
@@ -130,9 +155,18 @@ def test_declared_charset_and_byte_order_mark_are_read() -> None:
     assert reply_turn(b'\xef\xbb\xbf{"output": "x"}').text == "x"
 
 
-def test_nesting_too_deep_to_parse_is_unreadable_not_a_crash() -> None:
-    assert reply_turn("[" * 200_000).ending == "unreadable"
+def test_deep_nesting_is_read_and_only_what_is_not_json_is_taken_as_text() -> None:
+    deep = '{"more": ' + "[" * 5_000 + "]" * 5_000 + ', "answer": "x"}'
+    assert reply_turn(deep).text == "x"
+    assert reply_turn(deep, response_path="answer").text == "x"
+    assert reply_turn("[" * 200_000).text == "[" * 200_000
+    assert reply_turn("[" * 200_000, response_path="answer").ending == "unreadable"
     assert reply_turn("[" * 200_000, status=500).ending == "http_error"
+
+
+def test_an_answer_that_only_holdfast_cannot_write_is_not_the_agents_fault() -> None:
+    with pytest.raises(HarnessError):
+        reply_turn('{"answer": ' + "[" * 5_000 + "]" * 5_000 + "}", response_path="answer")
 
 
 def test_event_stream_answer_is_the_joined_data() -> None:

@@ -157,7 +157,10 @@ def test_a_program_that_closes_its_streams_is_waited_for(tmp_path: Path) -> None
     assert (seen.text, seen.ending, seen.detail) == ("said", "crashed", "exit code 4")
 
 
-@pytest.mark.parametrize(("command", "says"), [("no-such-agent-x", "not found"), ("./agent.txt", "denied")])
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [("no-such-agent-x", "not found"), ("./agent.txt", "denied"), ("cd . && A=1 exec no-such-agent-x", "not found")],
+)
 def test_a_command_that_the_shell_cannot_run_is_an_error_of_the_spec(tmp_path: Path, command: str, says: str) -> None:
     (tmp_path / "agent.txt").write_text("no program")
     with pytest.raises(AgentUnavailable, match=says) as refused:
@@ -180,3 +183,20 @@ def test_a_command_that_ran_before_and_exits_127_crashed(tmp_path: Path) -> None
     command = 'if [ "$HOLDFAST_TURN" = 1 ]; then echo ok; else no-such-agent-x; fi'
     answer = ask(tmp_path, "a", "b", command=command)
     assert [seen.ending for seen in answer.turns] == ["answered", "crashed"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh ./silent.sh",
+        "cat > /dev/null; no-such-agent-x",
+        "sh -c 'exit 127'",
+        "exec sh ./silent.sh",
+        "if true; then sh ./silent.sh; fi",
+    ],
+)
+def test_a_silent_agent_whose_last_command_is_missing_crashed(tmp_path: Path, command: str) -> None:
+    (tmp_path / "silent.sh").write_text("cat > /dev/null\nno-such-agent-x\n")
+    (seen,) = ask(tmp_path, command=command).turns
+    assert (seen.ending, seen.text) == ("crashed", None)
+    assert "127" in seen.detail

@@ -40,7 +40,7 @@ class ValidJson:
         try:
             return self._shape(value)
         except (UnicodeEncodeError, RecursionError) as bad:
-            return Finding(False, f"the JSON cannot be checked: {shorten(str(bad), 120)}")
+            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}")
 
     def _shape(self, value: Any) -> Finding:
         found = [value] if self.path is None else parts(value, self.path)

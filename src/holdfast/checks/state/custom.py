@@ -121,7 +121,7 @@ def _result(script: str, printed: str) -> dict[str, Any]:
     """What the script printed; HarnessError if that is no result."""
     try:
         result = parse(printed, unique=True)
-    except (ValueError, RecursionError) as bad:
+    except ValueError as bad:
         what = f"'{shorten(printed.strip(), 60)}' ({shorten(str(bad), 60)})" if printed.strip() else "nothing"
         raise HarnessError(f"{script} must print one JSON object and nothing else; it printed {what}") from bad
     if not isinstance(result, dict):

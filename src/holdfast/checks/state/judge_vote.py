@@ -33,7 +33,7 @@ def vote_of(text: str) -> Vote:
     fenced = _FENCED.fullmatch(text)
     try:
         said = parse(fenced[1] if fenced else text, unique=True)
-    except (ValueError, RecursionError) as bad:
+    except ValueError as bad:
         raise ValueError(
             f"its reply is not a JSON object ({shorten(str(bad), 60)}): '{shorten(text.strip())}'"
         ) from bad

@@ -117,7 +117,7 @@ def json_of(body: str) -> Any:
     """The body as JSON; MISSING if it is none."""
     try:
         return parse(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         return MISSING
 
 

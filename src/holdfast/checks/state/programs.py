@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterable
 
 from holdfast.protocols import World
-from holdfast.reading.program_word import program_calls
+from holdfast.reading.program_word import readable_calls
 
 NOT_RUN = (126, 127)
 """What a shell exits with where a program cannot be executed or is not there."""
-_EXPANDED = frozenset("$`*?[]{}~\\'\"")
-"""What only a shell can read."""
 _LOOK_UP = 'for name; do command -v -- "$name" >/dev/null || printf "%s\\n" "$name"; done'
 _NAMED = re.compile(
     r"(?:^|[\s:])['\"\u2018]?([\w./+-]+)['\"\u2019]?: (?:command )?(?:not found|No such file)", re.MULTILINE
@@ -21,8 +19,7 @@ _NAMED = re.compile(
 
 def programs_in(command: str) -> tuple[str, ...]:
     """The programs of a shell command, as far as they can be read without a shell."""
-    words = [call.program for call in program_calls(command)]
-    return tuple(dict.fromkeys(word for word in words if word and not _EXPANDED.intersection(word)))
+    return tuple(dict.fromkeys(call.program for call in readable_calls(command)))
 
 
 def named_in(stderr: str) -> tuple[str, ...]:

@@ -1,0 +1,44 @@
+"""Deep JSON is read as Python's own reader reads the shallow: the same values, the same texts refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.reading.deep_json import _read, loads
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.sampled_from([None, 2]))
+def test_the_same_values(value: Any, indent: int | None) -> None:
+    assert _read(json.dumps(value, indent=indent), json.JSONDecoder()) == value
+
+
+@given(VALUES, st.integers(0, 200), st.sampled_from('[]{},:"1 x'))
+def test_the_same_texts_are_refused(value: Any, at: int, sign: str) -> None:
+    text = json.dumps(value)
+    broken = text[: at % (len(text) + 1)] + sign + text[at % (len(text) + 1) + 1 :]
+    try:
+        expected = json.loads(broken)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            _read(broken, json.JSONDecoder())
+    else:
+        assert _read(broken, json.JSONDecoder()) == expected
+
+
+def test_any_depth() -> None:
+    found = loads('{"a":[' * 50_000 + "]}" * 50_000)
+    depth = 0
+    while found:
+        found, depth = next(iter(found.values())) if isinstance(found, dict) else found[0], depth + 1
+    assert depth == 99_999
