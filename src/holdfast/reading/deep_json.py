@@ -59,7 +59,7 @@ def _key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
         return at
     if not text.startswith('"', at):
         raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
-    key, at = json.decoder.scanstring(text, at + 1, True)
+    key, at = _PLAIN.raw_decode(text, at)
     at = _skip(text, at)
     if not text.startswith(":", at):
         raise json.JSONDecodeError("Expecting ':' delimiter", text, at)
