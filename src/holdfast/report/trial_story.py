@@ -27,7 +27,7 @@ _AUDIT_S = 1e8
 Document = Mapping[str, Any]
 
 
-class Step(Struct, frozen=True):
+class StoryLine(Struct, frozen=True):
     """One thing that happened in a trial."""
 
     at_ms: float | None
@@ -39,12 +39,12 @@ class Step(Struct, frozen=True):
     bad: bool = False
 
 
-def timeline(trial: Document) -> list[Step]:
+def timeline(trial: Document) -> list[StoryLine]:
     """All that happened, in order. Faults that belong to no call come first: they were there from the beginning."""
     placed: set[int] = set()
     steps = [_call(call, _faults_on(call, trial["faults"], placed)) for call in trial["trace"]]
     loose = [one for n, one in enumerate(trial["faults"]) if n not in placed]
-    before = [Step(None, "fault", one["text"], bad=one["effect"] == "met") for one in loose]
+    before = [StoryLine(None, "fault", one["text"], bad=one["effect"] == "met") for one in loose]
     http = {call["tool"] for call in trial["trace"] if call["plane"] == "http"}
     deeds = (one for one in trial["audit"] if f"{one['details'].get('method')} {one['details'].get('url')}" not in http)
     done = [_deed(one, trial["files"]) for one in deeds]
@@ -58,20 +58,20 @@ def _end(call: Document) -> float:
     return float(call["ts"]) * 1000 + float(call["duration_ms"])
 
 
-def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[Step]:
+def _turns(turns: Sequence[Document], last_ms: float) -> Iterator[StoryLine]:
     """What was asked and answered. Only latencies are known: what the trial took before is added in front."""
     total = sum(turn["latency_ms"] for turn in turns)
     at = 0.0
     late = max(0.0, last_ms - total)
     for number, turn in enumerate(turns, 1):
         name = f" {number}" if len(turns) > 1 else ""
-        yield Step(at, f"asked{name}", turn["asked"])
+        yield StoryLine(at, f"asked{name}", turn["asked"])
         at = late + sum(one["latency_ms"] for one in turns[:number])
         badly = "" if turn["ending"] in ("answered", "under way") else turn["ending"].replace("_", " ")
         ending = ": ".join(part for part in (badly, turn["detail"]) if part)
         more = (("!", ending),) if ending else ()
         if turn["ending"] != "under way":
-            yield Step(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly))
+            yield StoryLine(at, f"answered{name}", turn["text"] or "(nothing)", more, bool(badly))
 
 
 def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> list[Document]:
@@ -88,7 +88,7 @@ def _faults_on(call: Document, faults: Sequence[Document], placed: set[int]) -> 
     return [faults[n] for n in found]
 
 
-def _call(call: Document, faults: Sequence[Document]) -> Step:
+def _call(call: Document, faults: Sequence[Document]) -> StoryLine:
     cost = call["cost"] or {}
     tokens = (cost.get("input_tokens") or 0) + (cost.get("output_tokens") or 0)
     ending = [call["status"], call["error_type"], "" if call["phase"] == "done" else call["phase"]]
@@ -107,10 +107,10 @@ def _call(call: Document, faults: Sequence[Document]) -> Step:
     more += [("←", call["output"])] if call["output"] else []
     lane = str(_LANES.get(call["plane"]) or call["plane"] or call["event_type"])
     text = "  ".join(part for part in about if part)
-    return Step(call["ts"] * 1000, lane, text, tuple(more), bool(call["failed"] or faults))
+    return StoryLine(call["ts"] * 1000, lane, text, tuple(more), bool(call["failed"] or faults))
 
 
-def _deed(event: Document, files: Sequence[Document]) -> Step:
+def _deed(event: Document, files: Sequence[Document]) -> StoryLine:
     """Something that the audit log has, in the words of the trial's page."""
     kind, details = event["type"], event["details"]
     more: tuple[tuple[str, str], ...] = ()
@@ -131,7 +131,7 @@ def _deed(event: Document, files: Sequence[Document]) -> Step:
         words = (details.get("method"), details.get("url"), details.get("status"))
         text = " ".join(str(word) for word in words if word)
     at = event["ts"] * 1000 if event["ts"] < _AUDIT_S else None
-    return Step(at, str(_LANES.get(kind, kind)), text, more, bool(kind == "command" and details.get("exit_code")))
+    return StoryLine(at, str(_LANES.get(kind, kind)), text, more, bool(kind == "command" and details.get("exit_code")))
 
 
 def story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = False) -> Iterator[str]:
@@ -157,7 +157,7 @@ def story(trial: Document, run: str, paint: Paint, width: int, *, whole: bool = 
             yield f"  {paint(pad(word, 8), 'dim')} {visible(command)}"
 
 
-def _step(step: Step, marked: Mapping[str, str], paint: Paint, width: int, whole: bool) -> Iterator[str]:
+def _step(step: StoryLine, marked: Mapping[str, str], paint: Paint, width: int, whole: bool) -> Iterator[str]:
     when = "" if step.at_ms is None else _ms(step.at_ms)
     room = width - _WHEN - _LANE - 2
     style = "fail" if step.bad else ""

@@ -48,7 +48,7 @@ def failing(times: int, broken: Exception) -> tuple[Any, list[int]]:
 def test_our_failure_is_an_error_of_the_trial_and_never_ends_the_run(broken: Exception, error: str) -> None:
     act, calls = failing(9, broken)
     seen = seen_of(site_of(act, retries=2))
-    assert (seen.error, seen.attempts, len(calls), seen.turns) == (error, 3, 3, ())
+    assert (seen.error.partition(f" ({__file__}:")[0], seen.attempts, len(calls), seen.turns) == (error, 3, 3, ())
 
 
 def test_our_failure_is_repeated_and_only_the_last_attempt_is_seen() -> None:
@@ -160,7 +160,9 @@ def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPa
         raise KeyError("bug")
 
     monkeypatch.setattr(Malformed, "apply", broken)
-    assert simulated(fault("search", "malformed")).error == "fault malformed broke: KeyError: 'bug'"
+    assert simulated(fault("search", "malformed")).error.startswith(
+        f"fault malformed broke: KeyError: 'bug' ({__file__}:"
+    )
 
 
 def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last() -> None:
