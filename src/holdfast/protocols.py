@@ -984,8 +984,9 @@ class TrialContext(Protocol):
         """Those calls in words; empty if there was none."""
         ...
 
-    def no_model(self, host: str, why: str) -> None:
-        """The agent was refused at a place of models: an error of the set-up, unless it asks another one."""
+    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+        """The agent asked a host for a model in a format that Holdfast does not read. If it `failed` there: an error of
+        the set-up, unless the agent asks another model."""
         ...
 
     def traced(self) -> Sequence[TraceEvent]:

@@ -205,9 +205,14 @@ class LiveContext:
     def side_calls(self) -> str:
         return "" if self._refusals is None else self._refusals.side_calls
 
-    def no_model(self, host: str, why: str) -> None:
-        if not self.closed:
-            self.refusals.models[host] = why
+    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+        if self.closed:
+            return
+        self.count("unread", f"{host} speaks {speaks}")
+        if failed:
+            self.refusals.models[f"{host} speaks {speaks}"] = failed
+        else:
+            self.note(f"{host} speaks {speaks}, which Holdfast does not read: no fault acts on its replies")
 
     def _released(self, event: TraceEvent) -> TraceEvent:
         """The event, marked if the call was never passed on."""

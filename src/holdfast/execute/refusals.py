@@ -26,7 +26,7 @@ class Refusals:
         self._at_host: Counter[str] = Counter()
         self._beside: Counter[tuple[str, str]] = Counter()
         self.models: dict[str, str] = {}
-        """Places of models that the gateway does not know, and why each was refused."""
+        """Places of models in formats that the gateway does not read, and why each gave no answer."""
 
     def known(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
         """Whether such a call stands in the trace already: then it is counted there. Else its place is the next."""
@@ -57,10 +57,10 @@ class Refusals:
     def without_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
         """Why the agent had no model to ask, if that is so."""
         if self.models and not any(event.event_type == "llm_call" for event in trace):
-            host, why = next(iter(self.models.items()))
+            place, why = next(iter(self.models.items()))
             yield (
-                f"the agent asked no model but at {host}, which was refused ({why}) and which the gateway cannot "
-                "answer: set it up for an API key and one of the APIs that Holdfast speaks, or allow that host"
+                f"{place}, which Holdfast does not read, and {why}; the agent asked no other model: set it up for an "
+                "API key and one of the APIs that Holdfast speaks, or allow that host"
             )
 
 

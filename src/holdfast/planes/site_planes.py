@@ -166,14 +166,10 @@ def _policy(settings: PlaneSettings) -> Policy:
 
 def model_variables(url: str) -> dict[str, str]:
     """The variables by which the providers' libraries find their API."""
-    openai, ollama = f"{url}/openai/v1", f"{url}/ollama"
     return {
-        "OPENAI_BASE_URL": openai,
-        "OPENAI_API_BASE": openai,
-        "ANTHROPIC_BASE_URL": f"{url}/anthropic",
-        "GOOGLE_GEMINI_BASE_URL": f"{url}/google",
-        "OLLAMA_HOST": ollama,
-        "OLLAMA_BASE_URL": ollama,
+        name: f"{url}/{provider}{'/v1' if provider == 'openai' else ''}"
+        for provider, host in HOSTS.items()
+        for name in host.base_variables
     }
 
 

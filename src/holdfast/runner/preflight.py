@@ -11,6 +11,7 @@ from holdfast.model.observation import NO_TEXT, Observation
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
+from holdfast.score.unmet import unread_models
 
 if TYPE_CHECKING:
     from holdfast.protocols import Executor
@@ -28,6 +29,10 @@ PAGE = (
     "every rule judges the page. Check agent.endpoint and agent.headers"
 )
 NO_PROGRAM = "a rule runs a program that the world does not have, and is an error unless the agent puts it there"
+NO_MODEL = (
+    "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
+    "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
+)
 SAMPLES = "(an agent that samples also looks like this)"
 
 
@@ -46,8 +51,12 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         )
     if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
         warn(PAGE)
+    for place in unread_models(first.calls):
+        warn(f"{place}, which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace")
     if spec.agent.gateway and not first.trace:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
+    elif _expects_model(spec) and not any(name.startswith("llm:") for name in first.calls):
+        warn(NO_MODEL)
     for program in first.missing_programs:
         warn(f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
     if could_leak(spec):
@@ -56,6 +65,12 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
             warn(f"{STATEFUL} {SAMPLES}")
             executor.one_at_a_time()
     return first
+
+
+def _expects_model(spec: Spec) -> bool:
+    """Whether a fault waits for the agent's model calls, or a script or server stands ready for any of them."""
+    faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
+    return spec.agent.launched and (faulty or "*" in spec.models)
 
 
 async def _asked(executor: Executor, trial: Trial) -> Observation:

@@ -13,7 +13,7 @@ NO_MATCH = "no call matched"
 """Said where calls came, and none was what `match` asks for."""
 _SHOWN = 3
 """Calls that are named where none was the right one."""
-_PLANES = ("llm", "http", "mcp", "service")
+_PLANES = ("llm", "http", "mcp", "service", "unread")
 """Planes whose calls are counted under their name; those of tools are counted under the tool's."""
 _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools called", "tool": "tools called"}
 """What else was called, by the kind of what is waited for."""
@@ -63,7 +63,14 @@ def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str
             told.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(seen)))}")
         elif kind == "http":
             told.append("no request came through the proxy")
+        if kind == "llm":
+            told += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
     return "; ".join(told)
+
+
+def unread_models(calls: Mapping[str, int]) -> list[str]:
+    """Where models were asked in formats that nothing here reads, as `HOST speaks FORMAT`."""
+    return [target for plane, target in map(_call, calls) if plane == "unread"]
 
 
 def _kind(injection: Injection) -> str:

@@ -112,6 +112,7 @@ class ConnectRequest:
         seen = self._event()
         wire = await self._rules.connector.dial(self._origin, tls=False)
         seen.status = 200
+        self._rules.note_model(self.context, self._origin)
         await join(await self._exchange.take_over(), wire)
 
     async def _open(self) -> None:

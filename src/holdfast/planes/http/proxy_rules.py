@@ -10,7 +10,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
-from holdfast.planes.http.side_hosts import asks_elsewhere
+from holdfast.planes.http.side_hosts import unread_format
 from holdfast.planes.urls import declares, host_matches
 from holdfast.protocols import TrialContext
 
@@ -67,18 +67,23 @@ class ProxyRules:
     def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
         """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
         text = f"the proxy refused {origin}: {why}"
-        if asks_elsewhere(origin.host):
-            context.no_model(origin.host, why)
+        self.note_model(context, origin, f"it was refused ({why})")
         led = self.policy.on_loopback and "loopback" in why
         (context.broke if led else context.note)(text)
 
     def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
         """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
+        self.note_model(context, origin, f"it could not be reached ({why})")
         if self.declares(url):
             context.broke(text)
         else:
             context.note(text)
+
+    def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
+        """A model may be asked there in a format that nothing here reads; `failed`: it gave no answer."""
+        if speaks := unread_format(origin.host):
+            context.unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """The user's own proxy is not gone through, which may be why something cannot be reached."""

@@ -17,14 +17,15 @@ def side_kind(host: str) -> str:
     return kind if kind in SIDE_KINDS else ""
 
 
-def asks_elsewhere(host: str) -> bool:
-    """Whether a model is asked there, in a way that the gateway does not speak."""
-    return _kind(host) == "model"
+def unread_format(host: str) -> str:
+    """What a host speaks where models are asked in a format that the gateway does not read; empty if it is none."""
+    name = host.lower().rstrip(".")
+    return next((speaks for one, speaks in _hosts()[1].items() if _means(one, name)), "")
 
 
 def _kind(host: str) -> str:
     name = host.lower().rstrip(".")
-    return next((kind for kind, hosts in _hosts().items() if any(_means(one, name) for one in hosts)), "")
+    return next((kind for kind, hosts in _hosts()[0].items() if any(_means(one, name) for one in hosts)), "")
 
 
 def _means(listed: str, name: str) -> bool:
@@ -34,8 +35,10 @@ def _means(listed: str, name: str) -> bool:
 
 
 @cache
-def _hosts() -> dict[str, tuple[str, ...]]:
-    import tomllib  # only where something was refused
+def _hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Hosts by kind; and hosts of models with what they speak."""
+    import tomllib  # only where the agent goes past the gateway
 
     found = tomllib.loads((Path(__file__).parent / "side_hosts.toml").read_text(encoding="utf-8"))
-    return {kind.replace("_", "-"): tuple(hosts) for kind, hosts in found.items()}
+    models = found.pop("model")
+    return {kind.replace("_", "-"): tuple(hosts) for kind, hosts in found.items()}, models

@@ -99,6 +99,8 @@ class Traffic:
     async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
         """Whatever is no completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
+        if route is not None and route.unread:
+            self._context.unread_model(query.base_url or query.provider, route.unread)
         if route is not None and not route.may_ask:
             await model_call.pass_by(self._gateway.router, route)
             return

@@ -1,9 +1,11 @@
 """Telemetry, updates and sign-in: told apart where egress refuses them, and calls like any other else."""
 
 import pytest
+import requests
 
 from holdfast.planes.egress_policy import Policy
-from holdfast.planes.http.side_hosts import asks_elsewhere, side_kind
+from holdfast.planes.http.side_hosts import side_kind, unread_format
+from holdfast.score.unmet import unread_models
 
 SENTRY = "http://o1.ingest.sentry.io/api"
 DENIED = Policy(default="deny")
@@ -28,9 +30,10 @@ def test_what_a_program_wants_there_is_known(host, kind):
 
 
 def test_models_that_the_gateway_does_not_speak_to_are_known():
-    assert asks_elsewhere("bedrock-runtime.eu-west-1.amazonaws.com")
-    assert asks_elsewhere("chatgpt.com")
-    assert not asks_elsewhere("bucket.s3.amazonaws.com")
+    hosts = ("bedrock-runtime.eu-west-1.amazonaws.com", "chatgpt.com", "API.cohere.com.", "eu-de.ml.cloud.ibm.com")
+    assert all(map(unread_format, hosts))
+    others = ("bucket.s3.amazonaws.com", "api.openai.com", "bedrock.eu-west-1.amazonaws.com")
+    assert not any(map(unread_format, others))
 
 
 def test_what_is_none_of_the_work_is_told_apart(bench):
@@ -93,6 +96,26 @@ def test_a_place_of_models_that_was_refused_is_an_error_unless_another_was_asked
     with bench.trial(policy=DENIED) as trial:
         trial.get("http://chatgpt.com/backend-api/codex")
     (why,) = trial.context.unanswered(Answer(()))
-    assert "asked no model but at chatgpt.com" in why
+    assert "chatgpt.com speaks ChatGPT's own API" in why
+    assert unread_models(trial.context.weather.calls) == ["chatgpt.com speaks ChatGPT's own API"]
     trial.context.saw(TraceEvent(1.0, "llm_call", "m"))
     assert [*trial.context.unanswered(Answer(()))] == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_place_of_models_that_cannot_be_reached_is_an_error_and_one_that_answers_is_noted(bench, plain, there):
+    from holdfast.model.observation import Answer
+
+    async def resolve(host, port):
+        return ["127.0.0.1"]
+
+    place = f"bedrock-runtime.eu-west-1.amazonaws.com:{plain.server_port if there else 9}"
+    with (
+        bench.trial(policy=Policy([place], resolve=resolve)) as trial,
+        pytest.raises(requests.exceptions.RequestException),
+    ):
+        trial.get(f"https://{place}/model/m/converse")
+    speaks = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse and InvokeModel"
+    assert unread_models(trial.context.weather.calls) == [speaks]
+    assert [why.startswith(speaks) for why in trial.context.unanswered(Answer(()))] == ([] if there else [True])
+    assert any(note.startswith(speaks) for note in trial.context.notes) == there

@@ -87,6 +87,30 @@ def test_a_reply_that_is_fetched_is_read(path: str) -> None:
     assert (route.kind, route.codec.name, route.provider) == ("reply", "openai_responses", "openai")
 
 
+@pytest.mark.parametrize(
+    ("path", "unread"),
+    [
+        ("/model/anthropic.claude-v2/converse", "Bedrock Converse"),
+        ("/model/a%3A0/converse-stream", "Bedrock Converse"),
+        ("/model/m/invoke-with-response-stream", "Bedrock InvokeModel"),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/claude:streamRawPredict", "Vertex AI rawPredict"),
+        ("/v1beta/interactions", "Gemini Interactions"),
+        ("/v1/interactions", "Gemini Interactions"),
+        ("/v1/ai/language-model", "the AI Gateway's own format"),
+        ("/v1/fim/completions", "Mistral FIM"),
+        ("/v1/completions", ""),
+        ("/v1/chat/completions", ""),
+        ("/v1beta/models/g:generateContent", ""),
+        ("/v1/embeddings", ""),
+    ],
+)
+def test_model_calls_in_a_format_that_no_codec_reads_are_known(path: str, unread: str) -> None:
+    route = find("POST", path)
+    assert route is not None
+    assert route.unread == unread
+    assert route.codec is None or not unread
+
+
 @pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("GET", "/favicon.ico"), ("POST", "/v1/unknown")])
 def test_a_path_of_no_provider(method: str, path: str) -> None:
     assert find(method, path) is None
@@ -109,6 +133,12 @@ def test_a_path_of_no_provider(method: str, path: str) -> None:
         ("api.x.ai", "openai"),
         ("api.fireworks.ai", "openai"),
         ("router.huggingface.co", "openai"),
+        ("api.together.ai", "openai"),
+        ("codestral.mistral.ai", "openai"),
+        ("models.inference.ai.azure.com", "openai"),
+        ("api.tokenfactory.nebius.com", "openai"),
+        ("ollama.com", "ollama"),
+        ("api.cohere.com", None),
         ("example.com", None),
         ("openai.com.example.com", None),
         ("notapi.openai.com.", None),

@@ -13,6 +13,7 @@ from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, served
 
 from free_port import free_port
 from holdfast.planes.egress_policy import Policy
+from holdfast.planes.llm.sources import provider_hosts
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     NoModel,
@@ -105,7 +106,6 @@ def test_upstream_with_nothing_to_ask_names_the_three_ways(provider: str, variab
 
 
 def test_upstream_without_a_local_ollama_names_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.planes.llm.sources import provider_hosts
 
     gone = f"http://127.0.0.1:{free_port()}"
     ollama = provider_hosts.HOSTS["ollama"]
@@ -157,3 +157,23 @@ def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
     other = replace(asked, codec=None)
     assert not is_provider_failure(404, other)  # a file that is not there
     assert not is_provider_failure(404, asked, billed=False)  # a script says so
+
+
+@pytest.mark.parametrize(
+    ("provider", "base", "path", "url"),
+    [
+        ("anthropic", "https://api.anthropic.com", "/messages", "https://api.anthropic.com/v1/messages"),
+        (
+            "anthropic",
+            "https://api.anthropic.com",
+            "/v1/messages?beta=true",
+            "https://api.anthropic.com/v1/messages?beta=true",
+        ),
+        ("anthropic", "https://h/anthropic", "/v1/messages", "https://h/anthropic/v1/messages"),
+        ("google", "https://g", "/models/m:generateContent", "https://g/v1beta/models/m:generateContent"),
+        ("google", "https://g/v1beta", "/models/m:generateContent", "https://g/v1beta/models/m:generateContent"),
+        ("google", "https://g", "/v1/models/m:generateContent", "https://g/v1/models/m:generateContent"),
+    ],
+)
+def test_a_path_without_its_version_gets_one(provider: str, base: str, path: str, url: str) -> None:
+    assert provider_hosts.join(provider, base, path) == url

@@ -27,6 +27,8 @@ class ApiRoute(Struct, frozen=True):
     kind: RouteKind
     provider: str
     """openai, anthropic, google, ollama: whose format the path is."""
+    unread: str = ""
+    """Of a model call in a format that no codec reads: what it is called."""
 
     @property
     def may_ask(self) -> bool:
@@ -63,6 +65,17 @@ _PASSED: tuple[tuple[str, RouteKind, str], ...] = (
     (rf"^({_OF_OPENAI})(/|$)", "other", "openai"),
 )
 _OTHERS = tuple((re.compile(pattern), ApiRoute(None, kind, provider)) for pattern, kind, provider in _PASSED)
+_UNREAD = tuple(
+    (re.compile(pattern), ApiRoute(None, "other", provider, name))
+    for pattern, provider, name in (
+        (r"(^|/)model/[^/]+/converse(-stream)?$", "openai", "Bedrock Converse"),
+        (r"(^|/)model/[^/]+/invoke(-with-response-stream)?$", "openai", "Bedrock InvokeModel"),
+        (r"/models/[^/]+:(stream)?[rR]awPredict$", "google", "Vertex AI rawPredict"),
+        (r"^(v\w+/)?interactions$", "google", "Gemini Interactions"),
+        (r"(^|/)ai/language-model$", "openai", "the AI Gateway's own format"),
+        (r"(^|/)fim/completions$", "openai", "Mistral FIM"),
+    )
+)
 _LEAD = re.compile(r"^(.*/)?(openai(/deployments/[^/]+)?|v\d+(?=/)|api(?=/(chat|generate)$))/")
 """What stands before the part that tells: a version, a mount of a compatible provider, Azure's deployment."""
 _FETCHED = re.compile(r"responses/[^/]+")
@@ -71,6 +84,7 @@ _GENERATE = re.compile(r"models/[^/]+:(stream)?[gG]enerateContent$")
 _HOSTS: dict[str, str] = {
     "api.anthropic.com": "anthropic",
     "generativelanguage.googleapis.com": "google",
+    "ollama.com": "ollama",
 } | dict.fromkeys(
     (
         "api.openai.com",
@@ -99,6 +113,30 @@ _HOSTS: dict[str, str] = {
         "api.novita.ai",
         "dashscope.aliyuncs.com",
         "dashscope-intl.aliyuncs.com",
+        "codestral.mistral.ai",
+        "models.inference.ai.azure.com",
+        "api.friendli.ai",
+        "api.llama.com",
+        "api.tokenfactory.nebius.com",
+        "api.studio.nebius.com",
+        "api.studio.nebius.ai",
+        "inference.baseten.co",
+        "api.hyperbolic.xyz",
+        "api.lambda.ai",
+        "api.minimax.io",
+        "api.moonshot.cn",
+        "api.siliconflow.com",
+        "api.siliconflow.cn",
+        "open.bigmodel.cn",
+        "ark.cn-beijing.volces.com",
+        "inference.api.nscale.com",
+        "api.featherless.ai",
+        "llm.chutes.ai",
+        "inference.do-ai.run",
+        "gateway.ai.cloudflare.com",
+        "router.requesty.ai",
+        "api.inceptionlabs.ai",
+        "api.upstage.ai",
     ),
     "openai",
 )
@@ -120,6 +158,8 @@ def _found(method: str, path: str, events: bool) -> ApiRoute | None:
     rest = _LEAD.sub("", bare, count=1)
     if posted and (rest in _COMPLETIONS or rest.endswith("/chat/completions")):
         return _COMPLETIONS.get(rest, _CHAT)
+    if posted and (unread := next((route for pattern, route in _UNREAD if pattern.search(bare)), None)):
+        return unread
     if method == "GET" and _FETCHED.fullmatch(rest):
         return _REPLY
     return _other(bare, rest)

@@ -10,7 +10,7 @@ from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.http1.heads import RawFields
 from holdfast.planes.describe import shorten
 from holdfast.planes.egress_policy import NotPermitted, Policy
-from holdfast.planes.llm.sources.provider_hosts import HOSTS, join, named_base, own_key, without_key
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public, join, named_base, own_key, without_key
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
     READ_LIMIT,
@@ -59,8 +59,11 @@ class Provider:
         """Where a request goes, and with whose key."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
-            variable = HOSTS[self._provider].key_variables[0][0]
-            raise NoModel(query.model, f"{variable} is not set")
+            elsewhere = (
+                query.base_url if query.base_url and not is_public(self._provider, _host(query.base_url)) else ""
+            )
+            lacks = f"the agent has no key for {elsewhere}" if elsewhere else ""
+            raise NoModel(query.model, lacks or f"{HOSTS[self._provider].key_variables[0][0]} is not set")
         base = self._base(query)
         key = self._key if keyless and self._trusted(base) else None
         path = without_key(query.path) if keyless else query.path
@@ -90,6 +93,10 @@ class Provider:
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         asked = urlsplit(base)
         return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
+
+
+def _host(base: str) -> str:
+    return urlsplit(base).hostname or ""
 
 
 class Flow:

@@ -41,17 +41,21 @@ HOSTS: Mapping[str, ProviderHost] = {
     ),
     "anthropic": ProviderHost(
         "https://api.anthropic.com",
-        ("ANTHROPIC_BASE_URL",),
+        ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE", "ANTHROPIC_API_URL"),
         (("ANTHROPIC_API_KEY", "x-api-key", ""), ("ANTHROPIC_AUTH_TOKEN", "authorization", "Bearer")),
     ),
     "google": ProviderHost(
         "https://generativelanguage.googleapis.com",
-        ("GOOGLE_GEMINI_BASE_URL",),
-        (("GOOGLE_API_KEY", "x-goog-api-key", ""), ("GEMINI_API_KEY", "x-goog-api-key", "")),
+        ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"),
+        (
+            ("GOOGLE_API_KEY", "x-goog-api-key", ""),
+            ("GEMINI_API_KEY", "x-goog-api-key", ""),
+            ("GOOGLE_GENERATIVE_AI_API_KEY", "x-goog-api-key", ""),
+        ),
     ),
     "ollama": ProviderHost(
         "http://127.0.0.1:11434",
-        ("OLLAMA_HOST", "OLLAMA_BASE_URL"),
+        ("OLLAMA_HOST", "OLLAMA_BASE_URL", "OLLAMA_API_BASE"),
         (("OLLAMA_API_KEY", "authorization", "Bearer"),),
     ),
 }
@@ -110,7 +114,14 @@ def _joined(provider: str, base: str, path: str) -> str:
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
         return base + path[3:]
+    version = _VERSIONS.get(provider)
+    if version and not last and path.startswith(version[1]):  # a client whose own base address has the version in it
+        return base + version[0] + path
     return base + (path[len(last) + 1 :] if last and path.startswith(f"/{last}/") else path)
+
+
+_VERSIONS = {"anthropic": ("/v1", "/messages"), "google": ("/v1beta", "/models/")}
+"""The version in the paths of a provider, and how a path begins that lacks it."""
 
 
 def _ollama(given: str) -> str:

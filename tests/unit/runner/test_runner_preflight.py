@@ -1,0 +1,59 @@
+"""What the first question finds out about an agent's models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.runner.preflight import NO_MODEL, preflight
+
+TRIAL = Trial("0123456789ab", "contract", "calm", Task(("q",)))
+BEDROCK = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse"
+SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
+LIMITED = (Scenario("limit", (Injection("llm", "*", "rate_limit"),)),)
+
+
+class Answering:
+    """An executor whose agent made these calls."""
+
+    def __init__(self, calls: dict[str, int]) -> None:
+        self._seen = Observation(TRIAL.id, (Turn("q", "a"),), calls=calls)
+
+    async def execute(self, trials: Iterable[Trial]) -> AsyncIterator[tuple[Trial, Observation]]:
+        for trial in trials:
+            yield trial, self._seen
+
+
+def warnings(calls: dict[str, int], **how: Any) -> list[str]:
+    said: list[str] = []
+    spec = Spec(path="s.yaml", agent=AgentSpec(type="command", command="agent"), **how)
+    asyncio.run(preflight(Answering(calls), spec, TRIAL, said.append))  # type: ignore[arg-type]
+    return said
+
+
+def test_a_host_that_speaks_a_format_nobody_reads_is_named() -> None:
+    (said,) = warnings({f"unread:{BEDROCK}": 2, "llm:gpt-4o": 1}, models=SCRIPTED)
+    assert said.startswith(BEDROCK)
+
+
+@pytest.mark.parametrize(
+    ("calls", "how", "warned"),
+    [
+        ({}, {"models": SCRIPTED}, True),
+        ({"http:https://api.example.com": 1}, {"scenarios": LIMITED}, True),
+        ({"llm:gpt-4o": 1}, {"models": SCRIPTED, "scenarios": LIMITED}, False),
+        ({}, {}, False),
+        ({}, {"models": {"judge": ModelSpec("script", script="judge.yaml")}}, False),
+    ],
+)
+def test_an_agent_that_goes_past_the_gateway_is_warned_of_where_a_model_is_expected(
+    calls: dict[str, int], how: dict[str, Any], warned: bool
+) -> None:
+    assert warnings(calls, **how) == ([NO_MODEL] if warned else [])
