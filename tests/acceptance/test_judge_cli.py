@@ -172,7 +172,7 @@ def test_a_scripted_judge_needs_no_server(tmp_path: Path) -> None:
     made = Project(tmp_path, judged("", models={"judge": {"script": "judge.yaml"}}), SAYS.format("Thank you!"))
     (tmp_path / "judge.yaml").write_text(script)
     result = made.run()
-    assert (result.code, result.trial["details"]["model"]) == (0, "script judge.yaml"), result.err
+    assert (result.code, result.trial["details"]["model"]) == (0, "script judge.yaml:2"), result.err
 
 
 @pytest.mark.parametrize("model", ["paragon-fast", "mystery", "{{ params.judge }}"])

@@ -115,7 +115,7 @@ class Consultation:
         while True:
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    text = await ask(judge.source, judge.meaning.provider, taken, conversation)
+                    text, origin = await ask(judge.source, judge.meaning.provider, taken, conversation)
             except TimeoutError as late:
                 who = f"{self._role.shown} {judge.shown}"
                 raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s") from late
@@ -131,7 +131,7 @@ class Consultation:
                 attempt += 1
             else:
                 self._taken[judge.identity] = (taken, notes)
-                return Advice(text, judge.shown, notes)
+                return Advice(text, origin if judge.scripted else judge.shown, notes)
 
     def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
         """The question without what this model is known to refuse."""

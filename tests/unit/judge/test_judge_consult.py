@@ -253,8 +253,8 @@ def test_a_scripted_model_judges_too_and_its_text_is_part_of_the_question(tmp_pa
         return [await ask(), await ask()]
 
     assert consulting(tmp_path, models, twice) == [
-        Advice("hm", "script judge.yaml"),
-        Advice('{"score": 0.4}', "script judge.yaml"),
+        Advice("hm", "script judge.yaml:2"),
+        Advice('{"score": 0.4}', "script judge.yaml:3"),
     ]
     time.sleep(0.02)
     script.write_text("replies:\n  - {text: '{\"score\": 1}'}\n")

@@ -54,8 +54,8 @@ def without(question: Question, refused: ModelRefused) -> tuple[Question, str] |
     return None
 
 
-async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> str:
-    """The text of the reply. Refused if the server says no, else UpstreamDown if there is no reply that can be read.
+async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
+    """The text of the reply, and who gave it. Refused if the server says no, else UpstreamDown if there is no reply that can be read.
 
     `conversation` tells questions apart: a script counts what it used up for each.
     """
@@ -77,7 +77,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
             raise UpstreamDown(f"the model at {origin} broke off: {shorten(delta.message)}")
         if isinstance(delta, Pause):
             await sleep(delta.ms / 1000)
-    return completion.text
+    return completion.text, origin
 
 
 async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str]:
