@@ -41,10 +41,12 @@ def by_model(url: str, **top: Any) -> dict[str, Any]:
 
 
 SCRIPTED = {"script": "user.txt", "stop": "on its way", "max_turns": 4}
+INLINE = {"script": ["Where is it?"], "stop": "on its way", "max_turns": 4}
+RULED = {"script": [{"when": "noted", "say": "Where is it?"}], "stop": "on its way|Which", "max_turns": 4}
 MODEL = {"model": "player", "goal": "to learn where order 4411 is", "max_turns": 4}
 
 
-@pytest.mark.parametrize("user", [SCRIPTED, MODEL], ids=["script", "model"])
+@pytest.mark.parametrize("user", [SCRIPTED, INLINE, RULED, MODEL], ids=["script", "inline", "inline-rule", "model"])
 @pytest.mark.parametrize(("agent", "code", "answer"), [(AGENT, 0, "Order 4411 is"), (FORGETS, 1, "Which order?")])
 def test_an_agent_that_forgets_is_convicted_by_a_simulated_user(
     project: MakeProject, user: dict[str, Any], agent: str, code: int, answer: str

@@ -9,10 +9,10 @@ from msgspec import UNSET
 
 from holdfast.errors import HarnessError, SpecError
 from holdfast.model.observation import Turn
-from holdfast.model.task import SimulatedUser, Task
+from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.planes.llm.sources.source import UpstreamDown
 from holdfast.protocols import Ask, TalkingUser
-from holdfast.spec.user_script import UserScript, answer_pattern, read_script
+from holdfast.spec.user_script import answer_pattern, read_script
 
 END = "[END]"
 """What a model says that has nothing more to say."""
@@ -42,6 +42,8 @@ class SimulatedUsers:
 
     def join(self, user: SimulatedUser) -> TalkingUser:
         """The user in a conversation of its own; HarnessError if it cannot take part."""
+        if user.lines is not None:
+            return ScriptedUser(user, user.lines)
         if user.script:
             return ScriptedUser(user, self._script(user.script))
         if self._ask is None:

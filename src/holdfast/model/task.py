@@ -149,11 +149,28 @@ class RecordedUse(Struct, frozen=True, omit_defaults=True):
         return self.n > 0
 
 
+class SayRule(Struct, frozen=True):
+    """What a scripted user says whenever an answer has something in it."""
+
+    when: str
+    """A regular expression that is looked for in the answer."""
+    say: str
+
+
+class UserScript(Struct, frozen=True, omit_defaults=True):
+    """What a scripted user says."""
+
+    texts: tuple[str, ...] = ()
+    """Said one after the other, each once, where no rule speaks."""
+    rules: tuple[SayRule, ...] = ()
+    """The first that fits an answer speaks, as often as it fits."""
+
+
 class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     """Who carries a conversation on after its first turn."""
 
     script: str = ""
-    """A scripted user's file beside the spec."""
+    """A scripted user's file next to the spec."""
     model: str = ""
     """A model that plays the user."""
     goal: str = ""
@@ -162,6 +179,8 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     """A regular expression: what an answer says when the conversation is over."""
     max_turns: int = 5
     """User turns, the first included."""
+    lines: UserScript | None = None
+    """What a scripted user says, where the spec itself has it."""
 
 
 class Task(Struct, frozen=True, gc=False):

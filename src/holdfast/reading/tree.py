@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.model.spec import Problem
 from holdfast.reading import scalars
 from holdfast.reading.node import Node
+from holdfast.reading.surrogates import as_written, has_pairs, put_together, with_stand_ins
 
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
@@ -42,7 +43,14 @@ class Unreadable(Exception):
 
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
     """The tree of a file's one document, and what is wrong with its form. No tree: not readable at all."""
-    builder = _Builder()
+    root, problems = _parsed(text, paired=False)
+    if root is None and has_pairs(text):
+        return _parsed(with_stand_ins(text), paired=True)
+    return root, problems
+
+
+def _parsed(text: str, *, paired: bool) -> tuple[Node | None, list[Problem]]:
+    builder = _Builder(paired)
     try:
         for event in _events(text):
             builder.take(event)
@@ -103,7 +111,9 @@ def _place(text: str, offset: int) -> tuple[int, int]:
 class _Builder:
     """Builds nodes from events without recursion, so depth and aliases stay bounded."""
 
-    def __init__(self) -> None:
+    def __init__(self, paired: bool) -> None:
+        """`paired`: the text has stand-ins for surrogate pairs."""
+        self._paired = paired
         self.root: Node | None = None
         self.problems: list[Problem] = []
         self._open: list[tuple[Node, str | None]] = []
@@ -153,7 +163,10 @@ class _Builder:
     def _scalar(self, event: Any) -> Node:
         start, end = event.start_mark, event.end_mark
         length = end.column - start.column if end.line == start.line else 1
-        node = Node("text", start.line + 1, start.column + 1, max(length, 1), event.value, event.value)
+        value = event.value
+        if self._paired:
+            value = put_together(value) if event.style == '"' else as_written(value)
+        node = Node("text", start.line + 1, start.column + 1, max(length, 1), value, value)
         node.style = "" if event.style in (None, ":") else event.style
         node.span = (start.index, end.index)
         if event.tag is not None and event.tag != "!":
@@ -163,7 +176,7 @@ class _Builder:
             else:
                 node.kind, node.value = read
         elif event.implicit[0] and not node.style:
-            node.kind, node.value = scalars.plain(event.value)
+            node.kind, node.value = scalars.plain(value)
         return node
 
     def _start(self, event: Any, kind: Any) -> None:

@@ -49,8 +49,8 @@ def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node, str]]:
         if model.script is not None:
             yield model.script, model.at.get("script"), f"models.{name}.script"
     for path, user in users(file):
-        if user.script is not None:
-            yield user.script, user.at.get("script"), f"{path}.script"
+        if user.script_file is not None:
+            yield user.script_file, user.at.get("script"), f"{path}.script"
     for name, folder in file.agents.items():
         yield folder, file.at.get("agents").get(name), f"agents.{name}"
     yield from _data(file)

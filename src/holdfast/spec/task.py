@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from holdfast.errors import SpecError
 from holdfast.model.spec import Unbuilt
-from holdfast.model.task import SimulatedUser, Task
+from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.reading.file import opens
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -27,8 +27,14 @@ def task_of(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
 
 
 def _user(section: UserSection) -> SimulatedUser:
+    lines = section.script if isinstance(section.script, UserScript) else None
     return SimulatedUser(
-        section.script or "", section.model or "", section.goal or "", section.stop or "", section.max_turns
+        section.script_file or "",
+        section.model or "",
+        section.goal or "",
+        section.stop or "",
+        section.max_turns,
+        lines,
     )
 
 
@@ -72,7 +78,12 @@ def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -
         node: Node = at.get("max_turns") if at.has("max_turns") else at
         hint = f"at least {written + 1}: the written turns count"
         reader.error(node, f"{path}.max_turns", message, hint=hint, code="conflict")
-    for key, text in (("script", user.script), ("model", user.model), ("stop", user.stop)):
+    lines = user.script if isinstance(user.script, UserScript) else UserScript()
+    if user.script == UserScript() and not reader.failed(f"{path}.script"):
+        hint = "write a list of what the user says"
+        reader.error(at.get("script"), f"{path}.script", "the user says nothing", hint=hint, code="empty")
+    said = [("script", text) for text in (*lines.texts, *(rule.say for rule in lines.rules))]
+    for key, text in (("script", user.script_file), ("model", user.model), ("stop", user.stop), *said):
         if text is not None and names(text).params:
             message = "{{ params }} are not filled in here"
             reader.error(at.get(key), f"{path}.{key}", message, hint="only the goal has them", code="unknown-reference")
@@ -86,8 +97,9 @@ def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -
 def user_scripts(reader: Reader, file: File, folder: Path) -> None:
     """Reports what is wrong in the scripts of users; one that is missing is reported elsewhere."""
     for path, user in users(file):
-        if user.script is not None and not names(user.script).any and opens(folder / user.script):
-            _script(reader, user, user.script, path, folder)
+        name = user.script_file
+        if name is not None and not names(name).any and opens(folder / name):
+            _script(reader, user, name, path, folder)
 
 
 def _script(reader: Reader, user: UserSection, name: str, path: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from holdfast.errors import SpecError
 from holdfast.model.spec import Problem
+from holdfast.model.task import SayRule, UserScript
 from holdfast.planes.llm.sources.script_text import Pattern
 from holdfast.reading.fields import about
 from holdfast.reading.file import Source, read_file
@@ -20,20 +21,11 @@ from holdfast.reading.words import found
 _TEXT = Annotated[str, about("", min_length=1)]
 
 
-class SayRule(Struct, frozen=True, kw_only=True):
+class SayRuleKeys(Struct, frozen=True, kw_only=True):
     """What the user says whenever an answer has something in it."""
 
     when: Annotated[str, about("A regular expression that is looked for in the answer.", min_length=1)]
     say: Annotated[str, about("What the user then says.", min_length=1)]
-
-
-class UserScript(Struct, frozen=True):
-    """What a scripted user says."""
-
-    texts: tuple[str, ...] = ()
-    """Said one after the other, each once, where no rule speaks."""
-    rules: tuple[SayRule, ...] = ()
-    """The first that fits an answer speaks, as often as it fits."""
 
 
 def answer_pattern(written: str) -> Pattern:
@@ -68,20 +60,25 @@ def _listed(reader: Reader, source: Source) -> UserScript:
         hint = "what the user says, one entry a turn; or {when: ..., say: ...}"
         reader.error(root, "", f"expected a list, found {found(root)}", hint=hint, code="wrong-type")
         return UserScript()
+    return read_lines(reader, root, "")
+
+
+def read_lines(reader: Reader, root: Node, path: str) -> UserScript:
+    """The script of a list: texts, and rules."""
     texts: list[str] = []
     rules: list[SayRule] = []
     for index, node in enumerate(root.items):
         if node.kind == "map":
-            rules += _rule(reader, node, f"[{index}]")
-        elif (text := reader.read(_TEXT, node, f"[{index}]")) is not BAD:
+            rules += _rule(reader, node, f"{path}[{index}]")
+        elif (text := reader.read(_TEXT, node, f"{path}[{index}]")) is not BAD:
             texts.append(text)
     return UserScript(tuple(texts), tuple(rules))
 
 
 def _rule(reader: Reader, node: Node, path: str) -> list[SayRule]:
-    rule = reader.section(SayRule, node, path)
+    rule = reader.section(SayRuleKeys, node, path)
     if rule is BAD:
         return []
     if wrong := answer_pattern(rule.when).fault():
         reader.error(node.get("when"), f"{path}.when", wrong[0], hint=wrong[1], code="bad-regex")
-    return [rule]
+    return [SayRule(rule.when, rule.say)]

@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.reading.fields import ValueForm, about
+from holdfast.model.task import UserScript
+from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found
@@ -14,11 +15,31 @@ from holdfast.reading.words import found
 _TEXT = Annotated[str, about("", min_length=1)]
 
 
+def _read_script(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind != "list":
+        return reader.read(_TEXT, node, path)
+    from holdfast.spec.user_script import read_lines  # few files have users
+
+    return read_lines(reader, node, path)
+
+
+def _script_schema() -> Schema:
+    text = {"type": "string", "minLength": 1}
+    rule = {"type": "object", "properties": {"when": text, "say": text}, "required": ["when", "say"]}
+    items = {"anyOf": [text, {**rule, "additionalProperties": False}]}
+    return {"anyOf": [text, {"type": "array", "items": items, "minItems": 1}]}
+
+
+_SCRIPT = ValueForm(_read_script, _script_schema, "a file, or a list of texts and {when, say}")
+
+
 class UserSection(Struct, frozen=True, kw_only=True):
     """A simulated user, who carries a conversation on when the written turns are over."""
 
     at: Node
-    script: Annotated[str | None, about("A file beside the spec: what the user says.", min_length=1)] = None
+    script: Annotated[
+        str | UserScript | None, _SCRIPT, about("What the user says: a file next to the spec, or the list itself.")
+    ] = None
     model: Annotated[str | None, about("The model that plays the user, found in models:.", min_length=1)] = None
     goal: Annotated[str | None, about("What a model is to want of the agent.", min_length=1)] = None
     stop: Annotated[
@@ -27,6 +48,11 @@ class UserSection(Struct, frozen=True, kw_only=True):
     max_turns: Annotated[
         int, about("How often the agent is asked at most, the written turns included.", ge=2, le=100)
     ] = 5
+
+    @property
+    def script_file(self) -> str | None:
+        """The file of its script; None if there is none, or the script is in the spec itself."""
+        return self.script if isinstance(self.script, str) else None
 
 
 class TaskSection(Struct, frozen=True, kw_only=True):
