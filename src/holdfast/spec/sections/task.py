@@ -6,7 +6,6 @@ from typing import Annotated, Any, TypeAlias
 
 from msgspec import Struct
 
-from holdfast.model.task import UserScript
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
@@ -25,7 +24,9 @@ def _read_script(reader: Reader, node: Node, path: str) -> Any:
 
 def _script_schema() -> Schema:
     text = {"type": "string", "minLength": 1}
-    rule = {"type": "object", "properties": {"when": text, "say": text}, "required": ["when", "say"]}
+    when = {**text, "description": "A regular expression that is looked for in the answer."}
+    say = {**text, "description": "What the user then says."}
+    rule = {"type": "object", "properties": {"when": when, "say": say}, "required": ["when", "say"]}
     items = {"anyOf": [text, {**rule, "additionalProperties": False}]}
     return {"anyOf": [text, {"type": "array", "items": items, "minItems": 1}]}
 
@@ -37,9 +38,7 @@ class UserSection(Struct, frozen=True, kw_only=True):
     """A simulated user, who carries a conversation on when the written turns are over."""
 
     at: Node
-    script: Annotated[
-        str | UserScript | None, _SCRIPT, about("What the user says: a file next to the spec, or the list itself.")
-    ] = None
+    script: Annotated[Any, _SCRIPT, about("What the user says: a file next to the spec, or the list itself.")] = None
     model: Annotated[str | None, about("The model that plays the user, found in models:.", min_length=1)] = None
     goal: Annotated[str | None, about("What a model is to want of the agent.", min_length=1)] = None
     stop: Annotated[
