@@ -204,3 +204,57 @@ def test_a_format_given_as_a_file_is_answered_with_a_file_of_that_format(tmp_pat
     project(tmp_path, SPEC)
     refused = tell(tmp_path, "contract", "run", "-o", name, "--json")
     assert (refused.code, refused.json["errors"][0]["hint"]) == (4, f"write -o report.{name}")
+
+
+# -- where runs are ------------------------------------------------------------------------------------
+def _elsewhere(folder: Path) -> Path:
+    (folder / "specs").mkdir()
+    return project(folder / "specs", SPEC)
+
+
+@pytest.mark.parametrize("verb", [("contract", "run"), ("ci",), ("contract", "score")])
+def test_runs_lie_next_to_the_spec_wherever_the_command_is_given(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    _elsewhere(tmp_path)
+    assert tell(tmp_path, *verb, "specs/holdfast.yaml").code == 0
+    assert (tmp_path / "specs/.holdfast/runs/0001/run.json").is_file()
+    assert not (tmp_path / ".holdfast").exists()
+    assert tell(tmp_path / "specs", *verb).code == 0
+    assert (tmp_path / "specs/.holdfast/runs/0002/run.json").is_file()
+
+
+def test_runs_dir_is_where_runs_go_and_are_looked_for(tmp_path: Path) -> None:
+    _elsewhere(tmp_path)
+    there = ("--runs-dir", "kept")
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *there).code == 0
+    assert (tmp_path / "kept/0001/run.json").is_file()
+    assert not (tmp_path / "specs/.holdfast").exists()
+    for words in (("show",), ("runs",), ("report", "latest", "--json"), ("judge", "0001"), ("show", "0001", "-q")):
+        assert tell(tmp_path, *words, *there).code == 0, words
+        assert tell(tmp_path, *words).code != 0 or words == ("runs",), words
+
+
+def test_holdfast_dir_names_another_folder_and_runs_dir_wins(tmp_path: Path) -> None:
+    _elsewhere(tmp_path)
+    home = {"HOLDFAST_DIR": str(tmp_path / "home")}
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", **home).code == 0
+    assert (tmp_path / "home/runs/0001/run.json").is_file()
+    assert tell(tmp_path, "show", "0001", **home).code == 0
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--runs-dir", "mine", **home).code == 0
+    assert (tmp_path / "mine/0001/run.json").is_file()
+
+
+def test_a_run_that_was_left_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    _elsewhere(tmp_path)
+    left = tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--max-trials", "1", "--replicas", "3")
+    again = re.search(r"holdfast (contract run --resume \S+)", left.out)
+    assert again is not None
+    assert tell(tmp_path, *again[1].split()).code == 0
+    assert not (tmp_path / "specs/.holdfast/runs/0002").exists()
+    by_spec = tell(tmp_path, "contract", "run", "--resume", "0001", "-c", "specs/holdfast.yaml")
+    assert by_spec.code == 0
+
+
+def test_last_failed_finds_the_run_next_to_the_spec(tmp_path: Path) -> None:
+    _elsewhere(tmp_path)
+    tell(tmp_path, "contract", "run", "specs/holdfast.yaml")
+    assert "nothing failed up to run 0001" in tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--lf").err

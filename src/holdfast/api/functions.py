@@ -20,7 +20,7 @@ from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Listen
-from holdfast.runner.start import RUNS
+from holdfast.runner.start import runs_dir
 from holdfast.store.rundir import RunDir
 
 
@@ -63,7 +63,7 @@ def run(
     strict: bool = False,
     fail_fast: bool = False,
     preflight: bool = True,
-    runs: str | os.PathLike[str] = RUNS,
+    runs: str | os.PathLike[str] | None = None,
     listen: Listen | None = None,
 ) -> RunResult:
     """Runs a spec to its end: a file, a dict, or what `load` and `build` gave. It is stored below `runs`.
@@ -74,7 +74,7 @@ def run(
     options = _options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _at_rim(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
+    return _at_rim(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
 
 
 def run_async(
@@ -92,14 +92,14 @@ def run_async(
     strict: bool = False,
     fail_fast: bool = False,
     preflight: bool = True,
-    runs: str | os.PathLike[str] = RUNS,
+    runs: str | os.PathLike[str] | None = None,
     listen: Listen | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """`run`, to be awaited: the caller's event loop goes on meanwhile. `listen` is called in another thread."""
     options = _options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _awaited(execution(spec, options, caller(), part=part, runs=Path(runs), listen=listen))
+    return _awaited(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
 
 
 def rejudge(
@@ -108,7 +108,7 @@ def rejudge(
     *,
     min_score: float | None = None,
     strict: bool = False,
-    runs: str | os.PathLike[str] = RUNS,
+    runs: str | os.PathLike[str] | None = None,
 ) -> RunResult:
     """Judges a stored run anew, without the agent: a RunResult, an id, `latest`, or the path of its folder.
 
@@ -122,7 +122,7 @@ def rejudge(
         if not isinstance(run, str | RunResult):
             raise UsageError(f"{run!r} is no run", hint="give its id, latest, the path of its folder, or a RunResult")
         name = str(run.path) if isinstance(run, RunResult) else run
-        found = RunDir.find(Path(runs).absolute(), name).single()
+        found = RunDir.find(Path(runs or runs_dir()).absolute(), name).single()
         options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)
         given = None if rules is None else loaded(rules, options, where, options.part).spec
         config = None if given is None else Path(given.path)
@@ -132,13 +132,17 @@ def rejudge(
     return _at_rim(work)
 
 
+def _folder(runs: str | os.PathLike[str] | None) -> Path | None:
+    return None if runs is None else Path(runs)
+
+
 def execution(
     source: SpecSource,
     options: RunOptions,
     where: Caller,
     *,
     part: PartAsked | None = None,
-    runs: Path = RUNS,
+    runs: Path | None = None,
     listen: Listen | None = None,
 ) -> RimWork[RunResult]:
     """What `run` does, to be done at the rim. What can be refused is refused before it is."""

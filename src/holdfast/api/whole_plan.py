@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,9 +17,10 @@ from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.job import told
-from holdfast.runner.start import RUNS, take_up
+from holdfast.runner.start import runs_dir, take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER
 from holdfast.runner.whole_history import baseline_run
+from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
 WarnOf = Callable[[Spec, RunOptions], Iterable[str]]
@@ -64,10 +66,10 @@ def plan_whole(
     if baseline is not None and given.select.shard is not None:
         hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline compares whole runs, and --shard runs a share", hint=hint)
-    whole = RunDir.find(RUNS.absolute(), resume) if resume is not None else None
+    whole = RunDir.find(runs_dir(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
-        hint = f"go on with it: {command} --resume {whole.id}"
+        hint = f"go on with it: {command} --resume {quote(name_here(whole.path))}"
         raise UsageError(f"run {whole.id} is of one part", hint=hint)
     if whole is not None:
         config = config or _file_of(whole)
@@ -92,7 +94,7 @@ def plan_whole(
             failed[part] = str(broken)
     if not jobs and failed:
         raise HarnessError(next(iter(failed.values())))
-    before = baseline_run(RUNS.absolute(), baseline, spec, whole) if baseline is not None else None
+    before = baseline_run(runs_dir(spec.path).absolute(), baseline, spec, whole) if baseline is not None else None
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"

@@ -19,7 +19,7 @@ from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
-from holdfast.runner.start import RUNS, begin_whole
+from holdfast.runner.start import begin_whole, runs_dir
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.runner.whole_history import compared, regressions_named
 from holdfast.score.overall import interrupted
@@ -65,7 +65,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     """Runs each part, stores what it came to, and all of them together."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
-    whole = plan.whole or begin_whole(plan.spec, plan.options, RUNS.absolute(), parts)
+    whole = plan.whole or begin_whole(plan.spec, plan.options, runs_dir(plan.spec.path).absolute(), parts)
     if plan.whole is not None:
         whole.lock()
         forget_overall(whole)
@@ -138,7 +138,7 @@ def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) ->
         return compared(plan.baseline, whole, os.environ)
     ids = [outcome.run.id for outcome in outcomes.values()]
     told = [plan.unfound] if plan.unfound else []
-    return [], [*told, *regressions_named(RUNS.absolute(), ids)]
+    return [], [*told, *regressions_named(whole.path.parent, ids)]
 
 
 def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:

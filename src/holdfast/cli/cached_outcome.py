@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.start import RUNS
+from holdfast.runner.start import runs_dir
 
 
 def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
@@ -29,7 +29,7 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
         print(f"--cached: everything is asked, since {named} may have another value today", file=sys.stderr)
         return None, ""
     files = files_digest(job, outputs)
-    run = cached_run(RUNS, job, files)
+    run = cached_run(runs_dir(job.spec.path), job, files)
     if run is None:
         return None, files
     outcome = look(run, environ=os.environ)

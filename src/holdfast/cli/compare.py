@@ -11,6 +11,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="compare")
+@shared.runs_option
 @click.argument("before", shell_complete=shared.suggest("runs"))
 @click.argument("after", shell_complete=shared.suggest("runs"))
 @shared.as_json
@@ -29,10 +30,10 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     from holdfast.report.paint import painter
     from holdfast.report.safe import ascii_only, can_show_signs
     from holdfast.runner.comparison import compare_runs
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
-    found = compare_runs(RunDir.find(RUNS, before), RunDir.find(RUNS, after), environ=os.environ)
+    found = compare_runs(RunDir.find(runs_dir(), before), RunDir.find(runs_dir(), after), environ=os.environ)
     if as_json:
         from holdfast.cli.json_output import print_document
 

@@ -13,6 +13,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="judge")
+@shared.runs_option
 @click.argument("run", shell_complete=shared.suggest("runs"))
 @shared.config
 @shared.verdict_options
@@ -30,12 +31,12 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     from holdfast.cli.screen_output import Screen
     from holdfast.report.files import reporter
     from holdfast.runner.rejudge import judge_again
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     for path in outputs:
         reporter(path)
-    found = RunDir.find(RUNS, run).single()
+    found = RunDir.find(runs_dir(), run).single()
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
         shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)

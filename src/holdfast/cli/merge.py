@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="merge")
+@shared.runs_option
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
 @click.option("--partial", is_flag=True, help="Join what is there; --resume runs what is missing.")
 @shared.whole_files
@@ -40,14 +41,14 @@ def command(
     from holdfast.report.files import reporter
     from holdfast.report.whole_files import check_output
     from holdfast.runner.merge import find_shards, merge
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
 
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
     known = check_output if whole else reporter
     for path in outputs:
         known(path)
-    merged = merge(shards, RUNS.absolute(), partial=partial)
+    merged = merge(shards, runs_dir().absolute(), partial=partial)
     if whole:
         return _show_whole(merged, outputs, as_json=as_json, quiet=quiet)
     return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)

@@ -66,6 +66,28 @@ def config(command: F) -> F:
     return cast(F, _CONFIG(_FILE(with_file)))
 
 
+def use_runs(ctx: click.Context, folder: Path) -> None:
+    """Has a command store its runs there, wherever its spec is."""
+    from holdfast.runner.start import RUNS_DIR
+
+    token = RUNS_DIR.set(folder)
+    ctx.call_on_close(lambda: RUNS_DIR.reset(token))
+
+
+def _choose_runs(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        use_runs(ctx, value)
+
+
+runs_option = click.option(
+    "--runs-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    expose_value=False,
+    callback=_choose_runs,
+    help="Where runs are stored; default: .holdfast/runs next to the spec.",
+)
+"""Where runs are; HOLDFAST_DIR names the folder around it."""
 config_option = _CONFIG
 """The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
@@ -108,6 +130,7 @@ _WHAT = [
     *_REPEATED,
 ]
 _HOW: list[Any] = [
+    runs_option,
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
     click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster, or one started here."),
     click.option("--send-secrets", is_flag=True, help="Send secret values to the cluster's workers."),

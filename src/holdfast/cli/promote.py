@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="promote")
+@shared.runs_option
 @click.argument("trial")
 @click.argument("run", default="latest", shell_complete=shared.suggest("runs"))
 @click.option("--force", is_flag=True, help="Overwrite a session file that is there.")
@@ -34,12 +35,12 @@ def command(trial: str, run: str, force: bool) -> int:
     from holdfast.errors import UsageError
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if not trial:
         raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
-    found = RunDir.find(RUNS, run)
+    found = RunDir.find(runs_dir(), run)
     session = replace(_session(found, trial), contract="")
     spec = found.manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER

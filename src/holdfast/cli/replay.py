@@ -121,13 +121,13 @@ def export(report: str, folder: Path, force: bool) -> int:
     """
     from holdfast.cli.replay_sessions import keep
     from holdfast.replay.stored_run import report_sessions, run_sessions
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if Path(report).is_file():
-        found = report_sessions(Path(report), RUNS, folder, environ=os.environ)
+        found = report_sessions(Path(report), runs_dir(), folder, environ=os.environ)
     else:
-        found = run_sessions(RunDir.find(RUNS, report), folder, environ=os.environ, failed_only=True)
+        found = run_sessions(RunDir.find(runs_dir(), report), folder, environ=os.environ, failed_only=True)
     if not found.sessions and not found.left_out:
         print("no trial failed: there is nothing to export")
         return 0

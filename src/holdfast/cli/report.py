@@ -10,6 +10,7 @@ from holdfast.cli import options as shared
 
 
 @click.command(name="report")
+@shared.runs_option
 @click.argument("run", shell_complete=shared.suggest("runs"))
 @shared.output_files
 @shared.as_json
@@ -22,7 +23,7 @@ def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -
       holdfast report latest -o run.html -o run.xml
     """
     from holdfast.cli.stored_run import show_stored
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
-    return show_stored(RunDir.find(RUNS, run), outputs, as_json=as_json, verbose=verbose)
+    return show_stored(RunDir.find(runs_dir(), run), outputs, as_json=as_json, verbose=verbose)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.runner.job import Job, told
-from holdfast.runner.start import RUNS, take_up
+from holdfast.runner.start import runs_dir, take_up
+from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -55,9 +57,9 @@ def prepare(
     if resume is not None and last_failed:
         raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
-        rundir = RunDir.find(RUNS.absolute(), resume)
+        rundir = RunDir.find(runs_dir(config).absolute(), resume)
         if rundir.manifest().parts:
-            hint = f"go on with it: holdfast ci --resume {rundir.id}"
+            hint = f"go on with it: holdfast ci --resume {quote(name_here(rundir.path))}"
             raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
         rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
@@ -77,7 +79,7 @@ def _last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
     from holdfast.runner.last_failed import runs_of
 
-    last = next(iter(runs_of(RUNS, spec)), None)
+    last = next(iter(runs_of(runs_dir(spec.path), spec)), None)
     return last.manifest().options.seed if last else None
 
 
@@ -85,7 +87,7 @@ def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptio
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.last_failed import failed_before
 
-    run, failed = failed_before(RUNS, spec, os.environ)
+    run, failed = failed_before(runs_dir(spec.path), spec, os.environ)
     if not run:
         warnings.append("--lf: no run of this file is stored here; everything is run")
     elif not failed:
@@ -115,7 +117,6 @@ def execute(
     outputs: Sequence[Path],
     *,
     report: bool,
-    runs: Path = RUNS,
     at: RunDir | None = None,
 ) -> RunOutcome:
     """Runs, scores, stores and writes every report that was asked for.
@@ -128,9 +129,7 @@ def execute(
         screen.warn(warning)
     beat = screen.beat if job.spec.agent.isolation == "inline" else _loading_ahead(screen.beat, report=report)
     try:
-        outcome = carry_out(
-            prepared, listen, report=report, runs=runs, at=at, beat=beat, each_trial=screen.hears_trials
-        )
+        outcome = carry_out(prepared, listen, report=report, at=at, beat=beat, each_trial=screen.hears_trials)
     except BaseException:
         screen.close()
         raise

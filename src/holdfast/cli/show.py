@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="show")
+@shared.runs_option
 @click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.suggest("runs"))
 @click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.suggest("runs"))
 @shared.as_json
@@ -32,12 +33,12 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
     """
     from holdfast.cli.stored_run import show_stored
     from holdfast.errors import UsageError
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if run is None:
         try:
-            found = RunDir.find(RUNS, what)
+            found = RunDir.find(runs_dir(), what)
         except UsageError as unknown:
             where = _trial(what)
             if where is None:
@@ -45,7 +46,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
-        where = _in_run(RunDir.find(RUNS, run), what)
+        where = _in_run(RunDir.find(runs_dir(), run), what)
         if where is None:
             raise UsageError(f"run {run} has no trial that begins with {what}", hint=f"holdfast show {run} lists them")
     return _tell(*where, as_json=as_json, verbose=verbose)
@@ -54,13 +55,13 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
 def _trial(what: str) -> tuple[RunDir, str] | None:
     """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
     from holdfast.plan.select import SHORTEST
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
     from holdfast.store.run_names import stored_runs
     from holdfast.store.rundir import RunDir
 
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
-    return next(filter(None, (_in_run(RunDir(path), what) for path in reversed(stored_runs(RUNS)))), None)
+    return next(filter(None, (_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_dir())))), None)
 
 
 def _in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:

@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 from holdfast import plugins
 from holdfast.api.config_file import DEFAULT_FILES
 
-_RUNS = os.path.join(".holdfast", "runs")
 _SHOWN = 50
 """Runs that are offered, the newest first."""
 _LARGEST = 100_000
@@ -35,7 +34,11 @@ def suggested(what: str, ctx: click.Context, incomplete: str) -> list[Completion
 
 def _runs(_ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield "latest"
-    names = [entry.name for entry in os.scandir(_RUNS) if entry.name.isdigit()]
+    names = [
+        entry.name
+        for entry in os.scandir(os.path.join(os.environ.get("HOLDFAST_DIR") or ".holdfast", "runs"))
+        if entry.name.isdigit()
+    ]
     yield from sorted(names, key=int, reverse=True)[:_SHOWN]
 
 

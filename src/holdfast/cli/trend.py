@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="trend")
+@shared.runs_option
 @click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="The file whose runs are shown.")
 @click.option("--rule", metavar="ID", help="This rule in every scenario, whether it changed or not.")
 @click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="The newest N.", show_default=True)
@@ -31,9 +32,9 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     """
     from holdfast.report.trend import trends
     from holdfast.runner.history import history
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
 
-    with history(RUNS, shared.warn) as found:
+    with history(runs_dir(), shared.warn) as found:
         path = _file(spec, found.runs())
         of_file = [run.id for run in found.runs() if run.spec == path]
         made = trends(found.runs(cells_of=of_file), path, count)

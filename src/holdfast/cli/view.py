@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="view")
+@shared.runs_option
 @click.argument("run", default="", shell_complete=shared.suggest("runs"))
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="This port; else any that is free.")
 @click.option("--no-open", is_flag=True, help="Open no browser: print the address alone.")
@@ -35,10 +36,10 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
       holdfast view 0007
       holdfast view latest --no-open
     """
-    from holdfast.runner.start import RUNS
+    from holdfast.runner.start import runs_dir
 
-    found = _find(RUNS, run) if run else None
-    runs = _folder_of(found) if found is not None else RUNS.absolute()
+    found = _find(runs_dir(), run) if run else None
+    runs = _folder_of(found) if found is not None else runs_dir().absolute()
     if found is None:
         _refuse_no_project(runs)
     opens = not no_open and not as_json and sys.stdout.isatty()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +16,7 @@ from holdfast.report import wording
 from holdfast.report.mutations import robustness
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import ascii_only, one_line
+from holdfast.store.run_names import name_here
 
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
 """Says again what stands before it: `15 of 24 mutations passed`."""
@@ -84,7 +87,7 @@ def _last_line(found: Overall, paint: Paint, page: str) -> str:
     said_so = verdict(found)
     reasons = ", ".join(one_line(reason) for reason in found.reasons)
     if found.exit_code == 2:
-        reasons += f", go on: holdfast ci --resume {found.run}"
+        reasons += f", go on: holdfast ci --resume {quote(name_here(Path(page).parent)) if page else found.run}"
     return f"{paint(said_so, said_so)}   {reasons}" + (f"   ·   {one_line(page)}" if page else "")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
@@ -15,6 +17,7 @@ from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
 from holdfast.score.unmet import NO_MATCH
 from holdfast.spec.references import param_text
+from holdfast.store.run_names import name_here
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
@@ -76,7 +79,7 @@ def to_come(run: Run, cell: Cell) -> bool:
 
 def resume(run: Run) -> str:
     """The command that goes on with a run that was left."""
-    return f"{PART_COMMANDS[run.part]} --resume {run.id}"
+    return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
 
 
 def interval(found: Interval | None) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -20,12 +23,27 @@ from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of, is_dirty
 from holdfast.store.part_file import keep_part, with_part
+from holdfast.store.run_names import name_here
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
 RUNS = Path(".holdfast") / "runs"
+RUNS_DIR: ContextVar[Path | None] = ContextVar("runs_dir", default=None)
+"""What `--runs-dir` says, while a command runs."""
+HOME = "HOLDFAST_DIR"
+"""The variable that names another folder than `.holdfast`."""
 SHOWN = 5
 """Changed files that are named."""
+
+
+def runs_dir(spec: str | Path | None = None) -> Path:
+    """Where runs are: as `--runs-dir` or HOLDFAST_DIR says, else next to the spec; without a spec, in this folder."""
+    if (chosen := RUNS_DIR.get()) is not None:
+        return chosen
+    if home := os.environ.get(HOME):
+        return Path(home) / "runs"
+    # A spec that is piped in has no folder of its own.
+    return Path(spec).parent / RUNS if spec is not None and Path(spec).is_file() else RUNS
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
@@ -153,7 +171,10 @@ def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
     part = _part(manifest)
     if given.part != part and not (given.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
-        raise UsageError(f"run {run.id} was begun by {command}", hint=f"go on with it: {command} --resume {run.id}")
+        raise UsageError(
+            f"run {run.id} was begun by {command}",
+            hint=f"go on with it: {command} --resume {quote(name_here(run.path))}",
+        )
 
 
 def _part(manifest: Manifest) -> Part:

@@ -15,6 +15,13 @@ PARTS = "parts"
 _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "overall.json", PARTS))
 
 
+def name_here(path: Path) -> str:
+    """How a command in this folder names the run: by its id where runs are looked for here, else by its path."""
+    runs = path.parents[2] if path.parent.name == PARTS else path.parent
+    looked_for = Path(os.environ.get("HOLDFAST_DIR") or ".holdfast") / "runs"
+    return id_of(path) if runs.absolute() == looked_for.absolute() else os.path.relpath(path)
+
+
 def stored_runs(runs: Path) -> list[Path]:
     """The folders of the runs that are stored, by number, the newest last; one without a run.json is none."""
     try:

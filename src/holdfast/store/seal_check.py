@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from holdfast.errors import UserError
 from holdfast.model.spec import run_command
 from holdfast.store.run_locks import is_written
+from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import NOT_SEALED, NOT_SEALED_YET, seal_of
 
@@ -26,4 +29,4 @@ def check(run: RunDir, *, force: bool = False) -> str:
     if force:
         return said
     again = run_command(run.manifest().options.part)
-    raise UserError(said, hint=f"run it anew, or insist: {again} --resume {run.id} --force")
+    raise UserError(said, hint=f"run it anew, or insist: {again} --resume {quote(name_here(run.path))} --force")

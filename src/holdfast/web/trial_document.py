@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from msgspec.structs import asdict
@@ -17,6 +19,7 @@ from holdfast.report import standards, wording
 from holdfast.report.page_data import cut, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
+from holdfast.store.run_names import name_here
 from holdfast.web.file_changes import file_changes
 from holdfast.web.shortened import shortened
 
@@ -76,7 +79,7 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "duration_ms": round(seen.duration_ms, 1),
         "spent": asdict(used) if used else None,
         "again": "" if trial.kind == "control" else again,
-        "promote": f"holdfast promote {trial.id} {run.id}" if failed else "",
+        "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
     }
 
 
