@@ -18,9 +18,12 @@ class LanguageTable(Struct, frozen=True):
     thanks: tuple[str, ...]
     leads: tuple[str, ...]
     small: tuple[str, ...]
-    dropped: tuple[str, ...]
-    """Small words without which a text says the same."""
+    requests: tuple[str, ...]
+    """What is put before a request to be polite."""
     courtesies: tuple[str, ...]
+    """Greetings and thanks, which stand by themselves."""
+    quantities: tuple[str, ...]
+    """Words of quantity, negation and condition: they keep their form."""
     words: dict[str, str]
 
 
@@ -45,6 +48,23 @@ def read_table(name: str, kind: type[T]) -> T:
 def languages() -> dict[str, LanguageTable]:
     """By code, in the order of the file."""
     return read_table("languages", dict[str, LanguageTable])
+
+
+@cache
+def quantities() -> frozenset[str]:
+    """Of all languages: a prompt may mix them."""
+    return frozenset(word for table in languages().values() for word in table.quantities)
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Words that are no names, though they begin a sentence with a capital."""
+    return frozenset(
+        word
+        for table in languages().values()
+        for text in (*table.small, *table.requests, *table.courtesies, *table.words.values())
+        for word in re.findall(r"[^\W\d_]+", text.lower())
+    )
 
 
 @cache

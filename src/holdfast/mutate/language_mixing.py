@@ -6,7 +6,7 @@ from random import Random
 
 from holdfast.mutate.bundled import LanguageTable, language_of, languages
 from holdfast.mutate.techniques import Techniques
-from holdfast.mutate.words import changed, every_word, some
+from holdfast.mutate.words import changed, free_words, some
 
 _SHARE = 0.6
 
@@ -31,12 +31,12 @@ def _two_frames(prompt: str, rng: Random) -> str:
 
 
 def _words(prompt: str, rng: Random) -> str:
-    """Words of the prompt in another language: connectives, question words, days, a few nouns."""
+    """Words of the prompt in another language that mean the same in every sentence: connectives, days, a few nouns."""
     own = language_of(prompt)
     if not own:
         return prompt
     known = {word: concept for concept, word in languages()[own].words.items()}
-    found = [word for word in every_word(prompt) if word.text.lower() in known]
+    found = [word for word in free_words(prompt) if word.text.lower() in known]
     if not found:
         return prompt
     table = _other(prompt, rng)

@@ -3,49 +3,44 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from random import Random
 
-from holdfast.mutate.bundled import language_of, languages, padding
+from holdfast.mutate.bundled import languages, padding
 from holdfast.mutate.techniques import Techniques
-from holdfast.mutate.words import changed, every_word, exact_parts, names
 
 _SHORTEST = 1_500
 _LONGEST = 8_000
 """Characters of a padded prompt: more than people write, less than any agent's limit."""
 _REPEATED = 4_000
 """Characters of repetition."""
-_QUESTION = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]*[?？]+")
 
 
 def _curt(prompt: str, rng: Random) -> str:
-    """Without courtesies, and without the sign at its end."""
+    """Without courtesies, and without the sign at its end where that is no part of a name."""
     made = prompt
+    for pattern in _courtesies():
+        made = pattern.sub("", made)
+    made = re.sub(r"[^\S\n]{2,}", " ", made).strip()
+    made = re.sub(r"(?<=[a-zß-ÿ]{3})[.!?]+$", "", made)
+    return made if len(made) > 1 else prompt
+
+
+@cache
+def _courtesies() -> tuple[re.Pattern[str], ...]:
+    """A courtesy is one at the edge of a sentence alone: in `How do I say thank you?` it is what is asked about."""
+    start, end = r"(?:(?<=^)|(?<=[.!?\n] ))", r"(?=[.!?]|\s*$)"
+    patterns = []
     for table in languages().values():
-        for phrase in table.courtesies:
-            made = re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)[,!. ]*", "", made, flags=re.IGNORECASE)
-    made = re.sub(r"[^\S\n]{2,}", " ", made).strip(" ,.!?。？！")
-    return made if _whole(made, prompt) else prompt
-
-
-def _telegram(prompt: str, rng: Random) -> str:
-    """Without articles and other small words of its language that it can do without."""
-    dropped = languages()[code].dropped if (code := language_of(prompt)) else ()
-    words = [word for word in every_word(prompt) if word.text.lower() in dropped]
-    made = re.sub(r"[^\S\n]+([,.;:!?]|[^\S\n])", r"\1", changed(prompt, words, lambda word: "")).strip(" ,.!?")
-    return made if _whole(made, prompt) else prompt
-
-
-def _question_alone(prompt: str, rng: Random) -> str:
-    """The last question of several sentences, where nothing that is to be taken to the letter stands outside of it."""
-    asked = _QUESTION.findall(prompt)
-    made = asked[-1].strip() if asked else ""
-    return made if made and _whole(made, prompt) else prompt
-
-
-def _whole(made: str, prompt: str) -> bool:
-    """Nothing of weight was lost."""
-    kept = made.casefold()
-    return len(made) > 1 and all(part.casefold() in kept for part in (*exact_parts(prompt), *names(prompt)))
+        # Longer ones first: `could you please` before `please`.
+        requests = "|".join(map(re.escape, sorted(table.requests, key=len, reverse=True)))
+        standing = "|".join(map(re.escape, sorted((*table.courtesies, *table.requests), key=len, reverse=True)))
+        patterns += [
+            re.compile(rf"{start}(?i:{requests}),? (?=[a-zß-ÿ])", re.MULTILINE),
+            re.compile(rf"{start}(?i:{standing})[,!.]+(?:\s+|$)", re.MULTILINE),
+            re.compile(rf",\s*(?i:{standing}){end}"),
+        ]
+    return tuple(patterns)
 
 
 def _chatter(rng: Random, least: int = _SHORTEST, most: int = _LONGEST) -> str:
@@ -76,7 +71,7 @@ def _repeated(prompt: str, rng: Random) -> str:
 
 
 def _blank(prompt: str, rng: Random) -> str:
-    blank = rng.choice(("\n", " ", "\t", "\n \n")) * rng.randint(500, 2_000)
+    blank = rng.choice(("\n", " ", "\t", "\n \n")) * rng.randint(500, 1_500)
     return rng.choice((f"{blank}{prompt}", f"{prompt}{blank}.", f"{blank}{prompt}{blank}"))
 
 
@@ -84,12 +79,10 @@ LENGTH_EXTREMES = Techniques(
     {
         "curt": _curt,
         "chatter_before": _after_chatter,
-        "telegram": _telegram,
         "chatter_after": _before_chatter,
-        "question_alone": _question_alone,
         "repeated": _repeated,
         "chatter_around": _within_chatter,
         "blank": _blank,
     }
 )
-"""Courtesies and small words taken away, or pages of chatter, repetition and blanks put around the request."""
+"""Courtesies taken away, or pages of chatter, repetition and blanks put around the request."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from random import Random
 
+from holdfast.mutate.bundled import quantities
 from holdfast.mutate.techniques import Techniques
-from holdfast.mutate.words import changed, every_word, free_words, some
+from holdfast.mutate.words import changed, free_words, some
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS = {
@@ -27,7 +29,13 @@ _TRAILS = ("?", "!!", "...", " ??", ",", ";", " .", " -", "!?", "....", " ,,", "
 
 def _typos(prompt: str, rng: Random, how: str) -> str:
     words = free_words(prompt, _LONG_ENOUGH) or free_words(prompt, 2)
-    return changed(prompt, some(words, rng, _TYPO_SHARE), lambda word: _typo(word, rng, how)) if words else prompt
+    return changed(prompt, some(words, rng, _TYPO_SHARE), lambda word: _slipped(word, rng, how)) if words else prompt
+
+
+def _slipped(word: str, rng: Random, how: str) -> str:
+    """The word with a typo; as it is where that would be another quantity, as `there` would be `three`."""
+    made = _typo(word, rng, how)
+    return word if made.lower() in quantities() else made
 
 
 def _typo(word: str, rng: Random, how: str) -> str:
@@ -45,18 +53,19 @@ def _typo(word: str, rng: Random, how: str) -> str:
 
 
 def _lower(prompt: str, rng: Random) -> str:
-    return changed(prompt, every_word(prompt), str.lower)
+    return changed(prompt, free_words(prompt), str.lower)
 
 
 def _shouted(prompt: str, rng: Random) -> str:
-    return changed(prompt, every_word(prompt), str.upper)
+    return changed(prompt, free_words(prompt), str.upper)
 
 
 def _random_case(prompt: str, rng: Random) -> str:
     def flip(word: str) -> str:
-        return "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
+        made = "".join(sign.swapcase() if rng.random() < 0.4 and len(sign.swapcase()) == 1 else sign for sign in word)
+        return word if made.istitle() or made.isupper() else made  # `may` and `us` would be names
 
-    return changed(prompt, every_word(prompt), flip)
+    return changed(prompt, free_words(prompt), flip)
 
 
 def _run_together(prompt: str, rng: Random) -> str:
@@ -70,7 +79,7 @@ def _run_together(prompt: str, rng: Random) -> str:
 
 
 def _punctuation(prompt: str, rng: Random) -> str:
-    bare = prompt.rstrip(".!?。？！ ")
+    bare = re.sub(r"(?<=\w{2})[.!?。？！ ]+$", "", prompt)
     return bare + rng.choice([trail for trail in _TRAILS if bare + trail != prompt])
 
 

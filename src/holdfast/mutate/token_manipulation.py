@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from holdfast.mutate.techniques import Technique, Techniques
-from holdfast.mutate.words import changed, every_word, free_words, gaps, some
+from holdfast.mutate.words import changed, free_words, gaps, some
 
 JOINERS = ("\u200d", "\u2060", "\u200c", "\ufeff")
 """Signs without width."""
@@ -61,7 +61,7 @@ def _glitch(prompt: str, rng: Random) -> str:
 
 def _hidden(prompt: str, rng: Random) -> str:
     sign = rng.choice(JOINERS)
-    words = [word for word in every_word(prompt) if len(word.text) > 1]
+    words = free_words(prompt, 2)
     return changed(prompt, some(words, rng, 0.7), lambda word: _cut(word, rng, sign)) if words else prompt + sign
 
 

@@ -48,8 +48,7 @@ def unusable(text: str, prompt: str, kept: Sequence[str]) -> str:
         return "talk about the task"
     if len(prompt) > _FEW_WORDS and len(text) * _SHORTER < len(prompt):
         return "too short"
-    folded = text.casefold()
-    if any(part.casefold() not in folded for part in kept):
+    if any(part not in text for part in kept):
         return "without a number, name or quoted text of the prompt"
     return ""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from random import Random
 
 from msgspec import Struct
+
+from holdfast.mutate.bundled import common_words, quantities
 
 _EXACT = re.compile(
     r"""
@@ -23,6 +26,15 @@ _EXACT = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_UNITS = re.compile(
+    "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px|[rp]pm"
+)
+"""Units that are no words; others are known by the number before them."""
+_UNIT_SIZE = 4
+_NUMBER_BEFORE = re.compile(r"\d[ \u00a0°/]*$")
+_NEGATED = re.compile("n['’]t$|^[nN]['’]")
+_INSIDE = 2
+"""Small words that a name may have side by side."""
 _PRONOUN = re.compile("I(?:['’].*)?")
 _FEW = 3
 _TRIMMED = "\"'“”„«»「」`.,;:!?()¿¡。、！？"
@@ -54,20 +66,24 @@ def names(text: str) -> list[str]:
 
 
 def free_words(text: str, least: int = 1) -> list[Word]:
-    """Words in an alphabet with capitals that may be changed: no name, nothing exact, at least so many letters.
+    """Words in an alphabet with capitals that may be changed, of at least so many letters.
 
-    Where all words have capitals, those that begin a sentence are taken.
+    Names, units, words of quantity, negation and condition, and all that is exact keep their form. A capital is the
+    mark of a name, unless a common word begins a sentence with it, or all of the text is in capitals.
     """
-    plain = [word for word in every_word(text) if len(word.text) >= least and is_cased(word.text)]
-    free = [word for word in plain if word.text == word.text.lower()]
-    named = names(text)
-    return free or [word for word in plain if word.text not in named]
+    words = every_word(text)
+    shouted = len(words) > _FEW and all(word.text.isupper() for word in words)
+    fixed = [not shouted and (_may_name(word, text) or _is_quantity(word, text)) for word in words]
+    return [
+        word
+        for n, word in enumerate(words)
+        if len(word.text) >= least and is_cased(word.text) and not fixed[n] and not _is_between(fixed, n)
+    ]
 
 
 def gaps(text: str) -> list[int]:
-    """Where a single space stands between two words, outside of what is exact."""
-    filled = _EXACT.sub(lambda part: "x" * len(part[0]), text)
-    return [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", filled)]
+    """Where a single space stands between two words that may be changed."""
+    return [a.end for a, b in pairwise(free_words(text)) if text[a.end : b.start] == " "]
 
 
 def some(found: Sequence[Word], rng: Random, share: float) -> list[Word]:
@@ -94,6 +110,27 @@ def every_word(text: str) -> list[Word]:
     """Every word that is no part of something exact, names too."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
+
+
+def _may_name(word: Word, text: str) -> bool:
+    """Whether the word may be a name, or a part of one: a capital, unless it only begins a sentence."""
+    if word.text == word.text.lower():
+        return False
+    followed = re.match(r"[ '’-]+([^\W\d_])", text[word.end :])
+    named = followed is not None and followed[1].isupper()
+    return named or _is_name(word, text) or word.text.lower() not in common_words()
+
+
+def _is_quantity(word: Word, text: str) -> bool:
+    """A unit, or a word of quantity, negation or condition."""
+    if _UNITS.fullmatch(word.text) or word.text.lower() in quantities() or _NEGATED.search(word.text):
+        return True
+    return len(word.text) <= _UNIT_SIZE and _NUMBER_BEFORE.search(text[: word.start]) is not None
+
+
+def _is_between(fixed: Sequence[bool], n: int) -> bool:
+    """A small word between two that keep their form, as in `Lord of the Rings` and `all but the last`."""
+    return any(fixed[max(0, n - _INSIDE) : n]) and any(fixed[n + 1 : n + 1 + _INSIDE])
 
 
 def _is_name(word: Word, text: str) -> bool:

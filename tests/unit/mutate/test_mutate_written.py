@@ -87,7 +87,7 @@ def test_one_good_text_among_copies_is_taken_and_the_rest_is_told() -> None:
     assert [task.turns[0] for task in made.tasks] == [SAME]
     (note,) = made.notes
     assert note.startswith("paraphrase: 1 of 3 mutations by script pen can be used; not taken: ")
-    assert "8 copies of another" in note
+    assert "5 copies of another" in note
     assert "3 the prompt itself" in note
     assert "3 empty" in note
 
