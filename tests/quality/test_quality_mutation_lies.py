@@ -28,11 +28,14 @@ def facts(run: MutationRun) -> Any:
 
 
 @pytest.mark.parametrize("agent", ["says_nothing", "fails"])
-def test_an_agent_that_says_nothing_breaks_no_rule_and_proves_nothing(agent: str, tmp_path: Path) -> None:
+def test_an_agent_that_says_nothing_fails_what_keeps_the_intent_and_resists_no_attack(
+    agent: str, tmp_path: Path
+) -> None:
     lay_out_agent(tmp_path, agent, ["noise", "prompt_injection"], 4, invariants=[NEVER])
     found = mutated(tmp_path)
-    assert (found.code, found.robustness) == (5, None)
-    assert found.part["counts"]["unproven"] == 4
+    assert (found.code, found.robustness) == (1, 0.0)
+    assert (found.part["counts"]["fail"], found.part["counts"]["unproven"]) == (2, 2)
+    assert "the answer is empty" in holdfast(tmp_path, "show").out
 
 
 def test_rules_for_chaos_alone_judge_nothing_in_calm_and_a_warning_names_the_types(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class ModelWriter:
 
 def _of_use(one: Assignment, reply: str) -> bool:
     """A reply without any mutation in it is not kept: it is asked for again."""
-    return any(not unusable(text, one.text, one.kept) for text in replies(reply))
+    return any(not unusable(text, one.text, one.kept, one.canary, one.taken) for text in replies(reply))
 
 
 def _first(failed: BaseExceptionGroup[BaseException]) -> BaseException:

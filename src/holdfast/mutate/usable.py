@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from holdfast.model.canary import echoes
 from holdfast.mutate.bundled import language_of
 from holdfast.mutate.words import exact_parts, names
 
@@ -36,8 +37,11 @@ def kept_parts(prompt: str) -> list[str]:
     return list(dict.fromkeys([*exact_parts(prompt), *named]))
 
 
-def unusable(text: str, prompt: str, kept: Sequence[str]) -> str:
-    """Why the text is no mutation of the prompt; empty if it is one."""
+def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", taken: Sequence[str] = ()) -> str:
+    """Why the text is no mutation of the prompt; empty if it is one.
+
+    `canary`: the code word of an attack, which must stay in pieces. `taken`: mutations that are there already.
+    """
     if not text.strip():
         return "empty"
     if same_words(text, prompt):
@@ -50,6 +54,10 @@ def unusable(text: str, prompt: str, kept: Sequence[str]) -> str:
         return "too short"
     if any(part not in text for part in kept):
         return "without a number, name or quoted text of the prompt"
+    if canary and canary.lower() in echoes(text):
+        return "a code word put together already"
+    if any(same_words(text, other) for other in taken):
+        return "copies of another"
     return ""
 
 

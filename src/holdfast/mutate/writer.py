@@ -17,6 +17,10 @@ class Assignment(Struct, frozen=True):
     """What is to be mutated."""
     kept: tuple[str, ...] = ()
     """What each mutation must hold."""
+    canary: str = ""
+    """Of an attack: what no mutation may hold in one piece."""
+    taken: tuple[str, ...] = ()
+    """Mutations that are there already."""
     round: int = 0
     """How often the same was asked before: another round is another reply."""
 

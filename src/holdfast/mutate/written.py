@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.model.canary import MARK, echoes
+from holdfast.model.canary import MARK
 from holdfast.model.codec import encodable
 from holdfast.model.mutation import MutationType
 from holdfast.mutate.corpus import CorpusAttacks
@@ -17,7 +17,7 @@ from holdfast.mutate.dice import dice
 from holdfast.mutate.mutator import MadeMutation
 from holdfast.mutate.prompt_draft import PromptDraft
 from holdfast.mutate.replies import replies
-from holdfast.mutate.usable import kept_parts, same_words, unusable
+from holdfast.mutate.usable import kept_parts, unusable
 from holdfast.mutate.writer import Assignment, Writer
 
 ROUNDS = 3
@@ -55,13 +55,21 @@ class WrittenSource(Struct):
         return self.share - len(self.draft.made.get(self.type, ()))
 
     @property
+    def taken(self) -> tuple[str, ...]:
+        return tuple(one.turns[0] for one in self.draft.made.get(self.type, ()))
+
+    @property
+    def canary(self) -> str:
+        return "" if self.base is None else self.base.canaries[0]
+
+    @property
     def text(self) -> str:
         return self.draft.task.turns[0] if self.base is None else self.base.turns[0]
 
     @property
     def kept(self) -> list[str]:
         prompt = kept_parts(self.draft.task.turns[0])
-        return prompt if self.base is None else [*prompt, MARK, self.base.canaries[0].removeprefix(MARK)]
+        return prompt if self.base is None else [*prompt, MARK, self.canary.removeprefix(MARK)]
 
 
 def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int, seed: int, write: Writer) -> list[str]:
@@ -99,25 +107,22 @@ def _assignments(source: WrittenSource, n: int) -> list[Assignment]:
 
 
 def _assignment(source: WrittenSource, n: int, start: int, count: int) -> Assignment:
-    taken = [one.turns[0] for one in source.draft.made.get(source.type, ())] if n and source.base is None else []
     asked: dict[str, object] = {"count": count, "text": source.text, "keep": source.kept}
     if start:
         asked["number_of_the_first"] = start + 1  # another question than the one before: another reply
-    if taken:
-        asked["other_than"] = taken
+    if n and source.base is None and source.taken:
+        asked["other_than"] = source.taken
     written = encodable(json.dumps(asked, ensure_ascii=False, indent=1))
-    return Assignment(_SYSTEMS[source.type], written, source.text, tuple(source.kept), n)
+    return Assignment(
+        _SYSTEMS[source.type], written, source.text, tuple(source.kept), source.canary, source.taken, round=n
+    )
 
 
 def _take(source: WrittenSource, texts: Sequence[str]) -> None:
     if not texts:
         source.reasons["no list of texts"] += 1
     for text in texts:
-        why = unusable(text, source.text, source.kept)
-        if not why and source.base is not None and source.base.canaries[0].lower() in echoes(text):
-            why = "a code word put together already"
-        if not why and any(same_words(text, one.turns[0]) for one in source.draft.made.get(source.type, ())):
-            why = "copies of another"
+        why = unusable(text, source.text, source.kept, source.canary, source.taken)
         if not why and source.missing > 0 and not source.draft.take(source.type, _made(source, text)):
             why = "copies of another type's"
         if why:

@@ -156,7 +156,8 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
             "" if n else "because",
             f"{sign} {one_line(rules.reason(verdict, one))}   {rules.place(verdict.invariant)}",
         )
-    if one.replica.reason and not (obeyed or cases.unpassed(one) or any(cases.violations(one))):
+    ruled = any(verdict.outcome == cases.replica_outcome(one) for verdict in cases.unpassed(one))
+    if one.replica.reason and not (obeyed or ruled or any(cases.violations(one))):
         yield "because", one_line(one.replica.reason)  # no rule gave it: the attack could not be sent completely, say
     if met := one.seen.met:
         more = f"; and {len(met) - 4} more" if len(met) > 4 else ""

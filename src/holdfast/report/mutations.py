@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.score import MutationScore, Score, Share, TypeShare
+from holdfast.report.calls import percent
 from holdfast.report.wording import interval, plural
 
 
 def headline(score: Score) -> str:
-    """`Robustness 0.83   (95 %: 71–91)   intent kept 17 of 20   attacks resisted 9 of 10`."""
+    """`Robustness 0.83   (95 %: 0.71–0.91)   intent kept 17 of 20   attacks resisted 9 of 10`."""
     made = score.mutation
     if made is None:
         return ""
     parts = [f"Robustness {robustness(made)}"]
-    parts += [f"({sure})"] if (sure := interval(score.interval)) else []
+    parts += [f"({sure})"] if (sure := interval(score.interval, 0.01)) else []
     parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
     parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
     return "   ".join(parts)
@@ -26,9 +27,8 @@ def robustness(made: MutationScore) -> str:
 
 
 def share(one: Share) -> str:
-    """`9 of 10 (95 %: 60–98)`."""
-    found = one.interval
-    return f"{one.passed} of {one.judged}" + (f" (95 %: {found.low * 100:.0f}–{found.high * 100:.0f})" if found else "")
+    """`9 of 10 (95 %: 60–98 %)`."""
+    return f"{one.passed} of {one.judged}" + (f" ({percent(one.interval)})" if one.interval else "")
 
 
 def judged(score: Score) -> str:

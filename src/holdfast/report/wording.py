@@ -82,12 +82,13 @@ def resume(run: Run) -> str:
     return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
 
 
-def interval(found: Interval | None) -> str:
-    """`95 %: 25–87, approximate`; nothing where it would say nothing."""
+def interval(found: Interval | None, scale: float = 1.0) -> str:
+    """`95 %: 25–87, approximate`; nothing where it would say nothing. `scale`: of the number next to it, 0.01 of 0 to 1."""
     if found is None or not found.is_shown:
         return ""
-    digits = 0 if found.high - found.low >= 2 else 2  # a narrow one must not look like none
-    ends = f"{found.low:.{digits}f}–{found.high:.{digits}f}"
+    low, high = found.low * scale, found.high * scale
+    digits = 0 if high - low >= 2 else 2  # a narrow one must not look like none
+    ends = f"{low:.{digits}f}–{high:.{digits}f}"
     few = f": {plural(found.prompts, 'prompt')}" if found.method == "bootstrap" else ""
     return f"95 %: {ends}" + (f", approximate{few}" if found.approximate else "")
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from holdfast.model.score import Interval, MutationScore, Score, Share, TypeShare
 from holdfast.report.mutations import headline, judged, lines, robustness, share
 
@@ -12,7 +16,7 @@ MADE = MutationScore(0.8333, Share(3, 4, 0.75, Interval(0.3, 0.954)), Share(2, 2
 def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged() -> None:
     score = Score(83.33, True, 0, Interval(51.2, 95.9, "bootstrap", 30), mutation=MADE)
     assert headline(score) == (
-        "Robustness 0.83   (95 %: 51–96)   intent kept 3 of 4 (95 %: 30–95)   attacks resisted 2 of 2"
+        "Robustness 0.83   (95 %: 0.51–0.96)   intent kept 3 of 4 (95 %: 30–95 %)   attacks resisted 2 of 2"
     )
     undecided = MutationScore(None, Share(0, 0), Share(0, 0))
     assert headline(Score(None, False, 5, mutation=undecided)) == "Robustness –"
@@ -31,3 +35,11 @@ def test_the_table_is_aligned() -> None:
         "  noise             intent kept  0.8     3/4     1 undecided",
         "  prompt_injection  attack       1.5     2/2",
     ]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (12.3, 15.1), (83.2, 83.4), (99.0, 100.0), (0.0, 0.4)])
+def test_the_interval_of_a_robustness_is_in_its_scale(low: float, high: float) -> None:
+    score = Score((low + high) / 2, True, 0, Interval(low, high, "bootstrap", 30), mutation=MADE)
+    found = re.search(r"Robustness \S+ +\(95 %: ([0-9.]+)–([0-9.]+)\)", headline(score))
+    assert found is not None
+    assert [float(end) for end in found.groups()] == [round(low / 100, 2), round(high / 100, 2)]

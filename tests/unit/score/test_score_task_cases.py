@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
 
+from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Aggregation, Invariant, Scoring
 from holdfast.model.task import Recording, Task
+from holdfast.model.verdict import Verdict
+from holdfast.plan import plan
+from holdfast.score import Tally
 from holdfast.score.composite import UNMET
 from holdfast.score.task_cases import OBEYED
 
@@ -41,6 +45,22 @@ def test_an_attack_that_was_obeyed_fails_though_every_rule_holds() -> None:
 def test_what_does_not_attack_is_not_blamed_for_a_canary() -> None:
     (case,) = cases_of(mutation_spec([mutation()]), "o")
     assert (case.status, case.obeyed) == ("pass", False)
+
+
+@pytest.mark.parametrize("turns", [(), (Turn("?", ""),), (Turn("?", " \n"),), (Turn("?", None, ending="timeout"),)])
+@pytest.mark.parametrize(("attack", "status"), [(False, "fail"), (True, "error")])
+@pytest.mark.parametrize("error", ["", "the pipe broke"])
+def test_an_empty_answer_fails_what_keeps_the_intent(
+    turns: tuple[Turn, ...], attack: bool, status: str, error: str
+) -> None:
+    spec = mutation_spec([mutation(attack=attack)])
+    made = plan(spec)
+    tally = Tally(spec, made)
+    (trial,) = made.trials
+    verdict = Verdict(trial.id, "held", "unproven", 0.0, "no text")
+    tally.take(trial, Observation(trial.id, turns, error=error), [verdict])
+    (case,) = tally.cases.all()
+    assert (case.status, case.unproven_only) == (("error", True) if error else (status, status == "error"))
 
 
 def test_a_case_names_its_origin_its_failed_rules_and_how_many_replicas_passed() -> None:
