@@ -58,7 +58,10 @@ _MARKED = re.compile(r"[\\*_~`#><\[\n]")
 
 def unmarked(text: str) -> str:
     """The canonical text without Markdown marks and simple tags, and with line wraps joined; code blocks stay."""
-    text = canonical(text)
+    return _unmarked(canonical(text))
+
+
+def _unmarked(text: str) -> str:
     if not _MARKED.search(text):
         return text
     return "\n".join(block if is_code else _without_marks(block) for block, is_code in _blocks(text) if block)
@@ -154,7 +157,7 @@ def readings(text: str, *, forbids: bool) -> Iterator[str]:
     plain = canonical(text)
     if plain != text:
         yield plain
-    if forbids and (bare := unmarked(plain)) not in (text, plain):
+    if forbids and (bare := _unmarked(plain)) not in (text, plain):
         yield bare
 
 

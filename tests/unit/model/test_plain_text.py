@@ -80,6 +80,7 @@ def test_each_reading_comes_once_and_the_text_itself_first() -> None:
     assert list(readings("caf\u0065\u0301", forbids=True)) == ["cafe\u0301", "café"]
     assert list(readings("**a**&#64;b", forbids=False)) == ["**a**&#64;b", "**a**@b"]
     assert list(readings("**a**&#64;b", forbids=True)) == ["**a**&#64;b", "**a**@b", "a@b"]
+    assert list(readings("**a**&amp;#64;", forbids=True))[-1] == "a&#64;"
 
 
 @pytest.mark.parametrize(
