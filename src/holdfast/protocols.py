@@ -72,6 +72,8 @@ class Failed(Exception):
         self.body = body
         self.injection: Injection | None = None
         """Set by the plane: the injection whose doing it is."""
+        self.raises = ""
+        """`module:Class` of the exception that was recorded; empty: as the injection says."""
 
 
 class TimedOut(Failed):

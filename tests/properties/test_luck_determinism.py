@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.model.task import Task
+from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.task import Recording, Task
 from holdfast.model.trial import Trial
-from holdfast.planes.luck import Luck
+from holdfast.planes.luck import Luck, trial_seed
 
 params = st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 9), st.text(max_size=4)), max_size=3)
 trials = st.builds(
@@ -24,8 +25,12 @@ trials = st.builds(
 )
 
 
-def draws(trial: Trial, fault: int = 0) -> list[int]:
-    luck = Luck(trial)
+LATE = Injection("tool", "search", "slow")
+DOWN = Injection("tool", "search", "error", {"error_code": 503}, Schedule(probability=0.5))
+
+
+def draws(trial: Trial, fault: int = 0, faults: tuple[Injection, ...] = (LATE, DOWN)) -> list[int]:
+    luck = Luck(trial, faults)
     return [luck.number(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
 
 
@@ -35,11 +40,10 @@ def test_every_invariant_and_every_id_meets_the_same_luck(trial: Trial, invarian
 
 
 @given(trials)
-def test_another_replica_seed_scenario_task_or_parameter_meets_other_luck(trial: Trial) -> None:
+def test_another_replica_seed_task_or_parameter_meets_other_luck(trial: Trial) -> None:
     others = [
         replace(trial, replica=trial.replica + 1),
         replace(trial, seed=trial.seed + 1),
-        replace(trial, scenario=trial.scenario + "x"),
         replace(trial, task=Task((*trial.task.turns, "more"))),
         replace(trial, params={**trial.params, "new parameter": 1}),
     ]
@@ -47,16 +51,29 @@ def test_another_replica_seed_scenario_task_or_parameter_meets_other_luck(trial:
     assert draws(trial, 0) != draws(trial, 1)
 
 
+@given(trials)
+def test_a_fault_draws_the_same_wherever_it_is_listed_and_whatever_its_scenario_is_called(trial: Trial) -> None:
+    alone = draws(trial, 0, (DOWN,))
+    assert alone == draws(trial, 1, (LATE, DOWN)) == draws(replace(trial, scenario=trial.scenario + "x"), 0, (DOWN,))
+    assert alone == draws(trial, 0, (DOWN, DOWN)) != draws(trial, 1, (DOWN, DOWN))
+
+
+@given(trials, trials)
+def test_a_trial_that_became_a_session_draws_as_it_did(trial: Trial, other: Trial) -> None:
+    recorded = replace(other.task, recording=Recording("s", seed=trial_seed(trial)))
+    assert draws(replace(other, task=recorded)) == draws(trial)
+
+
 @given(trials, st.permutations(["a:1", "a:2", "b:1", "c:1"]))
 def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> None:
-    luck, again = Luck(trial), Luck(trial)
+    luck, again = Luck(trial, (LATE,)), Luck(trial, (LATE,))
     assert {key: luck.number(0, key) for key in sorted(order)} == {key: again.number(0, key) for key in order}
     assert luck.rng(0, "a:1").random() == again.rng(0, "a:1").random()
 
 
 @given(trials, st.floats(0, 1))
 def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, probability: float) -> None:
-    luck = Luck(trial)
+    luck = Luck(trial, (DOWN,))
     for key in map(str, range(20)):
         if luck.chance(0, key, probability / 2):
             assert luck.chance(0, key, probability)
@@ -65,7 +82,7 @@ def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, proba
 
 
 def test_a_chance_is_about_as_likely_as_it_says() -> None:
-    luck = Luck(Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",))))
+    luck = Luck(Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",))), (DOWN,))
     hits = sum(luck.chance(0, str(n), 0.3) for n in range(5000))
     assert 1400 < hits < 1600
 
@@ -73,4 +90,4 @@ def test_a_chance_is_about_as_likely_as_it_says() -> None:
 def test_luck_is_the_same_on_every_machine_and_in_every_release() -> None:
     """A stored run is repeated by its seed alone: these numbers must not change."""
     trial = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), replica=1, params={"a": 1}, seed=7)
-    assert Luck(trial).number(2, "search:00ff:1") == 16632052214677941488
+    assert Luck(trial, (LATE, DOWN)).number(1, "search:00ff:1") == 3064042502841754676

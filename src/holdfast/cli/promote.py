@@ -11,7 +11,9 @@ import click
 from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
+    from holdfast.model.run import TracedTrial
     from holdfast.model.session import RecordedSession
+    from holdfast.runner.outcome import RunOutcome
     from holdfast.store.rundir import RunDir
 
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 def command(trial: str, run: str, force: bool) -> int:
     """Make a failed trial a session that the spec replays from now on.
 
-    The session goes into replays/ beside the spec, and its name into replays.sessions: only lines are added there.
+    The session is replayed once first, and refused if the recorded failure does not come back. It is written to
+    replays/ next to the spec, and its name is added to replays.sessions: only lines are added there.
 
     \b
       holdfast promote 7f3a2c91d044
@@ -42,10 +45,14 @@ def command(trial: str, run: str, force: bool) -> int:
         raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
     found = RunDir.find(runs_dir(), run)
     session = replace(_session(found, trial), contract="")
+    refused = _replay_once(found, session)
+    if refused:
+        hint = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
+        raise UsageError(f"trial {session.id} was not promoted: {refused}", hint=hint)
     spec = found.manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
-    print(f"{shown_path(files.all[0])} replays trial {session.id}")
+    print(f"{shown_path(files.all[0])} replays trial {session.id}: replayed once, it failed again")
     _add(spec, files.all[0], by_hand=bool(found.manifest().built))
     return 0
 
@@ -71,6 +78,56 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
     failed = run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
     hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "no trial of it failed"
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint)
+
+
+def _replay_once(run: RunDir, session: RecordedSession) -> str:
+    """Replays the session as its file would have it; why the recorded failure did not come back, or nothing."""
+    from contextlib import closing
+    from tempfile import TemporaryDirectory
+
+    from holdfast.api.job import carry_out, load_part, settled_job
+    from holdfast.errors import NothingProven
+    from holdfast.model.spec import BuiltText
+    from holdfast.plan import RunOptions
+    from holdfast.replay.made import replayed
+    from holdfast.replay.session_file import write_sessions
+    from holdfast.replay.session_list import ListedSessions, sessions_in
+    from holdfast.replay.stored_run import stored_trial
+
+    manifest = run.manifest()
+    asked = manifest.options
+    options = RunOptions(part="replay", replicas=1, replay=asked.replay, backend=asked.backend, preflight=False)
+    built = BuiltText((run.path / "spec.yaml").read_text(), manifest.built) if manifest.built else None
+    spec, _ = load_part(manifest.original, options, built)
+    with TemporaryDirectory(prefix="holdfast-promote-") as scratch:
+        files = write_sessions((session,), Path(scratch) / "replays", force=True)
+        try:
+            derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
+        except NothingProven as nothing:
+            return str(nothing)
+        job = settled_job(derived, options, ())
+        with closing(carry_out(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
+            return _other_failure(stored_trial(run, session.id, os.environ), outcome)
+
+
+def _other_failure(before: TracedTrial, outcome: RunOutcome) -> str:
+    """How the replay of a trial failed in another way, or did not fail; empty if it failed as the trial did."""
+    from holdfast.replay.trial_session import failed_rules
+
+    now = next(one for one in outcome.cells.traced() if one.trial.kind == "contract")
+    again, case = failed_rules(now), outcome.run.cases[0].case
+    if now.seen.error:
+        return f"it could not be replayed: {now.seen.error}"
+    lost = [rule for rule in failed_rules(before) if rule not in again]
+    if lost or case.status != "fail":
+        why = f" ({case.reason})" if case.reason else ""
+        return f"replayed, {', '.join(lost) or 'it'} did not fail again{why}"
+    unmet = {(one.plane, one.mode) for one in before.seen.met} - {(one.plane, one.mode) for one in now.seen.met}
+    if unmet:
+        return f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}"
+    if now.seen.ending != before.seen.ending:
+        return f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
+    return ""
 
 
 def _add(spec: Path, session: Path, *, by_hand: bool) -> None:

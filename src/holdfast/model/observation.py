@@ -76,6 +76,8 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """Words by which it is recognised that an attack succeeded."""
     ran: bool = False
     """The tool had already run: the fault could only change its result on the way to the model."""
+    reply: str = ""
+    """What the tool itself gave, as JSON, where the fault changed it; empty if the tool was not called."""
 
 
 def fault_broke(mode: str, why: str) -> str:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import DialogueMessage, RecordedResponse
 
 
@@ -25,6 +26,10 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     """What went wrong then. It is shown and decides nothing."""
     contract: str = ""
     """A name or a path; empty: the spec's own."""
+    scenario: Scenario | None = None
+    """The faults that act on it; None: there are none."""
+    seed: int | None = None
+    """Of a trial that became a session: what all its draws come from."""
     file: str = ""
     """Where it was read; empty: in the spec."""
     line: int = 0

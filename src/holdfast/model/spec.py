@@ -13,6 +13,14 @@ from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec as ModelSpec
 from holdfast.model.mutation import MutationSpec
+from holdfast.model.scenario import CALM as CALM
+from holdfast.model.scenario import INPUT as INPUT
+from holdfast.model.scenario import NOT_ON_RESULTS as NOT_ON_RESULTS
+from holdfast.model.scenario import Injection as Injection
+from holdfast.model.scenario import Plane as Plane
+from holdfast.model.scenario import Position as Position
+from holdfast.model.scenario import Scenario as Scenario
+from holdfast.model.scenario import Schedule as Schedule
 from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec
@@ -20,7 +28,6 @@ from holdfast.model.world import WorldSpec
 Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 AgentIsolation = Literal["fresh", "worker", "inline"]
-Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
 Part = Literal["contract", "scenario", "mutation", "chaos", "replay"]
 """What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions."""
 
@@ -44,87 +51,6 @@ def run_command(part: PartAsked) -> str:
 
 
 SEVERITY_WEIGHTS: Mapping[str, float] = {"critical": 3.0, "high": 2.0, "medium": 1.0, "low": 1.0}
-
-
-class Position(Struct, frozen=True):
-    """Where in the spec's file a thing was written; line and column count from 1."""
-
-    line: int
-    column: int = 1
-
-
-class Schedule(Struct, frozen=True, omit_defaults=True):
-    """When a placed fault fires; calls are counted as they arrive at the target, per trial."""
-
-    probability: float = 1.0
-    after_calls: int | None = None
-    times: int | None = None
-    every: int | None = None
-    on_call: int | None = None
-    match: dict[str, Any] | None = None
-
-
-NOT_ON_RESULTS = ("timeout", "slow", "phantom_success")
-"""Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
-
-
-INPUT = "input"
-"""The target of an attack on what the agent is asked."""
-
-
-class Injection(Struct, frozen=True, omit_defaults=True):
-    """A fault placed: which fault, on which plane and target, and when."""
-
-    plane: Plane
-    target: str
-    mode: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    schedule: Schedule = Schedule()
-    match_url: str | None = None
-    raises: str | None = None
-    """`module:Class` of the exception that a failing Python call raises."""
-    position: Position | None = None
-
-    @property
-    def label(self) -> str:
-        """Its name for people: `tool error on search`."""
-        target = self.match_url or self.target
-        plain = self.plane in ("llm", "world") or (self.plane == "context" and target in ("*", INPUT))
-        return f"{self.plane} {self.mode}" + ("" if plain else f" on {target}")
-
-
-class Scenario(Struct, frozen=True, omit_defaults=True):
-    """A named set of faults: the weather of a trial. An empty one is calm."""
-
-    name: str
-    injections: tuple[Injection, ...] = ()
-    profile: str | None = None
-    left_out: tuple[str, ...] = ()
-    """A profile's faults that this agent cannot meet, by name."""
-    position: Position | None = None
-    left_out_why: tuple[tuple[str, str], ...] = ()
-    """Of each of those: why, and the way out."""
-
-    @property
-    def calm(self) -> bool:
-        return not self.injections
-
-    @property
-    def on_calls(self) -> bool:
-        """Whether a fault acts on what the agent calls, and not only on what it is asked."""
-        return any(i.plane != "context" or i.target != "input" for i in self.injections)
-
-    @property
-    def content(self) -> Any:
-        """What decides the weather, without where it was written."""
-        return [
-            self.name,
-            [[i.plane, i.target, i.mode, i.settings, i.schedule, i.match_url, i.raises] for i in self.injections],
-        ]
-
-
-CALM = Scenario(name="")
-"""The weather of a trial whose scenario the spec does not name, such as a control's."""
 
 
 class Aggregation(Struct, frozen=True, omit_defaults=True):
@@ -154,8 +80,8 @@ class Invariant(Struct, frozen=True, omit_defaults=True):
     """`dangerous_prompts`: judged only on tasks that attack."""
     sessions: tuple[str, ...] = ()
     """Of a session's own contract: the sessions that it is for; empty: every task."""
-    needs_failure: bool = False
-    """Of a replay: a pass counts only where a recorded failure of a tool was met."""
+    recorded_when: When = "always"
+    """Of a replay: the rule's own `when`, which its sessions meet."""
     asked_only: tuple[str, ...] = ()
     """The probes that it is judged on, and nothing else, where they are tasks like the others."""
 

@@ -104,6 +104,8 @@ class RecordedResponse(Struct, frozen=True, omit_defaults=True):
     status: int = 200
     """0: the connection failed."""
     latency_ms: float = 0.0
+    raises: str = ""
+    """`module:Class` of the exception that a Python tool raised; empty: as the status says."""
 
     @property
     def failed(self) -> bool:
@@ -121,10 +123,14 @@ class Recording(Struct, frozen=True, omit_defaults=True):
     """The session's, for people."""
     expected_failure: str = ""
     """What went wrong when it was recorded: it is shown and decides nothing."""
+    scenario: str = ""
+    """The scenario that it is asked in; empty: any."""
+    seed: int | None = None
+    """Of a trial that became a session: what all its draws come from."""
 
     @property
     def has_failures(self) -> bool:
-        """A tool failed in it: rules for tool faults apply."""
+        """A tool failed in it."""
         return any(one.failed for one in self.responses)
 
 
@@ -147,6 +153,16 @@ class RecordedUse(Struct, frozen=True, omit_defaults=True):
     def known(self) -> bool:
         """It was answered by the recording."""
         return self.n > 0
+
+    @property
+    def failed(self) -> bool:
+        """It was given a recorded failure."""
+        return self.known and (self.status == 0 or self.status >= 400)
+
+    @property
+    def refused(self) -> bool:
+        """The recording does not know it, and it got a connection error."""
+        return not self.known and not self.passed
 
 
 class SayRule(Struct, frozen=True):
@@ -220,6 +236,10 @@ class Task(Struct, frozen=True, gc=False):
     def changes_request(self) -> bool:
         """It is a mutation of the request itself."""
         return self.variation is not UNSET and self.variation.request is not None
+
+    def asked_in(self, scenario: str) -> bool:
+        """Whether trials in the scenario ask it: a session is asked in the weather that it was recorded in."""
+        return self.recording is UNSET or self.recording.scenario in ("", scenario)
 
     @property
     def control(self) -> "Task":

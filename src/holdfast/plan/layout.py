@@ -76,18 +76,22 @@ class Layout:
 
     def _lay(self, groups: Iterable[TrialGroup]) -> None:
         weathers: dict[str, _Weather] = {}
-        asked: dict[str, _RuleTasks] = {}
+        asked: dict[tuple[str, int], _RuleTasks] = {}
         each = len(self._params) * self._replicas
         for scenario, invariant, tasks in groups:
             if not tasks:
                 continue
             if scenario.name not in weathers:
                 weathers[scenario.name] = _Weather(scenario.name, ids.head("contract", scenario))
-            if invariant not in asked:
+            key = (
+                invariant,
+                id(tasks),
+            )  # one rule may be asked other tasks in another scenario; `asked` keeps them alive
+            if key not in asked:
                 parts = tuple(canonical(task) + b"," for task in tasks)
-                asked[invariant] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
+                asked[key] = _RuleTasks(invariant, tasks, parts, ids.tail(invariant, self._agent, self._seed))
             self._weathers.append(weathers[scenario.name])
-            self._asked.append(asked[invariant])
+            self._asked.append(asked[key])
             self._starts.append(self._starts[-1] + len(tasks) * each)
 
     def __len__(self) -> int:

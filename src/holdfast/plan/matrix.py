@@ -98,7 +98,12 @@ class Plan:
         tasks = self._tasks[key.invariant]
         if self._partial is not None:
             return tuple(self._partial[key, task] for task in tasks)
-        return (self.spec.replicas if self.applies(key) else 0,) * len(tasks)
+        if not self.selective:
+            return (self.spec.replicas if self.applies(key) else 0,) * len(tasks)
+        return tuple(self.spec.replicas if self._asks_in(key, task) else 0 for task in tasks)
+
+    def _asks_in(self, key: CellKey, task: Task) -> bool:
+        return self.applies(key) and task.asked_in(key.scenario)
 
     def asks(self, scenario: str, params: Mapping[str, Any], task: Task) -> bool:
         """Whether a trial of the plan asks the task there, for whatever rule."""
@@ -142,15 +147,16 @@ class Plan:
             shared = self._shared[scenario.name]
             for rule in self.invariants:
                 if shared and rule is shared[0]:
-                    yield TrialGroup(scenario, EVERY_RULE, self._shared_tasks(shared))
+                    yield TrialGroup(scenario, EVERY_RULE, self._shared_tasks(shared, scenario))
                 elif rule.id in self._alone and applies(rule.when, scenario):
                     yield TrialGroup(scenario, rule.id, self._tasks[rule.id])
 
-    def _shared_tasks(self, rules: Sequence[Invariant]) -> tuple[Task, ...]:
-        """What is asked for rules that share their trials: all that one of them judges."""
+    def _shared_tasks(self, rules: Sequence[Invariant], scenario: Scenario) -> tuple[Task, ...]:
+        """What is asked for rules that share their trials: all that one of them judges in the scenario."""
         if not self.selective:
             return self._tasks[rules[0].id]
-        return tuple(task for task in _asked(self.spec) if any(rule.concerns(task) for rule in rules))
+        asked = (task for task in _asked(self.spec) if task.asked_in(scenario.name))
+        return tuple(task for task in asked if any(rule.concerns(task) for rule in rules))
 
     def _kept(self, select: Select) -> Sequence[int]:
         everything = range(len(self._layout))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.codec import canonical, digest, encodable, encode
 from holdfast.model.trace import TEXT_KEPT
 
 if TYPE_CHECKING:
@@ -76,6 +76,16 @@ def witness(value: Any) -> str:
         except Exception:  # an odd value inside
             return _printed(value)
     return _printed(value)
+
+
+def as_json(value: Any) -> str:
+    """A tool's value as JSON; of what JSON cannot carry, the text that it prints."""
+    if isinstance(value, bytes | bytearray):
+        value = bytes(value).decode("utf-8", "replace")
+    try:
+        return encode(encodable(value) if isinstance(value, str) else value).decode()  # keys in their order
+    except Exception:  # an odd value inside
+        return encode(encodable(witness(value))).decode()
 
 
 def same(one: Any, other: Any) -> bool:

@@ -13,7 +13,8 @@ from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
-from holdfast.planes.describe import describe, said, same, witness
+from holdfast.model.trace import TEXT_KEPT
+from holdfast.planes.describe import as_json, describe, said, same, shorten, witness
 from holdfast.planes.felt import CallEnd, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
@@ -25,6 +26,8 @@ _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
 STEP = "service."
 """What the planes of the steps of a service begin with; in the ledger all of them are the plane `service`."""
+TOOL_PLANES = ("tool", "tool_result", "mcp", "http")
+"""Where calls of tools are seen: what those give is kept, since a replay gives it again."""
 _SHOWS = "what it did shows in what arrived"
 _RAN = "the tool itself ran; its result was changed on the way to the model"
 
@@ -48,8 +51,9 @@ class Firing:
         self._ledger = ledger
         self._would = "what the tool gave" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
-        self._delivery = AS_IT_IS
+        self._came: Reply | None = None
         self._witness = ""
+        self._reply = ""
         self._theirs: BaseException | None = None
         self._entry: FaultMet | None = None
         self._planted = ""
@@ -98,10 +102,12 @@ class Firing:
             raise
         if not isinstance(reply, Reply):
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
-        if reply.delivery is AS_IT_IS and self._delivery is not AS_IT_IS:  # a reply made anew of its value
-            reply = Reply(reply.value, self._delivery)
+        came = self._came
+        if came is not None and reply is not came:  # a reply made of its value: whatever else came with it is kept
+            kept = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
+            reply = replace(came, value=reply.value, delivery=kept)
         self.outcome, self._planted = reply, ctx.planted
-        resent = reply.delivery != self._delivery
+        resent = reply.delivery != (AS_IT_IS if came is None else came.delivery)
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
         why = ctx.idle if unchanged else ""
@@ -145,9 +151,11 @@ class Firing:
         except BaseException as raised:  # the tool's own failure, or an inner fault's
             self._theirs, self._would = raised, _instead(raised)
             raise
-        self._value, self._would, self._delivery = reply.value, describe(reply.value), reply.delivery
+        self._came, self._value, self._would = reply, reply.value, describe(reply.value)
         if not isinstance(reply.value, Completion):  # a fault may change the value in its place
             self._witness = witness(reply.value)
+        if self._call.plane in TOOL_PLANES:
+            self._reply = shorten(as_json(reply.value), TEXT_KEPT)
         return reply
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
@@ -204,7 +212,8 @@ class Firing:
         note = _joined(_RAN if ran else "", why)
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
-        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran)
+        reply = self._reply if effect == "met" else ""
+        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran, reply)
         self._ledger.record(self._entry)
 
 

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
 from random import Random
 from typing import Any, cast
 
+from msgspec import UNSET
+
 from holdfast.model.codec import canonical
+from holdfast.model.scenario import Injection
 from holdfast.model.trial import Trial
 
 
 class Luck:
-    """The dice of one trial. The invariant is left out: every rule meets the same weather."""
+    """The dice of one trial.
 
-    def __init__(self, trial: Trial) -> None:
+    The rule, the scenario's name and a fault's place in the list are left out: every rule meets the same weather, and
+    a fault that is added or taken away leaves the draws of the others as they were.
+    """
+
+    def __init__(self, trial: Trial, injections: Sequence[Injection]) -> None:
         self._trial = trial
-        self._root: bytes | None = None
+        self._injections = injections
+        self._roots: list[bytes] | None = None
 
     def number(self, fault: int, key: str) -> int:
         """64 random bits for the fault at that index and the call with that key."""
-        if self._root is None:  # most trials are calm or certain, and never draw
-            trial = self._trial
-            self._root = canonical([trial.seed, trial.scenario, trial.task.digest, trial.params, trial.replica])
-        return int.from_bytes(blake2b(self._root + f"{fault}:{key}".encode(), digest_size=8).digest(), "big")
+        if self._roots is None:  # most trials are calm or certain, and never draw
+            self._roots = self._made()
+        return int.from_bytes(blake2b(self._roots[fault] + key.encode(), digest_size=8).digest(), "big")
+
+    def _made(self) -> list[bytes]:
+        """By fault: the trial's seed, what the fault is, and which of equal ones."""
+        seed, equal = trial_seed(self._trial), Counter[bytes]()
+        roots = []
+        for injection in self._injections:
+            content = canonical(injection.content)
+            roots.append(b"%d:%b:%d:" % (seed, content, equal[content]))
+            equal[content] += 1
+        return roots
 
     def chance(self, fault: int, key: str, probability: float) -> bool:
         """True with the given probability."""
@@ -33,6 +52,15 @@ class Luck:
     def rng(self, fault: int, key: str) -> Random:
         """Dice for a fault to throw as often as it likes."""
         return cast("Random", _Dice(self, fault, "rng:" + key))
+
+
+def trial_seed(trial: Trial) -> int:
+    """What all draws of a trial come from; a trial that became a session keeps its own."""
+    recording = trial.task.recording
+    if recording is not UNSET and recording.seed is not None:
+        return recording.seed
+    content = canonical([trial.seed, trial.task.digest, trial.params, trial.replica])
+    return int.from_bytes(blake2b(content, digest_size=6).digest(), "big")
 
 
 class _Dice:

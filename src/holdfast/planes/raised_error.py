@@ -11,8 +11,9 @@ from holdfast.protocols import Failed, TimedOut
 def exception_of(failure: Failed) -> BaseException:
     """The exception the agent sees."""
     injection = failure.injection
-    if injection is not None and injection.raises:
-        return load_exception(injection.raises)(str(failure))
+    raises = failure.raises if injection is None else injection.raises
+    if raises:
+        return load_exception(raises)(str(failure))
     if isinstance(failure, TimedOut):
         return TimeoutError(str(failure))
     return InjectedError(str(failure), status_code=failure.status, retry_after=failure.retry_after_s, body=failure.body)

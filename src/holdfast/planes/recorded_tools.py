@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording
 from holdfast.planes.describe import brief, describe, shorten
+from holdfast.planes.firing import TOOL_PLANES
 from holdfast.planes.urls import is_origin, is_url, url_matches
 from holdfast.protocols import Call, Dropped, Failed, Forward, Reply, Sleep
 
 TellUse: TypeAlias = Callable[[RecordedUse], None]
 
-_PLANES = ("tool", "tool_result", "mcp", "http")
 _BODY_KEPT = 2_000
 """Characters of a recorded error that its message has."""
 
@@ -61,7 +61,7 @@ class RecordedTools:
         """
         if plane == "http":
             return not is_origin(target)
-        return plane in _PLANES and not self._only_urls
+        return plane in TOOL_PLANES and not self._only_urls
 
     def before(
         self, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None] | None = None
@@ -92,7 +92,7 @@ class RecordedTools:
         sent()
         value = decoded(response.response)
         if response.status >= 400:
-            raise _failure(response.status, value)
+            raise _failure(response, value)
         return ReplayedReply(value, status=response.status)
 
     def _take(self, plane: str, names: Sequence[str]) -> _Waiting | None:
@@ -138,7 +138,13 @@ def _cut_off(call: Call, why: str) -> Failed:
     return Failed(message, kind="rpc_error") if call.plane == "mcp" else Dropped(message, kind="closed")
 
 
-def _failure(status: int, value: Any) -> Failed:
+def _failure(response: RecordedResponse, value: Any) -> Failed:
+    status = response.status
+    if response.raises and isinstance(value, str):
+        words = value
+        failed = Failed(words, status=status)
+        failed.raises = response.raises
+        return failed
     try:
         words = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -20,8 +20,10 @@ def replay_notes(task: Task, seen: Sequence[RecordedUse]) -> tuple[str, ...]:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
     used = Counter(one.tool for one in seen if one.known)
-    notes = [*_unknown(seen, recorded), *_left(recorded, used)]
-    if recorded and not used:
+    notes = _unknown(seen, recorded)
+    if task.recording.seed is None:  # a trial that became a session has replies in store for an agent that was fixed
+        notes += _left(recorded, used)
+    if recorded and not used and task.recording.seed is None:
         notes.append("none of the recorded tools was called; the rules were judged all the same")
     ran = dict.fromkeys(one.tool for one in seen if one.known and one.plane == "tool_result")
     if ran:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from holdfast.errors import InjectedError
 from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import cut_off, shorten, witness
+from holdfast.planes.describe import cut_off, said, shorten, witness
 
 Phase: TypeAlias = Literal["done", "unfinished"]
 TellCall: TypeAlias = Callable[[int, TraceEvent], None]
@@ -22,6 +22,9 @@ IDEMPOTENCY_KEY = "idempotency_key"
 
 _BYTES = (bytes, bytearray)
 _SCALARS = frozenset((str, int, float, bool, type(None)))
+_JSON = frozenset('{["-0123456789 \n\r\t')
+"""How a text begins that could be JSON."""
+_WORDS = ("true", "false", "null")
 
 
 class CallTrace:
@@ -92,7 +95,7 @@ class TracedCall:
 
     def gave(self, value: Any) -> None:
         """It ended well."""
-        self._tell("done", None, "", kept(value))
+        self._tell("done", None, "", kept(value), is_text=isinstance(value, str) and _reads_as_json(value))
 
     def streamed(self) -> None:
         """It ended well, item by item: those went past us."""
@@ -100,10 +103,15 @@ class TracedCall:
 
     def failed(self, raised: BaseException) -> None:
         """It raised."""
-        status = raised.status_code if isinstance(raised, InjectedError) else None
-        self._tell("done", status, type(raised).__name__, "")
+        status, kind = None, type(raised)
+        path = f"{kind.__module__}:{kind.__qualname__}"
+        if isinstance(raised, InjectedError):
+            status, path = raised.status_code, ""
+        self._tell("done", status, kind.__name__, kept(said(raised)), raised=path)
 
-    def _tell(self, phase: Phase, status: int | None, error_type: str, output: str) -> None:
+    def _tell(
+        self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", is_text: bool = False
+    ) -> None:
         at, watch, plane = self._at, self._watch, self._plane
         took_ms = (perf_counter() - at) * 1000
         tool = plane == "tool"
@@ -131,6 +139,8 @@ class TracedCall:
             self._canaries,
             self._unread,
             unsent=self._held and phase == "done",
+            raised=raised,
+            is_text=is_text,
             in_process=not tool,
         )
         watch.tell(self._number, event)
@@ -143,6 +153,10 @@ def given_as(arguments: dict[str, Any]) -> bytes:
     except Exception:  # values that JSON cannot carry: what they print
         return encodable(witness(arguments)).encode()
     return text if b" at 0x" not in text else witness(arguments).encode()
+
+
+def _reads_as_json(text: str) -> bool:
+    return text[:1] in _JSON or text in _WORDS
 
 
 def kept(value: Any) -> str:

@@ -150,7 +150,7 @@ class Weather:
         self.watch: CallTrace | None = None
         """Told of the calls of the agent's own functions."""
         self._scenario = scenario
-        self._luck = Luck(trial)
+        self._luck = Luck(trial, scenario.injections)
         self._placed: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
         self._occurrences: dict[str, int] = {}

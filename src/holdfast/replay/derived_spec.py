@@ -1,4 +1,4 @@
-"""The spec of a replay: one task a session, in calm, held to the rules of its contract."""
+"""The spec of a replay: one task a session, in the weather of its own, held to the rules of its contract."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Invariant, Scenario, Spec
+from holdfast.model.spec import Injection, Invariant, Scenario, Spec
 from holdfast.model.task import Recording, Task
+from holdfast.model.when import applies
 from holdfast.replay.contracts import HeldSessions, held
 from holdfast.spec.parts import REPLAY
+
+_FAILURE = Injection("tool", "*", "recorded")
 
 
 def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
@@ -21,7 +24,7 @@ def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) 
     A rule with probes asks its own prompts, and so judges no session.
     """
     distinct(sessions)
-    rules = tuple(_rules(held(spec, sessions), len(sessions)))
+    rules = tuple(_rules(held(spec, sessions)))
     tasks = (session_task(one, live=live) for one in sessions)
     return replace(
         spec,
@@ -29,7 +32,7 @@ def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) 
         tasks=tuple(task for task in tasks if any(rule.concerns(task) for rule in rules)),
         invariants=rules,
         cell_rules=(),
-        scenarios=(Scenario(REPLAY),),
+        scenarios=tuple({one.name: one for one in map(_scenario, sessions)}.values()),
         matrix=False,
     )
 
@@ -42,8 +45,17 @@ def unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, .
 
 def session_task(session: RecordedSession, *, live: bool) -> Task:
     """What the agent is asked to replay a session."""
-    recording = Recording(session.id, session.responses, live, session.name, session.expected_failure)
+    where = _scenario(session).name
+    more = (session.name, session.expected_failure, where, session.seed)
+    recording = Recording(session.id, session.responses, live, *more)
     return Task(session.turns, "replay", context=session.context or UNSET, recording=recording)
+
+
+def _scenario(session: RecordedSession) -> Scenario:
+    """The weather of a session: calm, unless it has faults of its own."""
+    if session.scenario is None or session.scenario.calm:
+        return Scenario(REPLAY)
+    return replace(session.scenario, name=f"{REPLAY}/{session.id}")
 
 
 def distinct(sessions: Iterable[RecordedSession]) -> None:
@@ -60,7 +72,7 @@ def _where(session: RecordedSession) -> str:
     return f"{session.file}:{session.line}" if session.file else f"line {session.line} of the spec"
 
 
-def _rules(groups: Iterable[HeldSessions], total: int) -> Iterator[Invariant]:
+def _rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
     """The rules of every contract, each for the sessions that it judges."""
     taken: set[str] = set()
     for group in groups:
@@ -69,19 +81,15 @@ def _rules(groups: Iterable[HeldSessions], total: int) -> Iterator[Invariant]:
             if rule.probes or not judged:
                 continue
             named = _unique(rule.id, group.label, taken)
-            every = len(judged) == total
-            needs = rule.when in ("tool_faults_active", "any_chaos_active")
-            sessions = () if every else tuple(judged)
-            yield replace(rule, id=named, when="always", sessions=sessions, needs_failure=needs)
+            yield replace(rule, id=named, when="always", sessions=tuple(judged), recorded_when=rule.when)
 
 
 def _applies(rule: Invariant, session: RecordedSession) -> bool:
-    """What `when` means here: a recorded failure of a tool is a tool fault, and the only chaos there is."""
-    if rule.when == "always":
-        return True
-    if rule.when == "no_chaos":
-        return not session.has_failures
-    return rule.when != "llm_faults_active" and session.has_failures
+    """What `when` means here: a recorded failure of a tool is a tool fault, like the session's own."""
+    weather = _scenario(session)
+    if session.has_failures:
+        weather = replace(weather, injections=(*weather.injections, _FAILURE))
+    return applies(rule.when, weather)
 
 
 def _unique(id: str, label: str, taken: set[str]) -> str:

@@ -16,6 +16,7 @@ from holdfast.model.observation import MASK
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.scalars import plain
+from holdfast.spec.fault_entry import written_faults
 from holdfast.spec.secrecy import KEY_SHAPED
 
 DEEPEST = 90
@@ -110,11 +111,13 @@ def _plain(session: RecordedSession) -> dict[str, Any]:
         "captured_at": session.captured_at,
         "input": turns[0] if len(turns) == 1 else list(turns),
         "context": [{"role": one.role, "content": one.content} for one in session.context],
+        "scenario": session.scenario and {"name": session.scenario.name, **written_faults(session.scenario.injections)},
+        "seed": session.seed,
         "tool_responses": [_response(one) for one in session.responses],
         "expected_failure": session.expected_failure,
         "contract": session.contract,
     }
-    kept: dict[str, Any] = _masked({key: value for key, value in made.items() if value})
+    kept: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value == 0})
     return kept
 
 
@@ -124,6 +127,8 @@ def _response(one: RecordedResponse) -> dict[str, Any]:
         made["status"] = one.status
     if one.latency_ms:
         made["latency_ms"] = round(one.latency_ms, 3)
+    if one.raises:
+        made["raises"] = one.raises
     return made
 
 

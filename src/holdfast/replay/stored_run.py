@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from holdfast.errors import UsageError
 from holdfast.model.format_numbers import JSON, too_new
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Part
+from holdfast.model.spec import CALM, Part
+from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
-from holdfast.replay.foreign_json import at, items, text
+from holdfast.replay.foreign_json import at, text
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.trial_session import failures, only_obeyed, trial_session
+from holdfast.replay.trial_session import failures, given_replies, only_obeyed, trial_session
+from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 
@@ -48,10 +50,20 @@ def run_sessions(
     every = []
     for part in run.parts or (run,):
         with closing(look(part, environ=environ)) as outcome:
-            traced = (one for one in outcome.cells.traced() if one.trial.id.startswith(trial))
-            found = _found(_wanted(traced, failed_only), run.id, outcome.run.name, contract)
+            wanted = _wanted((one for one in outcome.cells.traced() if one.trial.id.startswith(trial)), failed_only)
+            found = _found(list(wanted), run.id, outcome, contract)
             every.append(replace(found, notes=(*found.notes, *_other_rules(found, outcome.run.part))))
     return gathered(every)
+
+
+def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTrial:
+    """The trial of a run, or of one of its parts, with this id."""
+    for part in run.parts or (run,):
+        with closing(look(part, environ=environ)) as outcome:
+            found = next((one for one in outcome.cells.traced() if one.trial.id == id), None)
+            if found is not None:
+                return found
+    raise UsageError(f"run {run.id} has no trial {id}")
 
 
 def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
@@ -81,7 +93,7 @@ def contract_path(spec: Path, folder: Path) -> str:
 
 
 def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[str, str]) -> SessionsFound:
-    """The failed trials of a JSON report: from the run it is of, where that is stored here, else from the report."""
+    """The failed trials of the run that a JSON report is of, which has to be stored here."""
     document = _report(path)
     id = text(document, "run_id")
     whole, _, part = id.partition("/")
@@ -92,9 +104,8 @@ def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[st
         same = known.spec_digest == text(document, "spec_digest") if text(document, "spec_digest") else True
         if same and known.started == text(document, "started"):
             return run_sessions(run, folder, environ=environ, failed_only=True)
-    sessions = tuple(_reported(document, id, folder))
-    note = f"run {id} is not stored here: what its tools answered is not in the report, and so not in the sessions"
-    return SessionsFound(sessions, notes=(note,) if sessions else ())
+    why = "a report has neither the faults of a trial nor what its tools answered"
+    raise UsageError(f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run")
 
 
 def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
@@ -103,19 +114,32 @@ def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[Traced
             yield one
 
 
-def _found(traced: Iterable[TracedTrial], run: str, name: str, contract: str) -> SessionsFound:
+def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:
     sessions: list[RecordedSession] = []
     left_out: list[LeftOutTrace] = []
     notes: list[str] = []
+    scenarios = {scenario.name: scenario for scenario in outcome.run.scenarios}
+    known = _undisturbed(outcome) if traced else {}
     for one in traced:
-        label = f"{name}: {one.trial.scenario}"
-        made = trial_session(one, run=run, name=label, contract=contract)
+        scenario = scenarios.get(one.trial.scenario, CALM)
+        label = f"{outcome.run.name}: {one.trial.scenario}"
+        made = trial_session(one, run=run, scenario=scenario, name=label, contract=contract, known=known)
         if isinstance(made, LeftOutTrace):
             left_out.append(made)
         else:
             sessions.append(made.session)
             notes += made.notes
     return SessionsFound(tuple(sessions), tuple(left_out), tuple(notes))
+
+
+def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
+    """What tools gave to calls that met no fault, by the identity of the call."""
+    known: dict[str, RecordedResponse] = {}
+    for one in outcome.cells.traced():
+        for event, response in given_replies(one.seen):
+            if not event.fault and not response.failed:
+                known.setdefault(event.identity, response)
+    return known
 
 
 def _report(path: Path) -> Any:
@@ -135,32 +159,3 @@ def _report(path: Path) -> Any:
     if not text(document, "run_id") or not isinstance(at(document, "parts"), dict):
         raise UsageError(wrong, hint=hint)
     return document
-
-
-def _reported(document: Any, run: str, folder: Path) -> Iterator[RecordedSession]:
-    contract = contract_path(Path(text(document, "spec_path")), folder)
-    seen: set[str] = set()
-    for id, prompt, why in (*_cells(document), *_cases(document)):
-        if id and prompt and id not in seen:
-            seen.add(id)
-            yield RecordedSession(
-                id, (prompt,), source=f"holdfast run {run}", expected_failure=why, contract=contract,
-                captured_at=text(document, "started"),
-            )  # fmt: skip
-
-
-def _cells(document: Any) -> Iterator[tuple[str, str, str]]:
-    for where in (("contract",), ("contract", "details"), ("chaos",), ("chaos", "details")):
-        for cell in items(document, "parts", *where, "cells"):
-            for trial in items(cell, "trials"):
-                if text(trial, "outcome") == "fail":
-                    reason = f"{text(cell, 'invariant')}: {text(trial, 'reason')}"
-                    yield text(trial, "id"), text(trial, "prompt"), reason
-
-
-def _cases(document: Any) -> Iterator[tuple[str, str, str]]:
-    for where in (("scenario",), ("scenario", "details"), ("replay",), ("replay", "details")):
-        for case in items(document, "parts", *where, "cases"):
-            for one in items(case, "replicas"):
-                if text(one, "status") == "fail":
-                    yield text(one, "trial"), text(one, "prompt"), text(one, "reason")

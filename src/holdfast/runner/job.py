@@ -36,13 +36,14 @@ class Job:
     @property
     def asked_first(self) -> Trial | None:
         """The preflight; none where that would leave marks which the trials would be judged by, or where the first
-        question comes with tools that fail: a bad answer says nothing of the agent's reach then."""
+        question was recorded while something failed: a bad answer says nothing of the agent's reach then."""
         first = self.plan.preflight
         if first is None or not self.options.preflight:
             return None
         marked = self.spec.world is not None and self.spec.world.leaves_marks
         recorded = first.task.recording
-        return None if marked or (recorded is not UNSET and recorded.has_failures) else first
+        broken = recorded is not UNSET and (recorded.has_failures or recorded.seed is not None)
+        return None if marked or broken else first
 
 
 def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from holdfast import plugins
+from holdfast.model.codec import to_builtins
 from holdfast.model.spec import INPUT, Injection, Plane, Schedule
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
@@ -66,6 +67,19 @@ class FaultEntry(Struct, frozen=True):
     made: Any
     at: Node
     path: str
+
+
+def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
+    """The lists of a scenario that would be read as these faults."""
+    lists: dict[str, list[dict[str, Any]]] = {}
+    for one in injections:
+        family = next(known for known in FAMILIES.values() if known.plane == one.plane)
+        entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
+        if family.target is not None:
+            entry = {family.target: one.target, **entry}
+        entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
+        lists.setdefault(family.name, []).append(entry)
+    return lists
 
 
 @cache

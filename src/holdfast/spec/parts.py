@@ -19,7 +19,7 @@ from holdfast.spec.world_value import world_spec
 CHAOS = "chaos"
 """The scenario of the `chaos` block."""
 REPLAY = "replay"
-"""The scenario of recorded sessions: calm, since what their tools answered is recorded."""
+"""The scenario of recorded sessions without faults: calm, since what their tools answered is recorded."""
 
 
 def declared(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
@@ -82,7 +82,7 @@ def part_weather(
 ) -> ScenarioSet:
     """The scenarios of a part: of a contract and a scenario those of the matrix."""
     if part == "replay":
-        return ScenarioSet((Scenario(REPLAY),), ((),))
+        return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
-from holdfast.model.spec import Invariant, Problem
+from holdfast.model.spec import Invariant, Problem, Scenario
 from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
+from holdfast.spec.matrix import MatrixEntry
 from holdfast.spec.rules import duplicates
 from holdfast.spec.sections.file import ContractSection
 from holdfast.spec.sections.run import ReplaySession, ReplaySource, ReplaysSection
@@ -125,6 +127,9 @@ def _needed(reader: Reader, session: ReplaySession, path: str, *, nested: bool =
         return
     for key in missing:
         reader.error(session.at, f"{path}.{key}".lstrip("."), "missing", hint=_SHAPE, code="missing-key")
+    if session.scenario is not None and session.scenario.profile is not None:
+        where, message = session.scenario.at.key("profile"), "a session lists its faults one by one"
+        reader.error(where, f"{path}.scenario.profile".lstrip("."), message, code="unknown-key")
 
 
 def _same_ids(reader: Reader, read: list[tuple[ReplaySession, str]]) -> None:
@@ -167,14 +172,26 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
         captured_at=entry.captured_at or "",
         context=before,
         responses=tuple(
-            RecordedResponse(one.tool, encode(one.response).decode(), one.status, one.latency_ms)
+            RecordedResponse(
+                one.tool,
+                encode(one.response).decode(),
+                500 if one.raises and 0 < one.status < 400 else one.status,
+                one.latency_ms,
+                one.raises or "",
+            )
             for one in entry.tool_responses
         ),
         expected_failure=entry.expected_failure or "",
         contract=entry.contract or "",
+        scenario=None if entry.scenario is None else _scenario(entry.scenario),
+        seed=entry.seed,
         file=file,
         line=entry.at.line,
     )
+
+
+def _scenario(entry: MatrixEntry) -> Scenario:
+    return Scenario(entry.name, tuple(replace(one.injection, position=None) for one in entry.own))
 
 
 def _source(entry: ReplaySource) -> SessionSource:

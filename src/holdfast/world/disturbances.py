@@ -60,7 +60,7 @@ class Disturbances:
 
     def __init__(self, scenario: Scenario, context: TrialContext) -> None:
         self._context = context
-        luck = Luck(context.trial)
+        luck = Luck(context.trial, scenario.injections)
         self._placed = [
             _Placed(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
             for index, one in enumerate(scenario.injections)

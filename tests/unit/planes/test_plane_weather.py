@@ -150,7 +150,10 @@ def test_a_tool_behind_a_url_is_not_met_where_a_tool_of_its_name_is_called() -> 
 def test_the_ledger_says_what_would_have_come_and_what_came() -> None:
     bench = Bench(fault("search", "empty"))
     assert bench.call(q="x") == {"rows": []}
-    assert bench.ledger == [FaultMet(0, "tool", "search", "empty", 1, "met", would='{"rows":[1,2]}', got='{"rows":[]}')]
+    (met,) = bench.ledger
+    assert met == FaultMet(
+        0, "tool", "search", "empty", 1, "met", '{"rows":[1,2]}', '{"rows":[]}', reply='{"rows":[1,2]}'
+    )
 
 
 def test_a_fault_that_does_not_ask_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UNSET
@@ -10,8 +11,9 @@ from replay_kit import answered, session
 
 from holdfast.errors import NothingProven, SpecError, UserError
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Spec
+from holdfast.model.spec import Injection, Scenario, Spec
 from holdfast.model.task import DialogueMessage, Recording
+from holdfast.plan import plan
 from holdfast.replay.derived_spec import replay_spec, unjudged
 from holdfast.replay.made import replayed
 from holdfast.replay.session_list import ListedSessions
@@ -54,7 +56,7 @@ def test_a_session_is_a_task_with_its_context_and_its_recording(spec: Spec) -> N
     derived = replay_spec(spec, [one], live=True)
     (task,) = derived.tasks
     assert (task.kind, task.turns, task.context) == ("replay", ("one", "two"), before)
-    assert task.recording == Recording("a", (FAILED,), True, "A", "broke")
+    assert task.recording == Recording("a", (FAILED,), True, "A", "broke", "replay")
     assert (derived.part, derived.matrix, derived.cell_rules) == ("replay", False, ())
     assert [scenario.name for scenario in derived.scenarios] == ["replay"]
     assert derived.scenarios[0].calm
@@ -65,6 +67,35 @@ def test_a_recorded_failure_is_a_tool_fault(spec: Spec) -> None:
     assert judged_by(derived, "calm") == ["always", "calm"]
     assert judged_by(derived, "failed") == ["always", "faults", "chaos"]
     assert {rule.when for rule in derived.invariants} == {"always"}
+
+
+def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) -> None:
+    def weather(*planes: Any) -> Scenario:
+        return Scenario("storm", tuple(Injection(plane, "*", "error") for plane in planes))
+
+    sessions = [
+        session("calm", scenario=weather(), seed=1),
+        session("tools", scenario=weather("tool"), seed=2),
+        session("models", scenario=weather("llm"), seed=3),
+        session("input", scenario=weather("context"), seed=4),
+        session("both", scenario=weather("llm"), responses=(FAILED,), seed=5),
+        session("plain"),
+    ]
+    derived = replay_spec(spec, sessions, live=False)
+    assert {one.id: judged_by(derived, one.id) for one in sessions} == {
+        "calm": ["always", "calm"],
+        "tools": ["always", "faults", "chaos"],
+        "models": ["always", "chaos", "models"],
+        "input": ["always", "chaos"],
+        "both": ["always", "faults", "chaos", "models"],
+        "plain": ["always", "calm"],
+    }
+    trials = [(one.scenario, one.task.recording) for one in plan(derived).trials]
+    asked = [(scenario, recording.session) for scenario, recording in trials if recording is not UNSET]
+    storms = [(f"replay/{name}", name) for name in ("tools", "models", "input", "both")]
+    assert asked == [("replay", "calm"), ("replay", "plain"), *storms]
+    drawn = {recording.session: recording.seed for _, recording in trials if recording is not UNSET}
+    assert drawn == {"calm": 1, "tools": 2, "models": 3, "input": 4, "both": 5, "plain": None}
 
 
 def test_a_session_may_name_another_contract_from_where_it_lies(spec: Spec, tmp_path: Path) -> None:

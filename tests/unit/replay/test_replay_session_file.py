@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_kit import answered, session
 
-from holdfast.errors import UsageError
+from holdfast import plugins
+from holdfast.errors import SpecError, UsageError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.replay.session_file import file_name, session_text, too_deep, write_sessions
+from holdfast.spec.fault_entry import FAMILIES
 from holdfast.spec.replays import read_sessions
 
 TEXT = st.text(min_size=1)
@@ -94,3 +98,46 @@ def test_an_answer_is_too_deep_where_no_file_could_hold_it(tmp_path: Path) -> No
     assert too_deep(nested(100_000))
     write_sessions((session("a", responses=(nested(90),)),), tmp_path, force=False)
     assert read_sessions(tmp_path / "a.yaml")[0].responses == (nested(90),)
+
+
+PAGE = (Path(__file__).parents[3] / "docs/faults.md").read_text()
+DOCUMENTED = [yaml.safe_load(block) for block in re.findall(r"```yaml scenario[^\n]*\n(.*?)```", PAGE, re.S)]
+NEEDED = {"permission": {"path": "a"}, "vanished": {"path": "a"}}
+EVERY_FAULT = [
+    {
+        family.name: [
+            {family.selector: mode, **({} if family.target is None else {family.target: "x"}), **NEEDED.get(mode, {})}
+        ]
+    }
+    for family in FAMILIES.values()
+    for mode in plugins.BUILT_IN[family.registry]
+]
+
+
+def read_back(tmp_path: Path, text: str) -> RecordedSession:
+    (tmp_path / "one.yaml").write_text(text)
+    (read,) = read_sessions(tmp_path / "one.yaml")
+    return read
+
+
+@pytest.mark.parametrize("lists", [*EVERY_FAULT, *(one for one in DOCUMENTED if "profile" not in one)], ids=str)
+def test_the_faults_of_a_session_are_read_as_they_were_written(tmp_path: Path, lists: dict[str, Any]) -> None:
+    written = yaml.safe_dump({"id": "a", "input": "hi", "seed": 7, "scenario": {"name": "storm", **lists}})
+    first = read_back(tmp_path, written)
+    assert first.scenario is not None
+    assert first.scenario.injections
+    again = read_back(tmp_path, session_text(first))
+    assert (again.scenario, again.seed) == (first.scenario, 7)
+
+
+@pytest.mark.parametrize("key", ["profile: api_outage", "tool_faults: [{tool: a, mode: errror}]", "unknown: 1"])
+def test_what_no_session_can_have_as_its_scenario_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(SpecError):
+        read_back(tmp_path, f"id: a\ninput: hi\nscenario:\n  name: storm\n  {key}\n")
+
+
+def test_the_exception_of_a_tool_is_read_as_it_was_written_and_is_a_failure(tmp_path: Path) -> None:
+    raised = RecordedResponse("search", '"no such item"', 500, 0.0, "builtins:KeyError")
+    assert read_back(tmp_path, session_text(session("a", responses=(raised,)))).responses == (raised,)
+    (short,) = read_back(tmp_path, "id: a\ninput: hi\ntool_responses: [{tool: t, raises: 'm:E'}]\n").responses
+    assert (short.failed, short.status) == (True, 500)

@@ -13,7 +13,7 @@ from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import end_to_end, length_of
 from holdfast.http1.server import Exchange
 from holdfast.model.delivery import Delivery
-from holdfast.planes.describe import same, witness
+from holdfast.planes.describe import as_json, same, witness
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.values import read, readable, write
 from holdfast.planes.paced_delivery import PacedDelivery, felt
@@ -71,7 +71,7 @@ async def send(
     if answered is not None and answered.rest is not out.rest:  # the rest of what came is not wanted
         answered.incoming.abort()
     seen.status, shown, delivery = out.status, reply.value, reply.delivery
-    seen.output = shown if isinstance(shown, str) else witness(shown)
+    seen.output = shown if isinstance(shown, str) else as_json(shown)
     if out.rest is None:
         delivery, idle = felt(delivery, len(out.body))
         if idle:

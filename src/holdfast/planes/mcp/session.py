@@ -279,8 +279,9 @@ def _failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> C
             return ClientOutcome("silence")
         case "crash":
             return ClientOutcome("crash")
-        case "malformed_rpc" if answer is not None:
-            return ClientOutcome("garbage", answer.raw[: len(answer.raw) * 2 // 3])
+        case "malformed_rpc":
+            raw = rpc.result(request.id, {"content": []}) if answer is None else answer.raw  # None: it was recorded
+            return ClientOutcome("garbage", raw[: len(raw) * 2 // 3])
         case "rpc_error":
             return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, words, failed.body))
         case "tool_gone" | "schema_changed":

@@ -10,7 +10,8 @@ from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
 from holdfast.model.spec import Aggregation, ModelSpec
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
-from holdfast.spec.forms import Aggregate, Format
+from holdfast.spec.forms import Aggregate, Code, Format
+from holdfast.spec.matrix import MatrixEntry
 from holdfast.spec.session_forms import DATE_RANGE, DateRange, PriorTurns, SessionInput
 
 SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
@@ -83,6 +84,7 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     response: Annotated[Any, about("What it answered.")] = None
     status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
     latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0.0
+    raises: Annotated[Code | None, about("The exception class that a Python tool raised.")] = None
 
 
 class ReplaySession(Struct, frozen=True, kw_only=True):
@@ -99,6 +101,8 @@ class ReplaySession(Struct, frozen=True, kw_only=True):
     tool_responses: Annotated[tuple[ToolResponse, ...], about("What its tools answered.")] = ()
     expected_failure: Annotated[str | None, about("What went wrong then.")] = None
     contract: Annotated[str | None, about("The contract to hold: its name here, or a path.")] = None
+    scenario: Annotated[MatrixEntry | None, about("The faults that act on it, as in a chaos matrix.")] = None
+    seed: Annotated[int | None, about("What the draws of its faults come from.", ge=0, le=2**63 - 1)] = None
 
 
 class ReplayFilter(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,92 @@
+"""The weather of a trial: Scenarios, and the Injections that they place."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+Plane = Literal["tool", "llm", "context", "mcp", "http", "service", "world"]
+
+
+class Position(Struct, frozen=True):
+    """Where in the spec's file a thing was written; line and column count from 1."""
+
+    line: int
+    column: int = 1
+
+
+class Schedule(Struct, frozen=True, omit_defaults=True):
+    """When a placed fault fires; calls are counted as they arrive at the target, per trial."""
+
+    probability: float = 1.0
+    after_calls: int | None = None
+    times: int | None = None
+    every: int | None = None
+    on_call: int | None = None
+    match: dict[str, Any] | None = None
+
+
+NOT_ON_RESULTS = ("timeout", "slow", "phantom_success")
+"""Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
+
+
+INPUT = "input"
+"""The target of an attack on what the agent is asked."""
+
+
+class Injection(Struct, frozen=True, omit_defaults=True):
+    """A fault placed: which fault, on which plane and target, and when."""
+
+    plane: Plane
+    target: str
+    mode: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    schedule: Schedule = Schedule()
+    match_url: str | None = None
+    raises: str | None = None
+    """`module:Class` of the exception that a failing Python call raises."""
+    position: Position | None = None
+
+    @property
+    def content(self) -> list[Any]:
+        """What the fault is, without where it was written."""
+        return [self.plane, self.target, self.mode, self.settings, self.schedule, self.match_url, self.raises]
+
+    @property
+    def label(self) -> str:
+        """Its name for people: `tool error on search`."""
+        target = self.match_url or self.target
+        plain = self.plane in ("llm", "world") or (self.plane == "context" and target in ("*", INPUT))
+        return f"{self.plane} {self.mode}" + ("" if plain else f" on {target}")
+
+
+class Scenario(Struct, frozen=True, omit_defaults=True):
+    """A named set of faults: the weather of a trial. An empty one is calm."""
+
+    name: str
+    injections: tuple[Injection, ...] = ()
+    profile: str | None = None
+    left_out: tuple[str, ...] = ()
+    """A profile's faults that this agent cannot meet, by name."""
+    position: Position | None = None
+    left_out_why: tuple[tuple[str, str], ...] = ()
+    """Of each of those: why, and the way out."""
+
+    @property
+    def calm(self) -> bool:
+        return not self.injections
+
+    @property
+    def on_calls(self) -> bool:
+        """Whether a fault acts on what the agent calls, and not only on what it is asked."""
+        return any(i.plane != "context" or i.target != "input" for i in self.injections)
+
+    @property
+    def content(self) -> Any:
+        """What decides the weather, without where it was written."""
+        return [self.name, [injection.content for injection in self.injections]]
+
+
+CALM = Scenario(name="")
+"""The weather of a trial whose scenario the spec does not name, such as a control's."""

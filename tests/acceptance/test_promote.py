@@ -1,0 +1,172 @@
+"""`promote`: on every plane the replay meets what the trial met; a broken agent fails again, its fixed twin passes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+from cli import CALM, MakeProject, Project, Result, Serve, contract, rule
+from plane_agents import PYTHON, SCRIPTED, command, equip
+from test_mcp_cli import SERVERS, SHOP, USES
+
+from holdfast import plugins
+
+NEVER = rule("never", value="words that nobody says", severity="critical")
+TOOL_FAULTS = plugins.BUILT_IN["faults.tool"]
+QUICK = {"timeout": {"delay_ms": 20}, "slow": {"delay_ms": 20}, "oversized": {"bytes": 5000}}
+FROM_THE_SEED = {"probability": 0.5, "after_calls": 1}
+
+
+def failed_trials(made: Project) -> dict[str, Any]:
+    """By scenario: the trial that failed there."""
+    result = made.run("--no-preflight")
+    cells = [cell for cell in result.part["cells"] if cell["outcome"] == "fail"]
+    return {cell["scenario"]: cell["trials"][0] for cell in cells}
+
+
+def replayed(made: Project, *args: str) -> dict[str, Any]:
+    """By session: its case, as it comes out now."""
+    result = made.cli("replay", "run", *args, "--json", "--no-report")
+    return {case["session"]: case for case in result.json["parts"]["replay"]["cases"]}
+
+
+def answer_of(case: Any) -> Any:
+    return case["replicas"][0]["turns"][0].get("text")
+
+
+def meets_the_same(made: Project, scenarios: list[str], other: Collection[str] = ()) -> None:
+    """The replay of every trial gives the agent what the trial gave it, but for what is cut off elsewhere."""
+    trials = failed_trials(made)
+    assert sorted(trials) == sorted(scenarios)
+    assert made.cli("replay", "export", "--from-report", "0001", "-o", "out").code == 0
+    cases = replayed(made, "out")
+    told = {scenario: cases[trial["id"]] for scenario, trial in trials.items()}
+    assert {case["status"] for case in told.values()} == {"fail"}
+    same = [scenario for scenario, trial in trials.items() if answer_of(told[scenario]) == trial["answer"]]
+    assert sorted(same) == sorted(set(scenarios) - set(other))
+
+
+# -- the same weather --------------------------------------------------------------------------------
+SAYS_ALL = """
+import json
+
+
+class Down(Exception):
+    pass
+
+
+def search(query):
+    return {"query": query, "rows": [1, 2, 3], "note": "[12]"}
+
+
+def words():
+    return "[1, 2]"
+
+
+def fails(n):
+    raise LookupError(f"no {n}")
+
+
+def heard(tool, *arguments):
+    try:
+        return json.dumps(tool(*arguments), sort_keys=True)
+    except Exception as broken:
+        told = {key: value for key, value in vars(broken).items()}
+        return f"{type(broken).__name__} {broken} {sorted(told.items())}"
+
+
+def ask(prompt):
+    first = [heard(search, prompt[:9]), heard(search, "more"), heard(search, prompt[:9])]
+    return json.dumps([*first, heard(words), heard(fails, 3)])
+"""
+TOOLS = {"type": "python", "endpoint": "agent:ask", "tools": ["agent:search", "agent:words", "agent:fails"]}
+
+
+def storms(family: str, modes: tuple[str, ...] | list[str], **more: Any) -> list[dict[str, Any]]:
+    return [{"name": mode, family: [{"mode": mode, **QUICK.get(mode, {}), **more}]} for mode in modes]
+
+
+def test_a_function_gives_what_it_gave_whatever_fault_was_on_it(project: MakeProject) -> None:
+    matrix = [
+        *storms("tool_faults", list(TOOL_FAULTS), tool="search"),
+        {"name": "own", "tool_faults": [{"tool": "*", "mode": "error", "raises": "agent:Down", "on_call": 2}]},
+        {"name": "luck", "tool_faults": [{"tool": "search", "mode": "malformed", **FROM_THE_SEED}]},
+        {"name": "two", "tool_faults": [{"tool": "*", "mode": mode} for mode in ("wrong_value", "schema_drift")]},
+    ]
+    made = project(contract([NEVER], [CALM, *matrix], agent=TOOLS, prompts=("kettle",)), SAYS_ALL)
+    meets_the_same(made, ["calm", *(one["name"] for one in matrix)])
+
+
+WEB = """
+import http.client, json, os
+from urllib.parse import urlsplit
+
+import talk
+
+
+def ask(prompt):
+    said = []
+    for word in prompt.split()[1:]:
+        try:
+            said.append(talk.request("POST", word, '{"n": 1}', {"content-type": "application/json"}, proxy=True))
+        except Exception as broken:
+            said.append(type(broken).__name__)
+    return json.dumps(said)
+
+
+import sys
+print(ask(sys.stdin.read()))
+"""
+
+
+def test_a_request_is_answered_as_it_was_whatever_fault_was_on_it(project: MakeProject, serve: Serve) -> None:
+    server = serve(lambda asked: (201, '{"price": 40, "note": "in stock", "rows": [1, 2, 3]}'))
+    matrix = storms("tool_faults", list(TOOL_FAULTS), tool="pay", match_url=f"{server.url}/pay*", on_call=1)
+    agent = command(timeout=3000)
+    prompt = f"pay {server.url}/pay/1 {server.url}/pay/1 {server.url}/other"
+    made = equip(project(contract([NEVER], matrix, agent=agent, prompts=(prompt,)), WEB))
+    meets_the_same(made, [one["name"] for one in matrix])
+
+
+def test_an_mcp_tool_answers_as_it_did_whatever_fault_was_on_it(project: MakeProject) -> None:
+    calls = [["find", {"q": "x"}], ["pay", {"sum": 4}], ["find", {"q": "x"}]]
+    agent = command(mcp_config=SERVERS, env={"CALLS": json.dumps(calls)})
+    matrix = [
+        *storms("tool_faults", list(TOOL_FAULTS), tool="find", on_call=1),
+        *storms("mcp_faults", list(plugins.BUILT_IN["faults.mcp"]), on_call=1),
+    ]
+    made = equip(project(contract([NEVER], matrix, agent=agent), USES), shop=SHOP)
+    meets_the_same(made, [one["name"] for one in matrix], other=["malformed_rpc"])
+
+
+MODEL = {"replies": [{"match": {"prompt": "*again*"}, "text": "second"}, {"text": "you asked {{ prompt }}, and it costs 40"}]}
+CHATS = """
+import json, sys, talk
+said = []
+for words in (sys.stdin.read(), "again", "again, please"):
+    try:
+        said.append(talk.chat([{"role": "user", "content": words}]))
+    except Exception as broken:
+        said.append(type(broken).__name__)
+for one in said:
+    if isinstance(one, tuple):
+        one[1].pop("id", None), one[1].pop("created", None)
+print(json.dumps(said))
+"""
+
+
+def test_the_model_fails_as_it_did(project: MakeProject) -> None:
+    modes = list(plugins.BUILT_IN["faults.llm"])
+    matrix = storms("llm_faults", modes, on_call=1)
+    made = equip(project(contract([NEVER], matrix, agent=command(timeout=3000), models=SCRIPTED), CHATS), MODEL)
+    meets_the_same(made, modes)
+
+
+def test_the_input_and_what_tools_give_are_attacked_as_they_were(project: MakeProject) -> None:
+    agent = SAYS_ALL.replace("json.dumps([*first", "json.dumps([prompt, *first")
+    attacks = list(plugins.BUILT_IN["faults.context"])
+    matrix = [{"name": type, "context_attacks": [{"type": type}]} for type in attacks]
+    made = project(contract([NEVER], matrix, agent=TOOLS, prompts=("kettle",)), agent)
+    meets_the_same(made, attacks)
