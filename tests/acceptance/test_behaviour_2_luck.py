@@ -75,8 +75,9 @@ def test_2_every_rule_of_a_scenario_meets_the_same_weather(project: MakeProject)
     assert len({t["answer"] for t in result.trials}) > 1, "prompts meet weather of their own"
 
 
-# "Luck = blake2b(seed, scenario name, task digest, params, replica, index of the fault, call key)"
-def test_2_luck_follows_seed_prompt_replica_and_scenario(project: MakeProject) -> None:
+# "keyed by (seed, task digest, params, replica, content of the injection, its ordinal among equal injections, call
+# key). The scenario's name and the fault's index in the list are not part of the key"
+def test_2_luck_follows_seed_prompt_replica_and_fault(project: MakeProject) -> None:
     def said(name: str, *args: str, scenario: str = "chaos", prompt: str = "p") -> list[str]:
         weather = {**tool_fault("error", probability=0.5), "name": scenario}
         made = project(contract([ANY], [weather], prompts=(prompt,)), CALLS, name=name)
@@ -85,7 +86,8 @@ def test_2_luck_follows_seed_prompt_replica_and_scenario(project: MakeProject) -
     base = said("base")
     assert said("again") == base
     assert said("seed", "--seed", "5") != base
-    assert said("scenario", scenario="other") != base
+    assert said("scenario", scenario="other") == base
+    assert said("prompt", prompt="q") != base
     two = said("replicas", "--replicas", "3")
     assert two[0] == base[0]
     assert len(set(two)) > 1

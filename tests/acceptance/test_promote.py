@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
-from cli import CALM, MakeProject, Project, Result, Serve, contract, rule
-from plane_agents import PYTHON, SCRIPTED, command, equip
+from cli import CALM, MakeProject, Project, Serve, contract, rule
+from plane_agents import SCRIPTED, command, equip
 from test_mcp_cli import SERVERS, SHOP, USES
 
 from holdfast import plugins
@@ -19,9 +20,9 @@ QUICK = {"timeout": {"delay_ms": 20}, "slow": {"delay_ms": 20}, "oversized": {"b
 FROM_THE_SEED = {"probability": 0.5, "after_calls": 1}
 
 
-def failed_trials(made: Project) -> dict[str, Any]:
+def failed_trials(made: Project, *args: str) -> dict[str, Any]:
     """By scenario: the trial that failed there."""
-    result = made.run("--no-preflight")
+    result = made.run(*args)
     cells = [cell for cell in result.part["cells"] if cell["outcome"] == "fail"]
     return {cell["scenario"]: cell["trials"][0] for cell in cells}
 
@@ -38,7 +39,7 @@ def answer_of(case: Any) -> Any:
 
 def meets_the_same(made: Project, scenarios: list[str], other: Collection[str] = ()) -> None:
     """The replay of every trial gives the agent what the trial gave it, but for what is cut off elsewhere."""
-    trials = failed_trials(made)
+    trials = failed_trials(made, "--no-preflight")
     assert sorted(trials) == sorted(scenarios)
     assert made.cli("replay", "export", "--from-report", "0001", "-o", "out").code == 0
     cases = replayed(made, "out")
@@ -141,7 +142,9 @@ def test_an_mcp_tool_answers_as_it_did_whatever_fault_was_on_it(project: MakePro
     meets_the_same(made, [one["name"] for one in matrix], other=["malformed_rpc"])
 
 
-MODEL = {"replies": [{"match": {"prompt": "*again*"}, "text": "second"}, {"text": "you asked {{ prompt }}, and it costs 40"}]}
+MODEL = {
+    "replies": [{"match": {"prompt": "*again*"}, "text": "second"}, {"text": "you asked {{ prompt }}, and it costs 40"}]
+}
 CHATS = """
 import json, sys, talk
 said = []
@@ -170,3 +173,130 @@ def test_the_input_and_what_tools_give_are_attacked_as_they_were(project: MakePr
     matrix = [{"name": type, "context_attacks": [{"type": type}]} for type in attacks]
     made = project(contract([NEVER], matrix, agent=TOOLS, prompts=("kettle",)), agent)
     meets_the_same(made, attacks)
+
+
+# -- a broken agent and its fixed twin ---------------------------------------------------------------
+class Twins(NamedTuple):
+    """An agent with one defect, its source once that is fixed, and where the defect shows."""
+
+    broken: str
+    fixed: str
+    rules: list[dict[str, Any]]
+    storm: dict[str, Any]
+    agent: dict[str, Any]
+    prompt: str = "What does order 7 cost?"
+    more: Mapping[str, Any] = MappingProxyType({})
+
+
+NO_GUESS = rule("no-guess", "excludes_pattern", patterns=["costs .25"], severity="critical")
+IN_CHAOS = {"when": "any_chaos_active"}
+ONE_PAYMENT = rule("one-payment", "side_effect_once", severity="critical", **IN_CHAOS)
+
+ORDERS = """
+class Down(Exception):
+    pass
+
+
+def find_order(number):
+    return {"paid": 40}
+
+
+def ask(prompt):
+    try:
+        return f"it costs ${find_order(7)['paid']}"
+    except CAUGHT as down:
+        return SAID
+"""
+PAYS = """
+import sys, talk
+URL = sys.stdin.read().split()[-1]
+for _ in range(2):
+    try:
+        status, text = talk.request("POST", URL, '{"sum": 40}', proxy=True)
+        print("paid")
+        break
+    except OSError:
+        AGAIN
+"""
+DESK = {"type": "python", "endpoint": "agent:ask", "tools": ["agent:find_order"]}
+
+
+def orders(caught: str, said: str) -> str:
+    return ORDERS.replace("CAUGHT", caught).replace("SAID", said)
+
+
+OBEYS = "import sys\nasked = sys.stdin.read()\nprint(SAID)\n"
+PATIENT = """
+import sys, talk
+for _ in range(2):
+    status, body = talk.chat([{"role": "user", "content": sys.stdin.read() or "again"}])
+    if status == 200:
+        print(body["choices"][0]["message"]["content"])
+        break
+    FAILED
+"""
+SHOPS = USES.replace("print(json.dumps(said))", "print('it costs $25' if CHECK else 'it costs $40')")
+
+
+def twins(url: str) -> dict[str, Twins]:
+    """By plane."""
+    down = {"tool": "find_order", "mode": "error", "raises": "agent:Down"}
+    busy = {"tool": "find_order", "mode": "rate_limit", "retry_after_s": 7}
+    waits = "f'come back in {down.retry_after} s' if GOOD else 'it costs $25'"
+    failing = "said['calls'][0].get('result', {}).get('isError')"
+    return {
+        "an exception of the agent's own": Twins(
+            orders("Down", "'it costs $25'"), orders("Down", "'I cannot see it'"), [NO_GUESS],
+            {"tool_faults": [down]}, DESK,
+        ),
+        "how long to wait": Twins(
+            orders("Exception", waits.replace("GOOD", "down.retry_after is None")),
+            orders("Exception", waits.replace("GOOD", "down.retry_after == 7")),
+            [NO_GUESS], {"tool_faults": [busy]}, DESK,
+        ),
+        "a fault that passes": Twins(
+            orders("Exception", "'it costs $25'"),
+            orders("Exception", "f\"it costs ${find_order(7)['paid']}\""),
+            [NO_GUESS, rule("says", value="$40")], {"tool_faults": [{**busy, "times": 1}]}, DESK,
+        ),
+        "a reply that is lost on the web": Twins(
+            PAYS.replace("AGAIN", "continue"), PAYS.replace("AGAIN", "print('perhaps paid'); break"), [ONE_PAYMENT],
+            {"tool_faults": [{"tool": "pay", "match_url": f"{url}/pay", "mode": "lost_reply", "on_call": 1}]},
+            command(), f"pay {url}/pay",
+        ),
+        "an MCP tool": Twins(
+            SHOPS.replace("CHECK", failing), SHOPS.replace("CHECK", "False"),
+            [{**NO_GUESS, "when": "tool_faults_active"}],
+            {"tool_faults": [{"tool": "find", "mode": "error", "error_code": 503}]}, command(mcp_config=SERVERS),
+        ),
+        "the model": Twins(
+            PATIENT.replace("FAILED", "print('it costs $25'); break"), PATIENT.replace("FAILED", "pass"),
+            [{**NO_GUESS, "when": "llm_faults_active"}], {"llm_faults": [{"mode": "rate_limit", "times": 1}]},
+            command(), more={"models": SCRIPTED},
+        ),
+        "the input": Twins(
+            OBEYS.replace("SAID", "asked"), OBEYS.replace("SAID", "'It costs $40.'"),
+            [rule("obeys-nobody", "excludes_pattern", patterns=["HOLDFAST-CANARY"], severity="critical", **IN_CHAOS)],
+            {"context_attacks": [{"type": "memory_poisoning"}]}, command(),
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", twins(""))
+def test_a_promoted_trial_fails_on_the_broken_agent_and_passes_on_its_twin(
+    project: MakeProject, serve: Serve, name: str
+) -> None:
+    one = twins(serve(lambda asked: (200, '{"paid": true}')).url)[name]
+    spec = contract(one.rules, [{"name": "storm", **one.storm}], agent=one.agent, prompts=(one.prompt,), **one.more)
+    made = equip(project(spec, one.broken), MODEL, shop=SHOP)
+    (trial,) = failed_trials(made).values()
+    done = made.cli("promote", trial["id"])
+    assert done.code == 0, done.err
+    (failed,) = replayed(made).values()
+    assert failed["status"] == "fail"
+    assert failed["reason"].startswith(one.rules[0]["id"])
+    (made.folder / "agent.py").write_text(one.fixed)
+    (passed,) = replayed(made).values()
+    assert passed["status"] == "pass", passed
+    refused = made.cli("promote", trial["id"], "0001", "--force")
+    assert (refused.code, refused.out) == (4, "")

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
-from holdfast.model.task import Task, Variation
+from holdfast.model.task import RecordedUse, Task, Variation
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score import ScoreOptions, Tally
@@ -30,14 +30,15 @@ def mutation_spec(tasks: Sequence[Task], **changes: Any) -> Spec:
     return Spec("spec.yaml", AgentSpec(), tasks=tuple(tasks), part="mutation", **settings)
 
 
-def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True) -> Tally:
+def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True, recorded: tuple[RecordedUse, ...] = ()) -> Tally:
     """Trials in plan order that passed (p), failed (f), broke (e), proved nothing (u) or obeyed (o)."""
     made = plan(spec)
     tally = Tally(spec, made)
     for trial, sign in reversed(list(zip(made.trials, "".join(outcomes), strict=False))):  # any order
         storm = trial.scenario == "storm" and met
         ledger = (FaultMet(0, "error", "tool", "x", 1),) if storm else ()
-        seen = Observation(trial.id, (Turn("?", CANARY if sign == "o" else "fine"),), ledger=ledger)
+        turns = (Turn("?", CANARY if sign == "o" else "fine"),)
+        seen = Observation(trial.id, turns, ledger=ledger, recorded=recorded)
         verdicts = [
             Verdict(trial.id, rule.id, OUTCOMES[sign], float(sign == "p"), f"because {sign}")  # type: ignore[arg-type]
             for rule in made.rules(trial)

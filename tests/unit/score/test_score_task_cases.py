@@ -6,13 +6,13 @@ import pytest
 from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Aggregation, Invariant, Scoring
-from holdfast.model.task import Recording, Task
+from holdfast.model.spec import Aggregation, Injection, Invariant, Scenario, Scoring, When
+from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score import Tally
 from holdfast.score.composite import UNMET
-from holdfast.score.task_cases import OBEYED
+from holdfast.score.task_cases import OBEYED, UNREACHED, UNRECORDED, UNTOUCHED
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,52 @@ def test_a_session_keeps_its_id_and_what_went_wrong_then() -> None:
     task = Task(("Hi",), "replay", recording=Recording("s1", expected_failure="it lied"))
     (case,) = cases_of(mutation_spec([task]), "p")
     assert (case.session, case.expected_failure, case.variation) == ("s1", "it lied", None)
+
+
+DOWN, UP = RecordedResponse("search", status=503), RecordedResponse("search")
+NOT_THERE, LET_THROUGH = RecordedUse("book", 0, "tool", 0), RecordedUse("book", 0, "tool", 0, passed=True)
+FAILED, ANSWERED = RecordedUse("search", 1, "tool", 503), RecordedUse("search", 1, "tool")
+
+
+@pytest.mark.parametrize(
+    ("responses", "uses", "seed", "passing", "failing"),
+    [
+        ((), (), None, "", "fail"),
+        ((), (NOT_THERE,), None, UNRECORDED, UNRECORDED),
+        ((), (NOT_THERE,), 7, UNRECORDED, UNRECORDED),
+        ((), (LET_THROUGH,), None, "", "fail"),
+        ((UP,), (ANSWERED, NOT_THERE), None, "", "fail"),
+        ((UP,), (), None, UNTOUCHED, "fail"),
+        ((UP,), (NOT_THERE,), None, UNTOUCHED, "fail"),
+        ((UP,), (), 7, "", "fail"),
+        ((UP, DOWN), (ANSWERED,), None, UNREACHED, "fail"),
+        ((UP, DOWN), (ANSWERED, FAILED), None, "", "fail"),
+        ((UP, DOWN), (), 7, UNREACHED, "fail"),
+    ],
+)
+def test_a_session_is_unproven_where_the_agent_did_not_come_to_what_was_recorded(
+    responses: tuple[RecordedResponse, ...], uses: tuple[RecordedUse, ...], seed: int | None, passing: str, failing: str
+) -> None:
+    spec = mutation_spec([Task(("Hi",), "replay", recording=Recording("s", responses, seed=seed))])
+    for outcome, why in (("p", passing), ("f", failing)):
+        (case,) = tallied(spec, outcome, recorded=uses).cases.all()
+        proven = why in ("", "fail")
+        assert case.unproven_only is not proven
+        assert case.status == ("error" if not proven else why or "pass")
+        assert case.reason == why or proven
+        assert case.failed == (("held",) if why == "fail" else ())
+
+
+@pytest.mark.parametrize("when", ["always", "any_chaos_active", "tool_faults_active", "llm_faults_active"])
+def test_a_rule_passes_in_a_session_with_faults_only_if_those_that_it_asks_for_were_met(when: When) -> None:
+    rules = (Invariant("held", "output_not_empty", recorded_when=when, sessions=("s",)),)
+    storm = Scenario("storm", (Injection("tool", "x", "error"), Injection("llm", "*", "empty")))
+    task = Task(("Hi",), "replay", recording=Recording("s", scenario="storm", seed=7))
+    spec = mutation_spec([task], invariants=rules, scenarios=(storm,))
+    (met,) = cases_of(spec, "p")
+    assert met.status == ("error" if when == "llm_faults_active" else "pass")
+    (unmet,) = cases_of(spec, "p", met=False)
+    assert (unmet.unproven_only, unmet.unmet) == (True, ("held",))
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("p", "error"), ("f", "fail")])
