@@ -259,3 +259,28 @@ def test_a_session_none_of_whose_recorded_tools_was_called_proves_nothing(projec
     assert replay(made, "s.yaml").code == 1
     keep(made, "s.yaml", [session("no-tools")])
     assert replay(made, "s.yaml").code == 0
+
+
+def test_a_session_that_proves_nothing_has_one_word_in_every_report(project: MakeProject) -> None:
+    made = project(contract([rule("priced", "regex", pattern="costs \\d+", severity="critical")], agent=AGENT), SHOP)
+    keep(
+        made,
+        "s.yaml",
+        [session("unrecorded"), session("unreached", tool_responses=[response({"price": 7}), response("", 503)])],
+    )
+    shown = made.cli("replay", "run", "s.yaml", "-o", "r.xml", "-o", "r.json", "-o", "r.md", "-o", "r.html")
+    assert shown.code == 5
+    cases = json.loads(made.read("r.json"))["parts"]["replay"]["cases"]
+    assert [(one["status"], one["replicas"][0]["status"]) for one in cases] == [("unproven", "unproven")] * 2
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert [line for line in lines if line[-1:] in (["unrecorded"], ["unreached"])] == [
+        ["?", "unproven", "unrecorded"],
+        ["?", "unproven", "unreached"],
+    ]
+    assert "✘" not in shown.out
+    assert "!" not in shown.out
+    assert "✔ pass" not in shown.out
+    assert (made.read("r.xml").count("<skipped"), made.read("r.xml").count("<failure")) == (2, 0)
+    assert made.read("r.md").count("? unproven |") == 2
+    live = made.cli("replay", "run", "s.yaml", "--live", "--json", "--no-report").json["parts"]["replay"]["cases"]
+    assert [one["status"] for one in live] == ["pass", "unproven"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 40
 """More than this is more than a screen: then those that passed in full are only counted."""
-_STATUS = 5
+_STATUS = 8
 
 
 def table(run: Run, width: int, paint: Paint) -> list[str]:
@@ -40,11 +40,12 @@ def table(run: Run, width: int, paint: Paint) -> list[str]:
 
 def _line(row: CaseRow, name: str, width: int, paint: Paint) -> str:
     case = row.case
-    sign = f"{wording.SIGNS[case.status]} {case.status}"
+    outcome = cases.outcome(case)
+    sign = f"{wording.SIGNS[outcome]} {outcome}"
     passed = sum(one.status == "pass" for one in case.replicas)
     marks = [f"{passed}/{len(case.replicas)}"] if len(case.replicas) > 1 else []
     marks += ["flaky"] if case.flaky else []
-    start = f"  {paint(sign, case.status)}" + " " * (_STATUS + 4 - columns(sign))
+    start = f"  {paint(sign, outcome)}" + " " * (_STATUS + 4 - columns(sign))
     value = "" if case.session else f"{cases.composite(case.composite):<11}"
     line = f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
     room = width - columns(line) - 11
@@ -150,7 +151,11 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
         yield "was", one_line(case.expected_failure)
     for violation in cases.violations(one):
         yield "forbidden", one_line(violation)
-    for n, verdict in enumerate(cases.unpassed(one)):
+    unpassed = cases.unpassed(one)
+    if case.unproven_only and not any(verdict.outcome == "unproven" for verdict in unpassed):
+        yield "because", one_line(case.reason)  # no rule says so: the session itself was not replayed
+        unpassed = []
+    for n, verdict in enumerate(unpassed):
         sign = wording.SIGNS[verdict.outcome]
         yield (
             "" if n else "because",

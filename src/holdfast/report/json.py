@@ -11,7 +11,7 @@ from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Attacks, Case, Interval, PairedDifference, Score, Share, Spent
 from holdfast.model.world import Isolation
 from holdfast.report import standards
-from holdfast.report.cases import reproducer
+from holdfast.report.cases import outcome, replica_outcome, reproducer
 from holdfast.report.cause_json import entries
 from holdfast.report.json_stream import pieces
 from holdfast.report.wording import has_matrix
@@ -132,7 +132,7 @@ def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     return origin | {
         "scenario": case.scenario,
         "params": case.params,
-        "status": case.status,
+        "status": outcome(case) if _is_varied(case) else case.status,
         "flaky": case.flaky,
         "composite": case.composite,
         "reason": case.reason,
@@ -142,12 +142,17 @@ def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _is_varied(case: Case) -> bool:
+    """A mutation or a session: those can be unproven; the case of a task is pass, fail or error."""
+    return case.variation is not None or bool(case.session)
+
+
 def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
     seen = one.seen
     return {
         "trial": one.replica.trial,
         "replica": one.replica.replica,
-        "status": one.replica.status,
+        "status": replica_outcome(one) if _is_varied(case) else one.replica.status,
         "composite": one.replica.composite,
         "reason": one.replica.reason,
         "verdicts": [

@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError, UserError
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import head
+from holdfast.report.cases import outcome as case_outcome
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.stored import look
@@ -105,10 +106,12 @@ def ended_run(run: RunDir, outcome: RunOutcome) -> PastRun:
 def _cells(outcome: RunOutcome) -> Iterator[PastCell]:
     by_head: dict[str, list[Outcome]] = {}
     for found in outcome.run.cases:
-        by_head.setdefault(head(found.case), []).append(found.case.status)
-    for where, statuses in by_head.items():
-        passes, fails, errors = (statuses.count(word) for word in ("pass", "fail", "error"))
-        yield PastCell(CASES, where, "fail" if fails else "error" if errors else "pass", False, passes, fails, errors)
+        by_head.setdefault(head(found.case), []).append(case_outcome(found.case))
+    order: tuple[Outcome, ...] = ("fail", "error", "unproven", "pass")
+    for where, outcomes in by_head.items():
+        passes, fails, errors, unproven = (outcomes.count(word) for word in ("pass", "fail", "error", "unproven"))
+        worst = next(word for word in order if word in outcomes)
+        yield PastCell(CASES, where, worst, False, passes, fails, errors, unproven)
     for row in outcome.cells:
         cell = row.cell
         if cell.outcome != "n/a":

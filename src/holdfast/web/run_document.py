@@ -153,7 +153,12 @@ def _case(case: Case) -> dict[str, Any]:
         "prompt": case.prompt[:2_000],
         "reason": case.reason,
         "replicas": [
-            {"trial": one.trial, "outcome": one.status, "composite": one.composite, "reason": one.reason}
+            {
+                "trial": one.trial,
+                "outcome": "unproven" if case.unproven_only and one.status == "error" else one.status,
+                "composite": one.composite,
+                "reason": one.reason,
+            }
             for one in case.replicas[:REPLICAS]
         ],
         "replicas_left_out": max(0, len(case.replicas) - REPLICAS),
