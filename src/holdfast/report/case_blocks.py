@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 40
 """More than this is more than a screen: then those that passed in full are only counted."""
-_STATUS = 8
+_STATUS = 9
+"""Columns of a status with its sign, at least."""
 
 
 def table(run: Run, width: int, paint: Paint) -> list[str]:
@@ -28,24 +29,25 @@ def table(run: Run, width: int, paint: Paint) -> list[str]:
     rows = list(run.cases)
     shown = rows if len(rows) <= MAX_ROWS else [row for row in rows if cases.short(row.case)][:MAX_ROWS]
     names = short_names((one_line(cases.head(row.case)) for row in shown), max(20, width - 40))
-    lines = [_line(row, names[one_line(cases.head(row.case))], width, paint) for row in shown]
+    room = max([_STATUS, *(len(cases.outcome(row.case)) + 4 for row in shown)])
+    lines = [_line(row, names[one_line(cases.head(row.case))], room, width, paint) for row in shown]
     if len(shown) < len(rows):
         lines.append(paint(f"  {len(rows) - len(shown)} more not shown; the report has them", "dim"))
     return (
-        [f"  {pad('status', _STATUS + 4)}{'' if run.part == 'replay' else 'composite  '}{cases.noun(run)}", *lines]
+        [f"  {pad('status', room)}{'' if run.part == 'replay' else 'composite  '}{cases.noun(run)}", *lines]
         if rows
         else []
     )
 
 
-def _line(row: CaseRow, name: str, width: int, paint: Paint) -> str:
+def _line(row: CaseRow, name: str, column: int, width: int, paint: Paint) -> str:
     case = row.case
     outcome = cases.outcome(case)
     sign = f"{wording.SIGNS[outcome]} {outcome}"
     passed = sum(one.status == "pass" for one in case.replicas)
     marks = [f"{passed}/{len(case.replicas)}"] if len(case.replicas) > 1 else []
     marks += ["flaky"] if case.flaky else []
-    start = f"  {paint(sign, outcome)}" + " " * (_STATUS + 4 - columns(sign))
+    start = f"  {paint(sign, outcome)}" + " " * (column - columns(sign))
     value = "" if case.session else f"{cases.composite(case.composite):<11}"
     line = f"{start}{value}{name}" + (f"   {', '.join(marks)}" if marks else "")
     room = width - columns(line) - 11
