@@ -13,8 +13,9 @@ GivenMessage: TypeAlias = dict[str, str]
 """A message as agents know it: its `role` and its `content`."""
 
 BEFORE = "the turns before were put before the first prompt as text: this agent takes no list of messages"
+LEFT_OUT = "the system message of the conversation was left out: this agent takes text, and has its own"
 
-_SPEAKERS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+_SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
 
 class Dialogue:
@@ -31,7 +32,14 @@ class Dialogue:
     @property
     def note(self) -> str:
         """What the reader should know of how the context was given; empty if nothing."""
-        return "" if self._messages or not self._before else BEFORE
+        if self._messages or not self._before:
+            return ""
+        return "; ".join([BEFORE] * bool(self._spoken) + [LEFT_OUT] * (len(self._spoken) < len(self._before)))
+
+    @property
+    def _spoken(self) -> list[DialogueMessage]:
+        """What was said before. A system message is not something that the user says: it belongs to the agent."""
+        return [one for one in self._before if one.role != "system"]
 
     def messages(self, asked: str) -> list[GivenMessage]:
         """All messages up to this question; a new list of new maps, since the agent may change it."""
@@ -39,9 +47,9 @@ class Dialogue:
 
     def text(self, asked: str) -> str:
         """The question, after the turns before where it is the first."""
-        if self._begun or not self._before:
+        if self._begun or not self._spoken:
             return asked
-        told = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._before]
+        told = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._spoken]
         return "\n".join(["The conversation so far:", *told, "", f"{_SPEAKERS['user']}: {asked}"])
 
     def given(self, asked: str) -> str | list[GivenMessage]:

@@ -9,6 +9,8 @@ import msgspec
 
 from holdfast.model.codec import encode
 
+_PACKED = 3
+"""How often JSON may be written into a text."""
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
@@ -48,6 +50,19 @@ def decoded(value: Any) -> Any:
         return msgspec.json.decode(value)
     except _UNREADABLE:
         return value
+
+
+def unpacked(value: Any) -> Any:
+    """What a text says that is JSON, of a text, too: exporters write it into a text again and again."""
+    for _ in range(_PACKED):
+        quoted = isinstance(value, str) and value[:1] == '"' and value[-1:] == '"'
+        if not quoted:
+            return decoded(value)
+        try:
+            value = msgspec.json.decode(value)
+        except _UNREADABLE:
+            return value
+    return decoded(value)
 
 
 def as_json(value: Any) -> str:

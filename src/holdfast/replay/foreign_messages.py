@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -20,8 +21,12 @@ ROLES: Mapping[str, _Role] = {
 }  # fmt: skip
 """What others call who speaks."""
 
-ASKED = ("input", "question", "query", "prompt", "task", "user_input", "text", "message", "content", "chat_input")
+ASKED = ("input", "question", "query", "prompt", "task", "user_input", "text", "message", "content", "chat_input",
+         "contents", "new_message")  # fmt: skip
 """Keys under which applications keep what they were asked."""
+
+
+_SPEAKER = re.compile(r"^(system|developer|user|assistant): ", re.MULTILINE)
 
 
 class ForeignMessage(Struct, frozen=True):
@@ -57,14 +62,18 @@ def question(value: Any) -> AskedQuestion | None:
     """What a trace's input asks, in whatever shape; None if nothing can be found."""
     value = decoded(value)
     if isinstance(value, str):
-        return AskedQuestion((value,)) if value.strip() else None
+        said = _transcript(value)
+        return _last_asked(said) if said else AskedQuestion((value,)) if value.strip() else None
     if isinstance(value, list):
         return _last_asked(messages(value))
     if not isinstance(value, dict):
         return None
-    said = _message(value)
-    if said is not None:
-        return _last_asked([said])
+    one = _message(value)
+    if one is not None:
+        return _last_asked([one])
+    if value.keys() == {"args", "kwargs"}:  # what a function was called with
+        given = value["args"] if isinstance(value["args"], list) else []
+        return question(given[0]) if len(given) == 1 and not value["kwargs"] else question(value["kwargs"])
     history = messages(first(value, "messages", "chat_history", "history") or [])
     asked = question(first(value, *ASKED))
     if asked is not None:
@@ -74,6 +83,12 @@ def question(value: Any) -> AskedQuestion | None:
         return _last_asked(history)
     inner = [one for one in value.values() if isinstance(one, str | dict | list)]
     return question(inner[0]) if len(value) == 1 and inner else None
+
+
+def messages_in(value: Any) -> list[ForeignMessage]:
+    """The messages of a list, or of a request that holds one."""
+    value = decoded(value)
+    return messages(value) or messages(first(value, "messages", "contents", "input"))
 
 
 def after_question(said: Sequence[ForeignMessage]) -> list[ForeignMessage]:
@@ -92,6 +107,15 @@ def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
         start -= 1
     before = [DialogueMessage(one.role, one.content) for one in said[:start] if one.content.strip()]
     return AskedQuestion(tuple(one.content for one in said[start : end + 1]), tuple(before))
+
+
+def _transcript(value: str) -> list[ForeignMessage]:
+    """The messages of a text in which each begins with who speaks; empty if it is no such text."""
+    if _SPEAKER.match(value) is None:
+        return []
+    parts = _SPEAKER.split(value)[1:]
+    said = [ForeignMessage(ROLES[role], words.strip()) for role, words in zip(parts[::2], parts[1::2], strict=True)]
+    return said if len(said) > 1 and any(one.role == "user" for one in said) else []
 
 
 def _message(value: Any) -> ForeignMessage | None:
@@ -153,7 +177,9 @@ def _results(given: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[s
         found = next((part[key] for key in ("response", "result", "content") if key in part), None)
         yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(found)))
     if role == "tool" and not told:
-        yield text(value, "tool_call_id"), text(value, "name"), as_json(decoded(content_text(given)))
+        words = content_text(given)
+        answer = decoded(words) if words or not isinstance(given, list | dict) else given
+        yield text(value, "tool_call_id"), text(value, "name"), as_json(answer)
 
 
 def _flat(value: Any) -> Any:

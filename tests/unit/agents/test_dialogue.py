@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.dialogue import BEFORE, Dialogue, dialogue_of
+from holdfast.agents.dialogue import BEFORE, LEFT_OUT, Dialogue, dialogue_of
 from holdfast.agents.http_request import request_form
 from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers
@@ -210,6 +210,19 @@ def test_an_agent_that_changes_its_list_changes_nothing_of_ours(tmp_path: Path) 
     talk = Dialogue(CONTEXT, messages=True)
     talk.messages("x")[0]["content"] = "changed"
     assert talk.messages("x")[0]["content"] == "I am Ada."
+
+
+def test_a_system_message_is_no_part_of_the_prompt_of_an_agent_of_text() -> None:
+    system = DialogueMessage("system", "You refund.")
+    alone = Dialogue((system,), messages=False)
+    assert (alone.text("Hello"), alone.note) == ("Hello", LEFT_OUT)
+    first, among = Dialogue((system, *CONTEXT), messages=False), Dialogue((*CONTEXT, system), messages=False)
+    assert first.text("Hello") == among.text("Hello") == Dialogue(CONTEXT, messages=False).text("Hello")
+    assert "You refund." not in first.text("Hello")
+    assert BEFORE in first.note
+    assert LEFT_OUT in first.note
+    listed = Dialogue((system,), messages=True)
+    assert (listed.messages("Hello")[0], listed.note) == ({"role": "system", "content": "You refund."}, "")
 
 
 def test_an_agent_of_text_without_a_context_needs_no_dialogue() -> None:
