@@ -11,7 +11,7 @@ from holdfast.errors import OutsideError, QueryFailed
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.world import AuditEvent, Evidence, ServiceSpec
+from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec
 from holdfast.protocols import Exhibit, FileChange, Ran, Recorded, Rows, Service
 
 TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("Send the mail",)), params={"model": "m"})
@@ -25,6 +25,7 @@ class FolderSandbox:
         self.folder = folder
         self.workspace = "/workspace"
         self.home = "/home/agent"
+        self.isolation: tuple[Isolation, ...] = ()
         self.ran = ran or Ran(0)
         self.orders: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         self._changes = changes
@@ -122,6 +123,7 @@ class FakeWorld:
         self.trace_log = folder / "trace.jsonl"
         self.lent: dict[str, bytes] = {}
         self.foreseen: dict[tuple[str, ...], object] = {}
+        self.remembered: dict[tuple[str, ...], object] = {}
         self.unseen: Mapping[str, str] = {}
         self._audit = audit
 

@@ -290,6 +290,10 @@ class SandboxSpec(Struct, frozen=True):
     latest by the freeze."""
 
 
+THROWAWAY = "throwaway checks"
+"""The promise that nothing is left of what a throwaway command writes."""
+
+
 class Sandbox(Protocol):
     """One trial's place: its workspace, its network, its processes. Everything raises HarnessError if it breaks."""
 
@@ -613,6 +617,8 @@ class Place(Protocol):
     """Of the agent's own files, as its programs see it."""
     sees: str
     """Where programs are looked for, in words, for one that is not found."""
+    own_files: str
+    """Where the agent's own files are, in words, for a program that ends at its start."""
     boxed: bool
     """This machine's devices, homes and displays are not there."""
     environ: Mapping[str, str]
@@ -690,6 +696,11 @@ class World(Protocol):
     @property
     def foreseen(self) -> dict[tuple[str, ...], object]:
         """What checks noted when the agent started, by check and subject: a check has no memory of its own."""
+        ...
+
+    @property
+    def remembered(self) -> dict[tuple[str, ...], object]:
+        """What checks keep for all trials of the site, by check and subject."""
         ...
 
     @property

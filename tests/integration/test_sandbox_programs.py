@@ -3,10 +3,11 @@
 import os
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
-from world_runs import BACKENDS, ran, spec_of
+from world_runs import BACKENDS, HOLDS, ran, spec_of
 
 import holdfast
 
@@ -256,6 +257,51 @@ def test_a_folder_of_the_agents_may_be_anywhere(home, at):
     found = ran(at, spec_of(agent), environ=environ(home))
     assert found.lines == ["ran in /workspace", "bots"], found.only
     assert f"the agent sees {home / 'bots'}, read-only" in found.notes
+
+
+def test_programs_of_setup_and_checks_are_found_like_the_agents_own(home, at):
+    program(home / "tools/checker", "#!/bin/sh\ntest -f made\n")
+    program(home / "tools/maker", "#!/bin/sh\ntouch made\n")
+    program(home / "tools/other", "#!/bin/sh\n")
+    checks = {"made": {"description": "d", "check": {"type": "command_exit", "command": "cd . && checker"}}}
+    looks = {"type": "command", "command": 'echo "other: $(command -v other)"'}
+    spec = spec_of(looks, setup={"commands": ["X=1 maker"]}, invariants=HOLDS | checks)
+    found = ran(at, spec, environ=environ(home, home / "tools"))
+    assert [one.outcome for one in found.verdicts] == ["pass", "pass"], found.only
+    assert found.text.strip() == "other:"
+    asks = ran(at, {**spec, "agent": {**looks, "programs": ["other"]}}, environ=environ(home, home / "tools"))
+    assert asks.text == f"other: {home}/tools/other"
+
+
+def test_an_activated_environment_is_seen_though_nothing_names_it(home, at):
+    environment(home / "venv")
+    command = "python -c 'import sys; print(sys.prefix)'; command -v bot"
+    activated = environ(home, home / "venv/bin") | {"VIRTUAL_ENV": str(home / "venv")}
+    spec = spec_of('sh -c "$SCRIPT"', setup={"env": {"SCRIPT": command}})
+    assert ran(at, spec, environ=activated).lines == [str(home / "venv"), f"{home}/venv/bin/bot"]
+
+
+def test_a_server_finds_the_modules_of_its_folder_and_says_what_it_sees_without_one(home, at):
+    """As `uvicorn app:app` does: the program is elsewhere, and imports a module by its name."""
+    serve = """
+        import http.server, importlib, os, sys
+        app = importlib.import_module(sys.argv[1].partition(":")[0])
+        class Desk(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(app.ANSWER.encode())
+        http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Desk).serve_forever()
+    """
+    program(home / "bin/serve", f"#!/usr/bin/env -S python3 -P\n{textwrap.dedent(serve)}")
+    agent = {"type": "http", "command": "serve app:app", "endpoint": "http://127.0.0.1:{port}/"}
+    files = {"desk/app.py": "import texts\nANSWER = texts.ANSWER\n", "desk/texts.py": "ANSWER = 'from texts'\n"}
+    without = ran(at, spec_of(agent), environ=environ(home, home / "bin"), files=files)
+    assert "No module named 'app'" in without.only.error
+    assert "agent.dir" in without.only.error
+    for folder in ("./desk", str(at / "desk")):
+        found = ran(at, spec_of({**agent, "dir": folder}), environ=environ(home, home / "bin"))
+        assert found.text == "from texts", found.only
 
 
 def test_a_program_that_is_nowhere_names_what_the_sandbox_sees(home, at):

@@ -80,7 +80,7 @@ class Instance:
             async def accepts(host: str, wanted: int) -> bool:
                 return await forward.leads(port if wanted == forward.port else wanted)
 
-        await await_ready(seen, self._program, self._pipes, self._printed, self._place.sees, accepts)
+        await await_ready(seen, self._program, self._pipes, self._printed, self._place, accepts)
         return await HttpAgent.open(seen, limit=1, root=root, fate=self._fate)
 
     @property

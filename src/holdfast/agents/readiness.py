@@ -12,7 +12,7 @@ from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
 from holdfast.processes.startable import NOT_RUN, not_run
-from holdfast.protocols import Started
+from holdfast.protocols import Place, Started
 
 READY_S = 60.0
 """For an agent to become ready: models may be loaded, but a run must not wait for ever."""
@@ -39,11 +39,11 @@ class OutOfMemoryAtStart(AgentUnavailable):
 
 
 async def await_ready(
-    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, sees: str, accepts: Accepts | None = None
+    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, place: Place, accepts: Accepts | None = None
 ) -> None:
     """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long.
 
-    `sees` says where programs are looked for. `accepts` looks at a port that is not one of this machine's.
+    `place` is where it runs. `accepts` looks at a port that is not one of this machine's.
     """
     what, probe = _probe(agent, printed, accepts or _accepts)
     ready = asyncio.ensure_future(_until(probe))
@@ -59,19 +59,19 @@ async def await_ready(
             task.cancel()
         await asyncio.gather(ready, ended, return_exceptions=True)
     pipes.drain()
-    raise _not_ready(agent, program, what, printed, sees)
+    raise _not_ready(agent, program, what, printed, place)
 
 
-def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, sees: str) -> Exception:
+def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
     if program.lost:
         return HarnessError("the launch host died while the agent started")
     if program.out_of_memory:
         return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
     if program.ended and program.status in NOT_RUN and agent.command is not None:
-        return not_run(agent, printed.last_line, sees)
+        return not_run(agent, printed.last_line, place.sees)
     if program.ended:
         message = f"the agent {how_it_ended(program.status)} before it was ready"
-        hint = "run its command in the spec's folder to see why; PORT is the port it must listen on"
+        hint = f"{place.own_files}; PORT is the port it must listen on"
     else:
         message = f"the agent was not ready within {READY_S:g} s: {what}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"

@@ -34,10 +34,13 @@ async def open_factory(
         opened.callback(scratch.remove, folder)
         backend = await open_backend(options.backend, folder, spec.world.base)
         opened.push_async_callback(backend.close)
-        lacks = await shortcomings(spec.world, spec.scenarios, backend, nested=seen.agent.nested_sandbox)
+        settings = _settings(spec, seen, root, environ, options)
+        shown = (*settings.visible, *settings.links)
+        nested = seen.agent.nested_sandbox
+        lacks = await shortcomings(spec.world, spec.scenarios, backend, nested=nested, shown=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
-        shared = SiteWorlds(_settings(spec, seen, root, environ, options), backend, planes, folder)
+        shared = SiteWorlds(settings, backend, planes, folder)
         shared.shortcomings = lacks
         opened.pop_all()  # closed with the factory from here on
     return WorldFactory(shared)

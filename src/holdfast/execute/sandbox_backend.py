@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import site as python_site
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.protocols import SandboxBackend
+from holdfast.plan.checks import make_check
+from holdfast.protocols import ProgramsCheck, SandboxBackend
+from holdfast.reading.program_word import program_calls
 from holdfast.world.program_search import ProgramSearch, search_of
 from holdfast.world.sandbox.system import present
 
@@ -34,7 +36,18 @@ def usual_environ(folders: Sequence[str] = ()) -> dict[str, str]:
 def program_search(spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> ProgramSearch:
     """Where programs that an agent's section names are looked for on this machine."""
     setup = {} if spec.world is None else spec.world.setup.env
-    return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"))
+    others = () if spec.world is None else tuple(dict.fromkeys(_other_programs(spec)))
+    return search_of(environ, root, OWN, {**setup, **agent.env}.get("PATH"), others)
+
+
+def _other_programs(spec: Spec) -> Iterator[str]:
+    """What the setup and the checks of a spec run."""
+    assert spec.world is not None
+    for command in spec.world.setup.commands:
+        yield from (call.program for call in program_calls(command))
+    for check in map(make_check, spec.invariants):
+        if isinstance(check, ProgramsCheck):
+            yield from check.programs
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:

@@ -180,6 +180,8 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """A command that has these is given a terminal."""
     nested_sandbox: bool = False
     """It may make a sandbox of its own in ours."""
+    programs: tuple[str, ...] = ()
+    """Programs of this machine that a sandbox shows, by name or path."""
     position: Position | None = None
 
     @property

@@ -34,6 +34,8 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     env: dict[str, str] = field(default_factory=dict)
     home_files: tuple[PlacedFile, ...] = ()
     """Below the home of the trial, which is no part of the workspace."""
+    workdir: str | None = None
+    """A second path at which programs find the workspace."""
 
 
 class Resources(Struct, frozen=True, omit_defaults=True):

@@ -6,6 +6,25 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+_WORKSPACE = PurePosixPath("/workspace")
+_HOME = PurePosixPath("/home/agent")
+_TAKEN = ("agent", "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin", "sys",
+          "tmp", "usr", "var", "workspace")  # fmt: skip
+"""Folders at the top of every sandbox that have a meaning there."""
+
+
+def in_workspace(path: str) -> str:
+    """A path of the workspace, which may be written as programs inside see it, relative to it."""
+    pure = PurePosixPath(path)
+    return str(pure.relative_to(_WORKSPACE)) if pure.is_relative_to(_WORKSPACE) else path
+
+
+def can_be_workdir(path: str) -> bool:
+    """Whether the workspace can also be found at that path in a sandbox."""
+    pure = PurePosixPath(path)
+    top = pure.parts[1:2]
+    return pure.is_absolute() and ".." not in pure.parts and bool(top) and top[0] not in _TAKEN and pure != _HOME
+
 
 def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
     """What is wrong with a path that leaves the workspace, or another folder."""

@@ -57,6 +57,7 @@ def agent_spec(section: AgentSection) -> AgentSpec:
         dir=section.dir,
         dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
         nested_sandbox=section.nested_sandbox,
+        programs=section.programs,
         position=section.at.position,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from itertools import product
@@ -283,12 +284,11 @@ def _filename(reader: Reader, section: OutputSection) -> None:
 def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     """Keys that need each other."""
     task_problems(reader, file)
-    if file.agent.dir is not None and world_spec(file) is None:
-        hint = "add sandbox: true"
-        reader.error(file.agent.at.key("dir"), "agent.dir", "is for a sandboxed agent", hint=hint, code="conflict")
-    if file.agent.nested_sandbox and world_spec(file) is None:
-        key, hint = file.agent.at.key("nested_sandbox"), "add sandbox: true"
-        reader.error(key, "agent.nested_sandbox", "is for a sandboxed agent", hint=hint, code="conflict")
+    if folder is not None and file.agent.dir is not None and _holds(folder / file.agent.dir, folder):
+        hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
+        message = f"{file.agent.dir[:60]!r} holds the spec: the agent would see its rules"
+        reader.error(file.agent.at.get("dir"), "agent.dir", message, hint=hint, code="bad-setting")
+    _sandboxed(reader, file)
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
         reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
     for name, model in file.models.items():
@@ -299,6 +299,24 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
         from holdfast.spec.replays import replays_problems
 
         replays_problems(reader, file.replays, folder)
+
+
+def _sandboxed(reader: Reader, file: File) -> None:
+    """Keys that mean something in a sandbox alone."""
+    agent = file.agent
+    asked = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
+    for key in (key for key, wanted in asked.items() if wanted and world_spec(file) is None):
+        message, hint = "is for a sandboxed agent", "add sandbox: true"
+        reader.error(agent.at.key(key), f"agent.{key}", message, hint=hint, code="conflict")
+    for number, name in enumerate(agent.programs):
+        if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", name):
+            message = f"expected a name such as pytest, or a path from / or ~/, found {name[:60]!r}"
+            reader.error(agent.at.get("programs"), f"agent.programs[{number}]", message, code="bad-setting")
+
+
+def _holds(place: Path, folder: Path) -> bool:
+    """Whether a folder lies in another, links followed."""
+    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 
 def _model(reader: Reader, name: str, model: ModelEntry) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from holdfast.model.world import CONTAINER, EXTERNAL
 from holdfast.plugins import BUILT_IN
-from holdfast.reading.inside import outside
+from holdfast.reading.inside import can_be_workdir, in_workspace, outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
@@ -54,6 +54,7 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
         _fixture(reader, file, fixture, f"fixtures[{index}]")
     _shell_params(reader, file)
     _placed_files(reader, file)
+    _workdir(reader, file)
     _forbidden(reader, file)
     _secrets(reader, file)
     _clock(reader, file)
@@ -139,7 +140,7 @@ def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> No
 
 def _inside(reader: Reader, written: str, node: Node, path: str, folder: str = "the workspace") -> None:
     """Reports a path that leaves the workspace, or the home."""
-    for _, message in outside(written, folder):
+    for _, message in outside(written if folder == "the home" else in_workspace(written), folder):
         reader.error(node, path, message, code="bad-setting")
 
 
@@ -153,6 +154,15 @@ def _placed_files(reader: Reader, file: File) -> None:
             _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path", folder)
             if (entry.content is None) == (entry.source is None):
                 reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
+
+
+def _workdir(reader: Reader, file: File) -> None:
+    """Reports a second path of the workspace that cannot be one: it is taken in every sandbox."""
+    path = file.setup.workdir if file.setup else None
+    if file.setup is None or path is None or can_be_workdir(path):
+        return
+    message = f"expected an absolute path that is free in a sandbox, such as /app, found {path[:60]!r}"
+    reader.error(file.setup.at.get("workdir"), "setup.workdir", message, code="bad-setting")
 
 
 def may_be_database(service: ServiceEntry) -> bool:

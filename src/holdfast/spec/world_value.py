@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model import world
+from holdfast.reading.inside import in_workspace
 from holdfast.spec.sections import world as written
 from holdfast.spec.sections.file import File
 from holdfast.spec.world import WORLD_KEYS
@@ -33,7 +34,9 @@ def world_spec(file: File) -> world.WorldSpec | None:
 
 
 def _placed(entry: written.FileEntry) -> world.PlacedFile:
-    return world.PlacedFile(entry.path, entry.content, entry.source, int(entry.mode, 8) if entry.mode else None)
+    return world.PlacedFile(
+        in_workspace(entry.path), entry.content, entry.source, int(entry.mode, 8) if entry.mode else None
+    )
 
 
 def _setup(section: written.SetupSection | None) -> world.Setup:
@@ -45,6 +48,7 @@ def _setup(section: written.SetupSection | None) -> world.Setup:
         files=tuple(map(_placed, section.files)),
         env=section.env,
         home_files=tuple(map(_placed, section.home_files)),
+        workdir=section.workdir,
     )
 
 
@@ -63,7 +67,8 @@ def _resources(section: written.ResourcesSection | None) -> world.Resources:
 
 
 def _secret(entry: written.SecretEntry) -> world.Secret:
-    return world.Secret(entry.name, entry.from_ or entry.source or "env", entry.scope.env, entry.scope.file)
+    file = None if entry.scope.file is None else in_workspace(entry.scope.file)
+    return world.Secret(entry.name, entry.from_ or entry.source or "env", entry.scope.env, file)
 
 
 def _fixture(entry: written.FixtureEntry) -> world.Fixture:
@@ -74,7 +79,7 @@ def _fixture(entry: written.FixtureEntry) -> world.Fixture:
         sql=entry.sql,
         file=entry.file,
         source=entry.source,
-        path=entry.path or ".",
+        path=in_workspace(entry.path or "."),
         files=tuple(map(_placed, entry.files)),
         url=entry.url,
         branch=entry.branch,

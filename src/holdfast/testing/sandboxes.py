@@ -20,7 +20,17 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import Command, CommandEnd, Disturbable, Sandbox, SandboxBackend, SandboxSpec, Started, Stdio
+from holdfast.protocols import (
+    THROWAWAY,
+    Command,
+    CommandEnd,
+    Disturbable,
+    Sandbox,
+    SandboxBackend,
+    SandboxSpec,
+    Started,
+    Stdio,
+)
 from holdfast.testing.kit import failed_checks
 
 SandboxCheck = Callable[[SandboxBackend, Path], Awaitable[None]]
@@ -116,7 +126,7 @@ async def a_home_is_no_part_of_the_workspace(backend: SandboxBackend, folder: Pa
         await place.freeze()
         assert [*place.changes()] == []
         assert (place.home_view() / ".state").read_text() == "state\n"
-        thrown = next((one.enforced for one in place.isolation if one.feature == "throwaway checks"), True)
+        thrown = next((one.enforced for one in place.isolation if one.feature == THROWAWAY), True)
         assert (place.home_view() / ".check").exists() != thrown
     assert (folder / "home/.config/agent").read_text() == "given"
     async with _open(backend) as other:
@@ -318,7 +328,7 @@ async def visible_paths_are_there(backend: SandboxBackend, folder: Path) -> None
 
 
 async def throwaway_commands_leave_nothing(backend: SandboxBackend, folder: Path) -> None:
-    if not _keeps(backend, "throwaway checks"):
+    if not _keeps(backend, THROWAWAY):
         return
     _write(folder / "layer", {"a": "a"})
     async with _open(backend, layers=(folder / "layer",)) as place:

@@ -61,6 +61,10 @@ class BareWorld:
         return self._machine.planes
 
     @property
+    def remembered(self) -> dict[tuple[str, ...], object]:
+        return self.foreseen
+
+    @property
     def unseen(self) -> Mapping[str, str]:
         return {}
 

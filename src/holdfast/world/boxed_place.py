@@ -26,7 +26,8 @@ class BoxedPlace:
         self._mounts = mounts
         self.folder = mounts.folder(sandbox)
         self.boxed = sandbox.workspace == WORKSPACE
-        self.environ = environ
+        self.own_files = _own_files(mounts, sandbox)
+        self.environ = {**environ, "PYTHONPATH": _python_path(environ, self.folder)} if mounts.whole else environ
         self.sees = what_is_seen(environ.get("PATH", ""), (*SYSTEM, *visible, sandbox.workspace))
 
     def mounted(self, agent: AgentSpec) -> AgentSpec:
@@ -52,6 +53,20 @@ class BoxedPlace:
 
     async def close(self) -> None:
         """Its world closes what was started in it."""
+
+
+def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
+    """For a program that starts and does not find what it needs: what there is of the agent's own."""
+    start = f"it starts in {sandbox.workspace}, in a sandbox"
+    if mounts.whole:
+        return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, where Python looks for modules, too"
+    placed = ", ".join(map(sandbox.inside, mounts.visible)) or "nothing"
+    return f"{start}, and sees {placed} of the spec's folder; agent.dir: ./folder shows it a folder and its modules"
+
+
+def _python_path(environ: Mapping[str, str], folder: str) -> str:
+    """The agent's own folder among those that modules are imported from: `uvicorn app:app` names one."""
+    return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 
 def what_is_seen(path: str, folders: Sequence[str]) -> str:

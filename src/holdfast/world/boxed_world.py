@@ -35,12 +35,13 @@ from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.file_texts import ChangedTexts
 from holdfast.world.forbidden import Overheard
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up
 from holdfast.world.sandbox.tree import copy
 from holdfast.world.service_planes import NAMES, ServicePlanes
-from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, watched, with_modes
+from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, WORKDIR, watched, with_modes
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import lay_out, place_files
 from holdfast.world.world_clock import WorldClock
@@ -81,7 +82,7 @@ class BoxedWorld:
         """Variables that lead to our planes."""
         self._opened = False
         self._watched = False
-        """From the snapshot on, what happens inside is the agent's doing."""
+        """Once the agent's programs have their place, what happens inside is its doing."""
         self._site = site
         self._folder = folder
         self._lent = folder / "lent"
@@ -112,7 +113,6 @@ class BoxedWorld:
         for database in self.databases.values():
             await database.mark()
         await self.sandbox.snapshot()
-        self._watched = True
         self._parts.push_async_callback(self._ingress.close)
         await self._ingress.open(self.sandbox, {self.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in self._ingress.notes:
@@ -125,6 +125,7 @@ class BoxedWorld:
 
     async def place(self) -> BoxedPlace:
         settings = self._site.settings
+        self._watched = True
         return BoxedPlace(self.sandbox, settings.mounts, self.environ, sorted(settings.visible))
 
     def answer_file(self, name: str) -> WorkspaceAnswerFile:
@@ -206,13 +207,17 @@ class BoxedWorld:
         """Leaves all that can be had of it for a look; the trial says so where something cannot."""
         secrets = self._site.settings.secrets
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
-        links = dict(self._site.settings.links)
+        links = self._links()
         about = KeptWorld(self.trial.id, str(self.root), without(self._lasting(), secrets), visible, links=links)
         sandbox = self.sandbox if self._opened else None
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
             self.context.note(f"its world could not be kept: {refused}")
+
+    @property
+    def remembered(self) -> dict[tuple[str, ...], object]:
+        return self._site.remembered
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -295,7 +300,7 @@ class BoxedWorld:
             hosts=hosts(self.spec, named),
             home=home if any(home.iterdir()) else None,
             visible={**site.settings.visible, LENT: self._lent, **(self._name_files() if named else {})},
-            links=site.settings.links,
+            links=self._links(),
             nested=site.settings.nested,
             resources=self.spec.resources,
             limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
@@ -305,6 +310,13 @@ class BoxedWorld:
         self.sandbox = await site.backend.open(sandbox_spec)
         self._opened = True
         self._parts.push_async_callback(self.sandbox.close)
+
+    def _links(self) -> dict[str, str]:
+        """Links to programs of this machine, and the second path of the workspace."""
+        workdir = self.spec.setup.workdir
+        lacking = any(one.feature == WORKDIR for one in self._site.shortcomings)
+        also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
+        return {**self._site.settings.links, **also}
 
     @property
     def _unresolved(self) -> frozenset[str]:

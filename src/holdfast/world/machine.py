@@ -55,6 +55,7 @@ class MachinePlace:
         self.folder = str(machine.root)
         self.boxed = False
         self.sees = "it is run by sh -c in the spec's folder: check its name, its path and that it is executable"
+        self.own_files = "run its command in the spec's folder to see why"
         self.environ: Mapping[str, str] = machine.environ if address is None else {**machine.environ, **address.environ}
 
     def mounted(self, agent: AgentSpec) -> AgentSpec:

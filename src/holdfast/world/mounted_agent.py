@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.known_programs import install_hint
 from holdfast.protocols import Sandbox
 from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch
@@ -82,6 +83,8 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
         changes |= files.of_binary(agent.binary, agent.args)
     if agent.in_python and agent.dir is None:
         files.visible |= _modules(agent, root)
+    if search is not None:
+        files.show_others(agent.programs, search)
     shown = NO_PROGRAMS if files.programs is None else files.programs.gathered()
     return MountedAgent(replace(agent, **changes), Mounts(files.visible, files.whole), shown)
 
@@ -120,6 +123,22 @@ class AgentFiles:
             self._show(args[script])
         moved = (*args[:script], self._moved(args[script]), *args[script + 1 :])
         return {"binary": self._interpreter(binary), "args": moved}
+
+    def show_others(self, asked: Iterable[str], search: ProgramSearch) -> None:
+        """Programs that are not the agent's own, and the environment that the user has activated.
+
+        AgentUnavailable if one that the section asks for is not on this machine.
+        """
+        if self.programs is not None and (environment := search.activated()):
+            self.programs.environment(environment)
+        for name in asked:
+            path = self._expanded(name)
+            if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
+                hint = f"{install_hint(name)}on PATH there are {search.path}"
+                raise AgentUnavailable(f"agent.programs: this machine has no {name}", hint=hint, config=True)
+            self._show(name)
+        for name in search.others:
+            self._show(name)
 
     def _show(self, word: str) -> None:
         path = self._expanded(word)

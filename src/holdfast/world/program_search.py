@@ -26,13 +26,27 @@ class ProgramSearch(Struct, frozen=True):
     """The folder of Holdfast's own programs: a plain `python` is the one there, unless an environment is active."""
     environ: Mapping[str, str] = {}
     """The user's variables: managers of versions heed them."""
+    others: tuple[str, ...] = ()
+    """Programs that are run besides the agent's: by the setup and by checks."""
 
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
         found = next(self._on_path(name), None)
         if _PYTHON.fullmatch(name) and (self.own / name).exists() and not (found and _in_environment(found)):
             return str(self.own / name)
+        if found is None and _executable(str(self.own / name)):
+            return str(self.own / name)
         return found
+
+    def activated(self) -> str | None:
+        """The environment that the user has activated, if it is on the PATH that is searched; not Holdfast's own."""
+        for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            folder = self.environ.get(variable, "")
+            programs = os.path.join(folder, "bin")
+            on_path = programs in self.path.split(os.pathsep)
+            if os.path.isabs(folder) and on_path and os.path.realpath(programs) != os.path.realpath(self.own):
+                return folder
+        return None
 
     def _on_path(self, name: str) -> Iterator[str]:
         for folder in self.path.split(os.pathsep):
@@ -70,11 +84,13 @@ class ProgramSearch(Struct, frozen=True):
         return []
 
 
-def search_of(environ: Mapping[str, str], root: Path, own: Path, path: str | None) -> ProgramSearch:
+def search_of(
+    environ: Mapping[str, str], root: Path, own: Path, path: str | None, others: tuple[str, ...] = ()
+) -> ProgramSearch:
     """The search of a user with this environment; `path`: what the spec says instead of their PATH."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     found = environ.get("PATH", os.defpath) if path is None else path
-    return ProgramSearch(found, root.resolve(), home, own, environ)
+    return ProgramSearch(found, root.resolve(), home, own, environ, others)
 
 
 def _executable(path: str) -> bool:

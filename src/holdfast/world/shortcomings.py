@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Literal
 
 from holdfast.model.spec import Scenario
@@ -16,15 +17,27 @@ _PATH_FAULTS = frozenset(("vanished", "permission", "read_only"))
 _DISK_FAULTS = frozenset(("disk_full",))
 
 
+WORKDIR = "setup.workdir"
+
+
 async def shortcomings(
-    spec: WorldSpec, scenarios: Iterable[Scenario], backend: SandboxBackend, *, nested: bool = False
+    spec: WorldSpec,
+    scenarios: Iterable[Scenario],
+    backend: SandboxBackend,
+    *,
+    nested: bool = False,
+    shown: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not done here, and why; `nested`: the agent wants sandboxes of its own."""
+    """Every key of the spec that is not done here, and why.
+
+    `nested`: the agent wants sandboxes of its own. `shown`: the paths of this machine that every sandbox sees.
+    """
     refused = nested and backend.name == "docker"
     why = "the engine's filter refuses namespaces in a container"
     return (
         *((Isolation("agent.nested_sandbox", False, why),) if refused else ()),
         *_of_spec(spec, backend.name),
+        *_workdir(spec.setup.workdir, backend.name, shown),
         *[one async for one in _clock(spec, scenarios)],
     )
 
@@ -52,6 +65,18 @@ def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:
         yield Isolation("determinism.dns", False, why)
     if backend == "process":
         yield from _without_network(spec)
+
+
+def _workdir(path: str | None, backend: str, shown: Iterable[str]) -> Iterator[Isolation]:
+    """The second path of the workspace, where nothing can be put there."""
+    if path is None:
+        return
+    at = PurePosixPath(path)
+    taken = sorted(one for one in shown if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
+    if backend == "process":
+        yield Isolation(WORKDIR, False, f"the process backend has no folders of its own: nothing is at {path}")
+    elif taken:
+        yield Isolation(WORKDIR, False, f"{taken[0]} of this machine is shown there, so {path} is not the workspace")
 
 
 def _without_network(spec: WorldSpec) -> Iterator[Isolation]:

@@ -75,6 +75,11 @@ class ProgramFiles:
             self.needed(found)
         return found
 
+    def environment(self, folder: str) -> None:
+        """A whole environment, its programs before all others."""
+        self._folders[os.path.join(folder, "bin")] = None
+        self._environment(folder)
+
     def needed(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
         """All that the program at a path needs; `itself`: the file, too."""
         if depth > _DEPTH or not os.path.isfile(path):

@@ -59,6 +59,8 @@ class SiteWorlds:
         self.clock: Isolation | None = None
         """Whether agents see the clock that is set for them, once that was tried."""
         self.folder = folder
+        self.remembered: dict[tuple[str, ...], object] = {}
+        """What checks keep for all trials."""
         self._keepers: dict[bytes, ServiceKeeper] = {}
         self._opening = asyncio.Lock()
         self._scenarios = {scenario.name: scenario for scenario in settings.scenarios}

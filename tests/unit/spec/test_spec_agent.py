@@ -138,10 +138,35 @@ def test_agents_of_later_releases_load_and_are_unbuilt(file, agent, section):
 
 
 def test_a_sandbox_is_a_world_and_a_folder_of_the_agent_needs_one(file):
-    spec = file.spec("agent: {type: command, command: ./run, sandbox: true, dir: .}\n" + ASK)
-    assert (spec.unbuilt, spec.agent.dir, spec.world is not None) == ((), ".", True)
-    found = file.error("agent: {type: command, command: ./run, dir: .}\n" + ASK)
+    (file.folder / "bot").mkdir()
+    agent = "agent: {type: command, command: ./run, dir: ./bot"
+    spec = file.spec(f"{agent}, sandbox: true}}\n{ASK}")
+    assert (spec.unbuilt, spec.agent.dir, spec.world is not None) == ((), "./bot", True)
+    found = file.error(f"{agent}}}\n{ASK}")
     assert (found.path, found.code, found.hint) == ("agent.dir", "conflict", "add sandbox: true")
+
+
+@pytest.mark.parametrize("folder", [".", "./", "bot/..", "./bot/../.", "..", "../..", "/", "around", "{folder}"])
+def test_a_folder_of_the_agent_must_not_hold_the_spec(file, folder):
+    (file.folder / "bot").mkdir()
+    (file.folder / "around").symlink_to(".")
+    written = folder.format(folder=file.folder)
+    spec = f"agent: {{type: command, command: ./run, sandbox: true, dir: {written!r}}}\n{ASK}"
+    found = [one for one in file.errors(spec) if one.code == "bad-setting"]
+    assert [one.path for one in found] == ["agent.dir"]
+    assert "dir: ./" in found[0].hint
+
+
+@pytest.mark.parametrize("name", ["./tool", "two words", "tools/x", ""])
+def test_a_program_is_named_or_has_a_whole_path(file, name):
+    agent = "agent: {type: command, command: ./run, sandbox: true, programs: [pytest, ~/bin/x, /opt/y, %s]}\n"
+    found = [one for one in file.errors(agent % repr(name) + ASK) if one.code == "bad-setting"]
+    assert [one.path for one in found] == ["agent.programs[3]"]
+
+
+def test_programs_are_for_a_sandbox(file):
+    found = file.error("agent: {type: command, command: ./run, programs: [pytest]}\n" + ASK)
+    assert (found.path, found.code) == ("agent.programs", "conflict")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ determinism: {clock: "2026-01-01T00:00:00Z", seed: 42, network_latency: 0ms, dns
 audit: {commands: true}
 forbidden: {db_writes_outside: [customers], http_except: [smtp], secrets_in_logs: deny, file_writes_outside: [src/]}
 """
+TAKEN = ("app", "/", "/tmp/x", "/usr/local/app", "/opt/x", "/workspace", "/workspace/x", "/home/agent", "/app/../etc")
+"""Paths that the workspace cannot have, too."""
 
 
 def rule(check):
@@ -197,10 +199,24 @@ def test_agent_module_is_a_file_of_the_spec(file):
         ("setup: {home_files: [{path: a, source: missing}]}", "setup.home_files[0].source"),
         ("fixtures: [{type: directory, source: ., path: /etc}]", "fixtures[0].path"),
         ("secrets: [{name: A, scope: {file: /etc/a}}]", "secrets[0].scope.file"),
+        ("fixtures: [{type: directory, source: ., path: /workspace/../etc}]", "fixtures[0].path"),
+        ("fixtures: [{type: directory, source: ., path: /workspaces}]", "fixtures[0].path"),
+        ("setup: {home_files: [{path: /workspace/a, content: b}]}", "setup.home_files[0].path"),
+        *((f"setup: {{workdir: {path}}}", "setup.workdir") for path in TAKEN),
     ],
 )
 def test_bad_worlds_are_errors(file, extra, path):
     assert path in [p.path for p in file.errors(BASE + extra + "\n")]
+
+
+def test_a_path_of_the_workspace_may_be_written_as_programs_see_it(file):
+    fixtures = "[{type: directory, source: ., path: /workspace}, {type: git_repo, url: u, path: /workspace/repo/}]"
+    placed = "files: [{path: /workspace/a/b, content: c}], workdir: /app"
+    secrets = "secrets: [{name: A, from: generated, scope: {file: /workspace/.key}}]"
+    world = file.spec(f"{BASE}fixtures: {fixtures}\nsetup: {{{placed}}}\n{secrets}\n").world
+    assert [fixture.path for fixture in world.fixtures] == [".", "repo"]
+    assert [one.path for one in world.setup.files] == ["a/b"]
+    assert (world.setup.workdir, world.secrets[0].file) == ("/app", ".key")
 
 
 def test_service_names_are_near_missed(file):

@@ -129,3 +129,26 @@ def test_what_was_placed_is_told(root: Path) -> None:
     one = mount(AgentSpec(type="command", command="python agent.py"), root)
     assert one.mounts.notes(root) == ("of the spec's folder the agent sees agent.py, read-only in /agent",)
     assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.notes(root) == ()
+
+
+def test_programs_that_others_run_are_seen(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By name and by path; those of the setup and of checks, too, where this machine has them."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("bin/cargo", "bin/checker", "tools/lint"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_text("#!/bin/sh\n")
+        (home / name).chmod(0o755)
+    others = ("checker", "nowhere", "cd", "")
+    search = ProgramSearch(f"{home}/bin:/usr/bin", root, home, Path("/usr/bin"), others=others)
+    agent = AgentSpec(type="command", command="true", programs=("cargo", "~/tools/lint"))
+    shown = mount(agent, root, search).programs
+    assert set(shown.visible) == {f"{home}/bin/cargo", f"{home}/bin/checker", f"{home}/tools/lint"}
+    assert f"{home}/bin" in shown.folders
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "/no/such/program", "~/no-such"])
+def test_a_program_that_is_asked_for_and_not_there_is_refused(root: Path, name: str) -> None:
+    search = ProgramSearch("/usr/bin", root, root / "home", Path("/usr/bin"))
+    with pytest.raises(AgentUnavailable, match=r"agent\.programs") as refused:
+        mount(AgentSpec(type="command", command="true", programs=(name,)), root, search)
+    assert refused.value.config

@@ -62,3 +62,28 @@ def test_a_plain_python_is_ours_unless_an_environment_is_active(tmp_path: Path) 
 def test_the_spec_may_set_the_path(tmp_path: Path) -> None:
     assert search_of({"PATH": "/a", "HOME": "/h"}, tmp_path, tmp_path, None).path == "/a"
     assert search_of({"PATH": "/a"}, tmp_path, tmp_path, "/b").path == "/b"
+
+
+def test_a_program_that_is_only_beside_holdfast_is_found_there(tmp_path: Path) -> None:
+    ours = made(tmp_path / "own/pytest")
+    assert search(tmp_path, tmp_path / "bin").find("pytest") == ours
+    theirs = made(tmp_path / "bin/pytest")
+    assert search(tmp_path, tmp_path / "bin").find("pytest") == theirs
+
+
+@pytest.mark.parametrize(
+    ("variables", "path", "found"),
+    [
+        ({"VIRTUAL_ENV": "/v"}, "/v/bin:/usr/bin", "/v"),
+        ({"CONDA_PREFIX": "/c"}, "/usr/bin:/c/bin", "/c"),
+        ({"VIRTUAL_ENV": "/v", "CONDA_PREFIX": "/c"}, "/v/bin:/c/bin", "/v"),
+        ({"VIRTUAL_ENV": "/v"}, "/usr/bin", None),
+        ({"VIRTUAL_ENV": "/own"}, "/own/bin", None),
+        ({"VIRTUAL_ENV": ""}, "bin:/usr/bin", None),
+        ({}, "/v/bin", None),
+    ],
+)
+def test_the_environment_that_the_user_has_activated(
+    tmp_path: Path, variables: dict[str, str], path: str, found: str | None
+) -> None:
+    assert search_of({"PATH": path, **variables}, tmp_path, Path("/own/bin"), None).activated() == found

@@ -37,6 +37,23 @@ def test_what_no_backend_without_images_can_do(spec, feature):
     assert features(spec) == features(spec, "process") == [feature]
 
 
+@pytest.mark.parametrize(
+    ("path", "backend", "shown", "lacks"),
+    [
+        ("/app", "bubblewrap", (), False),
+        ("/app", "docker", ("/application/bin",), False),
+        ("/app", "process", (), True),
+        ("/app", "bubblewrap", ("/app/.venv",), True),
+        ("/root", "docker", ("/root/.local/bin/tool",), True),
+        ("/srv/work", "bubblewrap", ("/srv",), True),
+    ],
+)
+def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lacks):
+    spec = WorldSpec(setup=Setup(workdir=path))
+    found = asyncio.run(asked.shortcomings(spec, (), SimpleNamespace(name=backend), shown=shown))
+    assert [one.feature for one in found] == (["setup.workdir"] if lacks else [])
+
+
 def test_ways_in_lack_what_the_backend_cannot_do():
     assert features(WorldSpec(network=Network(ingress="allow"))) == ["network.ingress"]
     assert features(WorldSpec(network=Network(ways_in=(WayIn("host", 3000),))), "process") == ["network.ingress"]

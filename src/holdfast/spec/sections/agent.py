@@ -101,6 +101,10 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     nested_sandbox: Annotated[
         bool, about("Let a sandboxed agent make a sandbox of its own; weakens ours, as the report says.")
     ] = False
+    programs: Annotated[
+        tuple[str, ...],
+        about("More programs of this machine that a sandbox shows, by name or path.", examples=[["pytest", "cargo"]]),
+    ] = ()
     snapshot: Annotated[str | None, about("The name of a stored agent, found in agents:.")] = None
     model: Annotated[str | None, about("The model of a hosted agent, found in models:.")] = None
 

@@ -41,6 +41,9 @@ class SetupSection(Struct, frozen=True, kw_only=True):
         tuple[FileEntry, ...], about("Files to place below $HOME: settings of the agent's, no part of its work.")
     ] = ()
     env: Annotated[dict[str, Written], about("Environment of setup and agent.")] = {}
+    workdir: Annotated[
+        str | None, about("A second path of the workspace, for programs that expect it there.", examples=["/app"])
+    ] = None
 
 
 class ResourcesSection(Struct, frozen=True, kw_only=True):

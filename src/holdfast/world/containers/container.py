@@ -49,6 +49,8 @@ class Shape(Struct, frozen=True):
     pids: int
     beside: str = ""
     """A container whose network it shares."""
+    workdirs: tuple[str, ...] = ()
+    """Further paths of the workspace."""
 
 
 class Container:
@@ -158,7 +160,7 @@ def options(shape: Shape) -> list[str]:
     """Of `docker run`, in order."""
     folder, limits = shape.folder, shape.resources
     mounts = [
-        _mount(folder / "workspace", WORKSPACE, writable=True),
+        *(_mount(folder / "workspace", path, writable=True) for path in (WORKSPACE, *shape.workdirs)),
         _mount(folder / "home", HOME, writable=True),
         _mount(folder / "tmp", "/tmp", writable=True),  # noqa: S108  # inside
         _mount(folder / "hosts", "/etc/hosts"),

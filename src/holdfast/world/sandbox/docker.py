@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
-from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
+from holdfast.protocols import THROWAWAY, FileChange, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.first_process import first_process
 from holdfast.world.containers.folders import make_folders
@@ -58,6 +58,7 @@ class DockerBackend:
             user=whom(),
             folder=folder,
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
+            workdirs=tuple(path for path, target in sandbox_spec.links.items() if target == WORKSPACE),
             resources=sandbox_spec.resources,
             pids=sandbox_spec.resources.pids or PIDS,
         )
@@ -251,7 +252,7 @@ def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
             for feature, key in knows.items()
         ),
         Isolation("command audit", False, "the docker backend does not hear of commands"),
-        Isolation("throwaway checks", True),
+        Isolation(THROWAWAY, True),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
-from holdfast.protocols import FileChange, Ran, SandboxSpec, Stdio
+from holdfast.protocols import THROWAWAY, FileChange, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
@@ -31,7 +31,7 @@ ISOLATION = (
     *(Isolation(f"{what} limit", False, WHY) for what in ("pids", "memory", "cpu")),
     Isolation("command audit", False, "the process backend does not hear of commands"),
     Isolation("file audit", False, "the process backend does not see what is written outside the workspace"),
-    Isolation("throwaway checks", False, "commands of checks run in the workspace itself, last"),
+    Isolation(THROWAWAY, False, "commands of checks run in the workspace itself, last"),
 )
 _TICKET = 1
 """A keeper has one order: its program."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
 
@@ -55,7 +56,10 @@ class _Within(NamedTuple):
 
 
 class PathPattern:
-    """`/users/{id}` takes one segment by name, `*` part of one, `**` any number of them; the rest is literal."""
+    """`/users/{id}` takes one segment by name, `*` part of one, `**` any number of them; the rest is literal.
+
+    It is compared with a path whose percent escapes are decoded, so those of the pattern are, too: `%2A` is a star.
+    """
 
     def __init__(self, pattern: str) -> None:
         self._parts = [*_parts(pattern)]
@@ -94,7 +98,7 @@ def _parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
         elif text == "**":
             yield _Anything()
         else:
-            yield _Within() if text == "*" else _Literal(text)
+            yield _Within() if text == "*" else _Literal(unquote(text))
 
 
 def _segments(path: str) -> Iterator[tuple[int, int]]:
