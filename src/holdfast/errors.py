@@ -19,7 +19,7 @@ HoldfastError
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -104,11 +104,12 @@ class PluginError(HoldfastError):
 
 
 class HarnessError(HoldfastError):
-    """Our side broke during a trial. `answer` is what the agent gave all the same, if anything."""
+    """Holdfast failed during a trial. `answer` is what the agent gave all the same, `details` what a check printed."""
 
-    def __init__(self, message: str, *, answer: Answer | None = None) -> None:
+    def __init__(self, message: str, *, answer: Answer | None = None, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+        self.details = dict(details or {})
 
 
 class NothingProven(HoldfastError):

@@ -119,6 +119,76 @@ def test_the_reference_solution_passes_and_an_agent_that_only_looks_fails_and_se
     assert [path for path in ours if not path.startswith((f"{ROOT}/src/", f"{ROOT}/.venv"))] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "folder", "id"),
+    [
+        ("chess_best.move", "chess_best.move", "chess-best-move"),
+        ("Rscript_Segfault", "Rscript_Segfault", "rscript-segfault"),
+        ("001. sum of it", "001-sum-of-it", "001-sum-of-it"),
+        ("_hidden_", "hidden", "hidden"),
+        ("astropy__astropy-12907", "astropy__astropy-12907", "astropy-astropy-12907"),
+    ],
+)
+def test_a_task_may_have_any_name_with_a_letter_or_digit(made: Project, name: str, folder: str, id: str) -> None:
+    (made.folder / "tasks/answer").rename(made.folder / "tasks" / name)
+    assert made.cli("import", f"tasks/{name}", "-o", "specs").code == 0
+    assert [path.name for path in (made.folder / "specs").iterdir()] == [folder]
+    assert yaml.safe_load(made.read(f"specs/{folder}/holdfast.yaml"))["id"] == id
+
+
+def test_where_the_reference_solution_fails_the_case_is_unproven(made: Project) -> None:
+    """The world is not the task's: neither an agent that passes nor one that fails is judged by it."""
+    (made.folder / "tasks/answer/solution.sh").write_text("echo 41 > /app/answer.txt\n")
+    for agent in ("true", "echo 42 > answer.txt"):
+        assert made.cli("import", "tasks/answer", "--agent", agent, "-o", "specs", "--force").code == 0
+        result = made.cli("run", "-c", "specs/answer/holdfast.yaml", "--no-report", "--json").json
+        (verdict,) = result["parts"]["scenario"]["cases"][0]["replicas"][0]["verdicts"]
+        assert (result["exit_code"], verdict["outcome"]) == (5, "unproven")
+
+
+def test_the_reference_solution_is_tried_once_and_leaves_nothing(made: Project) -> None:
+    task = made.folder / "tasks/answer"
+    (task / "solution.sh").unlink()
+    typed = [{"command": f"echo {word} > /app/answer.txt", "block": True} for word in ("41", "42")]
+    (task / "solution.yaml").write_text(yaml.safe_dump(typed))
+    (task / "run-tests.sh").write_text(f"echo ran >> /tmp/tries\n{(task / 'run-tests.sh').read_text()}")
+    looks = f"{LOOKS}; cat /run/holdfast/* | grep -c solve"
+    assert made.cli("import", "tasks/answer", "--agent", looks, "-o", "specs").code == 0
+    spec = yaml.safe_load(made.read("specs/answer/holdfast.yaml"))
+    spec["parallelism"] = {"replicas": 2}
+    spec["forbidden"] = {"file_writes_outside": ["nothing"]}
+    made.write(spec, "specs/answer/holdfast.yaml")
+    result = made.cli("run", "-c", "specs/answer/holdfast.yaml", "--no-report", "--json", "--no-preflight").json
+    assert result["exit_code"] == 1
+    for replica in result["parts"]["scenario"]["cases"][0]["replicas"]:
+        assert [one["outcome"] for one in replica["verdicts"]] == ["fail"]
+        assert replica["turns"][0]["text"].split() == ["/workspace/hint.txt", "0"]
+        assert not any("answer.txt" in str(one) for one in replica.get("audit", ()))
+
+
+@pytest.mark.parametrize("step", [{"command": "i", "append_enter": False}, "ls", {"block": True}])
+def test_a_solution_that_types_into_a_program_is_named_and_not_run(made: Project, step: object) -> None:
+    task = made.folder / "tasks/answer"
+    (task / "solution.sh").unlink()
+    (task / "solution.yaml").write_text(yaml.safe_dump([{"command": "vim answer.txt"}, step]))
+    result = made.cli("import", "tasks/answer", "-o", "specs")
+    assert "not carried over: solution.yaml" in result.err
+    assert "reference_timeout" not in made.read("specs/answer/holdfast.yaml")
+
+
+@pytest.mark.parametrize("task", ["greet", "answer"])
+def test_tests_that_could_not_run_are_an_error_never_a_fail(made: Project, task: str) -> None:
+    name = {"greet": "tests/test.sh", "answer": "run-tests.sh"}[task]
+    script = made.folder / "tasks" / task / name
+    script.write_text("uvx --with no-such-package pytest /tests\necho 0 > /logs/verifier/reward.txt\n")
+    assert made.cli("import", f"tasks/{task}", "-o", "specs").code == 0
+    result = made.cli("run", "-c", f"specs/{task}/holdfast.yaml", "--no-report", "--json").json
+    (verdict,) = result["parts"]["scenario"]["cases"][0]["replicas"][0]["verdicts"]
+    assert (result["exit_code"], verdict["outcome"]) == (3, "error")
+    assert "no-such-package" in verdict["reason"]
+    assert "no-such-package" in verdict["details"]["stderr"]
+
+
 def test_a_folder_that_is_no_imported_task_is_not_overwritten(made: Project) -> None:
     """Least of all the task itself, which lies where its spec would go if the command is run beside it."""
     before = {path: path.read_bytes() for path in (made.folder / "tasks").rglob("*") if path.is_file()}
@@ -195,11 +265,21 @@ def test_an_agent_cannot_stand_in_for_what_runs_the_tests(made: Project) -> None
     assert why != "forged"  # it may quote what was forged, as the output of tests that did not run
 
 
-def test_files_that_name_a_path_of_the_container_are_told(made: Project) -> None:
-    (made.folder / "tasks/answer/serve.py").write_text("open('/app/data.txt')\n")
+def test_the_workspace_is_also_where_the_task_expects_it(made: Project) -> None:
+    """For programs of the agent, and for files of the task, which name the path of the container."""
+    (made.folder / "tasks/answer/work.sh").write_text("cat /app/hint.txt; cd /app; echo 42 > /app/answer.txt\n")
+    told = made.cli("import", "tasks/answer", "--agent", "sh work.sh", "-o", "specs")
+    assert "work.sh" not in told.err
+    assert yaml.safe_load(made.read("specs/answer/holdfast.yaml"))["setup"]["workdir"] == "/app"
+    assert judged(made, "specs/answer/holdfast.yaml") == (0, "1 of 1 tests passed", "It is a number.")
+
+
+def test_files_that_name_a_path_that_cannot_be_there_are_reported(made: Project) -> None:
+    (made.folder / "tasks/answer/Dockerfile").write_text("FROM ubuntu\nWORKDIR /opt/app\nCOPY . /opt/app\n")
+    (made.folder / "tasks/answer/serve.py").write_text("open('/opt/app/data.txt')\n")
     (made.folder / "tasks/answer/picture.png").write_bytes(b"\xff/app")
     told = made.cli("import", "tasks/answer", "-o", "specs").err
-    assert "answer: not carried over: /app in serve.py: it is /workspace here, so change it where it matters\n" in told
+    assert "answer: not carried over: /opt/app in serve.py: it is /workspace here" in told
 
 
 def test_a_network_mode_that_is_not_known_is_named(made: Project) -> None:
@@ -221,7 +301,10 @@ def test_what_a_terminal_bench_task_has_beside_the_agent_is_named(made: Project)
     [
         (lambda t: (t / "task.toml").unlink(), "neither a task of Harbor or terminal-bench"),
         (lambda t: (t / "task.toml").write_text("= x"), "not readable as TOML"),
-        (lambda t: (t / "task.toml").write_text('schema_version = "2.0"'), "schema 2.0, and 1.x is what is known"),
+        (
+            lambda t: (t / "task.toml").write_text('schema_version = "2.0"'),
+            "schema 2.0, and 1.x is the latest",
+        ),
         (lambda t: (t / "task.toml").write_text("[[steps]]\nname = 'a'"), "several steps"),
         (lambda t: (t / "task.toml").write_text("[environment]\nos = 'windows'"), "a task for windows"),
         (lambda t: (t / "task.toml").write_text("agent = 3"), "agent is no table"),
@@ -276,7 +359,7 @@ def test_logs_and_traces_become_sessions_by_what_they_are(made: Project) -> None
         (("nowhere",), "there is no nowhere"),
         (("agent.py",), "agent.py"),
         (("agent.py", "--agent", "x"), "--agent and --solution are of tasks"),
-        (("tasks", "--agent", "x", "--solution"), "exclude each other"),
+        (("tasks", "--agent", "x", "--solution"), "cannot be combined"),
     ],
 )
 def test_what_cannot_be_imported_is_a_usage_error(made: Project, words: tuple[str, ...], said: str) -> None:

@@ -35,7 +35,7 @@ def command(
       holdfast import logs/2026-11-17_shop.eval -o replays
     """
     if agent is not None and solution:
-        raise UsageError("--agent and --solution exclude each other", hint="leave one of them out")
+        raise UsageError("--agent and --solution cannot be combined", hint="leave one of them out")
     absent = next((source for source in sources if not source.exists()), None)
     if absent is not None:
         raise UsageError(f"there is no {absent}")

@@ -17,6 +17,7 @@ LARGEST_FILES = 200_000_000
 """Bytes of a task's tests, which go into one script, and of the files of its environment."""
 
 
+_LONGEST_ID = 100
 GIT = ".git"
 DROPPED = frozenset({GIT, "__pycache__"})
 """Folders that are not read."""
@@ -68,6 +69,16 @@ class ForeignTask(Struct, frozen=True):
     solution: dict[str, bytes] = field(default_factory=dict)
     """Files of the reference solution; `solve.sh` is run."""
     left_out: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name as the id of a spec: small letters and digits in words."""
+        return "-".join(re.findall(r"[a-z0-9]+", self.name.lower()))[:_LONGEST_ID].strip("-")
+
+    @property
+    def folder(self) -> str:
+        """The name as that of a folder: as it is, if it can be one."""
+        return self.name if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", self.name, re.ASCII) else self.id
 
 
 def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:

@@ -21,8 +21,8 @@ from holdfast.imports.foreign_task import (
 
 MARK = "task.toml"
 ORIGIN = "Harbor"
-_SCHEMA = "1"
-"""The major version that is known: 1.4 is what Harbor 0.25.0 writes."""
+_SCHEMA = 1
+"""The latest major version that is known: 1.4 is what Harbor 0.25.0 writes."""
 _AGENT_S = 600.0
 _VERIFIER_S = 600.0
 """Where the file names no time."""
@@ -78,9 +78,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
     version = str(said.get("schema_version", said.get("version", "1")))
-    if version.partition(".")[0] != _SCHEMA:
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
-        raise UserError(f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is what is known", hint=hint)
+        raise UserError(f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known", hint=hint)
     if said.get("steps"):
         hint = "import each step as a task of its own"
         raise UserError(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)

@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -60,7 +60,7 @@ def environment_of(task: ForeignTask) -> TaskEnvironment:
         place.left_out.append("WORKDIR /: paths in the prompt and the tests stay as they are")
     if len(stages) > 1:
         place.left_out.append(f"{len(stages) - 1} earlier stages of the Dockerfile")
-    reader = _StepReader(task, place)
+    reader = _StepReader(task, place, last)
     for step in last:
         reader.take(step)
     return place
@@ -78,10 +78,10 @@ def _workdir(steps: Iterable[DockerStep]) -> str | None:
 class _StepReader:
     """Takes one instruction after the other, as they are built."""
 
-    def __init__(self, task: ForeignTask, place: TaskEnvironment) -> None:
+    def __init__(self, task: ForeignTask, place: TaskEnvironment, steps: Sequence[DockerStep]) -> None:
         self._task = task
         self._place = place
-        self._here = "/"
+        self._here = "/" if _workdir(steps) else place.workdir
         self._bytes = 0
         self._context = really(task.context)
         self._ignored = docker_ignored(task.context, task.dockerfile)

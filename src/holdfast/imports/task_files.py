@@ -15,7 +15,9 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.imports.foreign_task import ForeignTask, TaskEgress
 from holdfast.imports.task_environment import TaskEnvironment
+from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import moved
+from holdfast.reading.inside import can_be_workdir
 from holdfast.world.holders.workspace import WORKSPACE
 
 SPEC = "holdfast.yaml"
@@ -28,6 +30,8 @@ NO_AGENT = "true"
 """What the spec starts until somebody puts an agent there: it does nothing, and so it fails."""
 
 
+_SOLUTION_S = 600.0
+"""Seconds that a reference solution has, where the task says nothing."""
 _NAMED = 5
 """Files that are named in one line."""
 
@@ -50,12 +54,12 @@ def task_files(task: ForeignTask, place: TaskEnvironment, *, agent: str | None, 
         inside = {**paths, "/solution": "/agent"}
         made |= {f"{_SOLUTION}/{name}": _rewritten(data, inside) for name, data in task.solution.items()}
     named = [name for name, path in place.files.items() if _rewritten(data := path.read_bytes(), paths) != data]
-    left_out = (*task.left_out, *place.left_out, *_fetching_tests(task), *_unmoved(place, named))
+    left_out = (*task.left_out, *place.left_out, *_unmoved(place, named))
     spec = _spec(task, place, paths, agent, solution)
     _refuse_references(task, spec)
     text = _header(task, place, left_out) + _yaml(spec)
     run = frozenset(f"{_FILES}/{name}" for name, path in place.files.items() if os.access(path, os.X_OK))
-    return TaskFiles(task.name, {SPEC: text.encode(), **made}, left_out, run)
+    return TaskFiles(task.folder, {SPEC: text.encode(), **made}, left_out, run)
 
 
 def _spec(
@@ -65,16 +69,19 @@ def _spec(
         "packages": place.packages,
         "commands": [moved(command, paths) for command in place.commands],
         "env": {name: moved(value, paths) for name, value in place.env.items()},
+        "workdir": place.workdir if can_be_workdir(place.workdir) else None,
     }
-    tests = {
+    tests: dict[str, Any] = {
         "type": "custom",
         "script": _SCRIPT,
         "runs_in": "sandbox",
         "timeout": _time(task.tests.timeout_s + _GRACE_S),
     }
+    if task.solution and not solution:
+        tests["reference_timeout"] = _time(_solution_s(task))
     spec: dict[str, Any] = {
         "version": 1,
-        "id": task.name,
+        "id": task.id,
         "description": task.description or f"{task.name}, imported from {task.origin}",
         "task": {"prompt": moved(task.prompt, paths)},
         "agent": _agent(task, agent, solution),
@@ -122,11 +129,20 @@ def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:
     tests = task.tests
     settings = {
         "workdir": place.workdir, "script": tests.script, "result": tests.result, "timeout_s": tests.timeout_s,
-        "env": tests.env,
+        "env": tests.env, "solution_timeout_s": _solution_s(task), "tools": NAMES,
     }  # fmt: skip
-    source = packaged("holdfast.imports").joinpath("verify_task.py").read_text(encoding="utf-8")
-    source = source.replace("SETTINGS: dict[str, Any] = {}", f"SETTINGS: dict[str, Any] = {settings!r}", 1)
-    return source.replace('TESTS = ""', f'TESTS = "{_archive(tests.files)}"', 1).encode()
+    source, tools = (
+        packaged("holdfast.imports").joinpath(name).read_text(encoding="utf-8")
+        for name in ("verify_task.py", "task_tools.py")
+    )
+    for name, value in (("SETTINGS: dict[str, Any] = {}", settings), ('TESTS = ""', _archive(tests.files)),
+                        ('SOLUTION = ""', _archive(task.solution)), ('TOOLS = ""', tools)):  # fmt: skip
+        source = source.replace(f"\n{name}\n", f"\n{name.partition(' = ')[0]} = {value!r}\n", 1)
+    return source.encode()
+
+
+def _solution_s(task: ForeignTask) -> float:
+    return task.agent_timeout_s or _SOLUTION_S
 
 
 def _archive(files: Mapping[str, bytes]) -> str:
@@ -145,27 +161,16 @@ def _rewritten(data: bytes, paths: dict[str, str]) -> bytes:
         return data
 
 
-def _fetching_tests(task: ForeignTask) -> list[str]:
-    """What the user should know of tests that fetch their tools."""
-    text = task.tests.files[task.tests.script].decode("utf-8", "replace")
-    words = [word for word in ("apt-get", "curl", "wget", "uvx", "uv ", "pip install", "npm ") if word in text]
-    if not words or task.egress is not None:
-        return []
-    return [
-        f"{task.tests.script} uses {', '.join(word.strip() for word in words)}: the network is closed, so change it"
-    ]
-
-
 def _unmoved(place: TaskEnvironment, named: Sequence[str]) -> list[str]:
-    """Files of the task stay as they are, though the path that they name is another here."""
-    if not named:
+    """Files of the task stay as they are, also where the path that they name is not the workspace here."""
+    if not named or can_be_workdir(place.workdir):
         return []
     shown = ", ".join(named[:_NAMED]) + (f" and {len(named) - _NAMED} more" if len(named) > _NAMED else "")
     return [f"{place.workdir} in {shown}: it is {WORKSPACE} here, so change it where it matters"]
 
 
 def _header(task: ForeignTask, place: TaskEnvironment, left_out: Iterable[str]) -> str:
-    lines = [f"Imported from {task.origin}. {place.workdir} of its container is {WORKSPACE} here."]
+    lines = [f"{task.name}, imported from {task.origin}. {place.workdir} of its container is {WORKSPACE} here."]
     lines += [f"Not carried over: {line}" for line in left_out]
     lines += [f"Without a meaning here: {line}" for line in place.aside]
     return "".join(f"# {_flat(line)}\n" for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -45,8 +44,8 @@ def read_task(folder: Path) -> ForeignTask:
 def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     """What a task becomes; UserError says what is wrong with it."""
     task = read_task(folder)
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", task.name):
-        raise UserError(f"{folder}: {task.name!r} is no name for a folder", hint="rename the task")
+    if not task.id:
+        raise UserError(f"{folder}: {task.name!r} has no letters or digits that an id can have", hint="rename the task")
     if solution and not task.solution:
         raise UserError(f"{folder}: there is no solution that is a script", hint="leave out --solution")
     return task_files(task, environment_of(task), agent=agent, solution=solution)

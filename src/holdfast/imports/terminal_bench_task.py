@@ -42,7 +42,6 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
         raise UserError(f"{folder / MARK}: results are read by {parser}, and only pytest's are known here", hint=hint)
     dockerfile = folder / "Dockerfile"
     left_out = sorted(set(said) - _CARRIED) + _compose(folder / "docker-compose.yaml")
-    solution = folder / "solution.sh"
     return ForeignTask(
         name=folder.resolve().name,
         origin=ORIGIN,
@@ -54,9 +53,26 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
             {"Dockerfile", "docker-compose.yaml", MARK, "run-tests.sh", "tests", "solution.sh", "solution.yaml"}
         ),
         agent_timeout_s=seconds_of(said, "max_agent_timeout_sec", _AGENT_S, folder / MARK),
-        solution={"solve.sh": solution.read_bytes()} if solution.is_file() else {},
+        solution=_solution(folder, left_out),
         left_out=tuple(left_out),
     )
+
+
+def _solution(folder: Path, left_out: list[str]) -> dict[str, bytes]:
+    """The reference solution as one script: solution.sh, or what solution.yaml types line by line."""
+    script, typed = folder / "solution.sh", folder / "solution.yaml"
+    if script.is_file():
+        return {"solve.sh": script.read_bytes()}
+    steps = _read_yaml(typed) if typed.is_file() else []
+    if not isinstance(steps, list) or not all(isinstance(one, dict) and _is_line(one) for one in steps):
+        left_out.append("solution.yaml: it types into a program, so it is not a script")
+        return {}
+    return {"solve.sh": "".join(f"{one['command']}\n" for one in steps).encode()} if steps else {}
+
+
+def _is_line(step: dict[str, Any]) -> bool:
+    """Whether a step is a command with Enter after it, and not keys that a running program reads."""
+    return isinstance(step.get("command"), str) and step.get("append_enter", True) is True
 
 
 def _tests(folder: Path, timeout_s: float) -> TaskTests:
@@ -77,12 +93,16 @@ def _compose(path: Path) -> list[str]:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(text_of(path))
-    except yaml.YAMLError as broken:
-        raise UserError(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken
+    found = _read_yaml(path)
     if not isinstance(found, dict):
         raise UserError(f"{path}: not a map of keys")
     return found
+
+
+def _read_yaml(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text_of(path))
+    except yaml.YAMLError as broken:
+        raise UserError(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken

@@ -1,5 +1,8 @@
 #!/usr/bin/env -S python3 -I
-"""Runs the tests of an imported task in the sandbox, when the agent has ended. Written by `holdfast import`."""
+"""Runs the tests of an imported task in the sandbox, when the agent has ended. Written by `holdfast import`.
+
+With `reference: true` in its context it runs the task's own solution first: then the tests have to pass.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,94 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import zipfile
-from typing import Any
+from typing import Any, NoReturn
 
 SETTINGS: dict[str, Any] = {}
 """What the tests are, and where they expect things."""
 TESTS = ""
 """Their files, as an archive in base64."""
+SOLUTION = ""
+"""The files of the reference solution, likewise; empty if there is none."""
+TOOLS = ""
+"""The program that replaces installers, as text."""
 
 UNDECIDED = {"XFAIL": "expected to fail", "SKIPPED": "skipped"}
-"""What neither passed nor failed, and how it is told."""
+"""pytest's words for tests that neither passed nor failed, and ours."""
 LARGEST_OUTPUT = 64 << 20
+OUTPUT_SHOWN = 8000
 LACKS_PYTEST = re.compile(r"No module named .?pytest\b|\bpytest: (?:command )?not found")
+NO_RESULT = {"reward": "reward", "pytest": "summary of pytest"}
 SUMMARY = re.compile(r"=+\s*short test summary info\s*=+", re.IGNORECASE)
+NOT_FOUND = """() {
+  case $0 in "$HOLDFAST_SCRIPTS"/*) printf '%s\\n' "$1" >> "$HOLDFAST_MISSING";; esac
+  printf '%s: %s: command not found\\n' "$0" "$1" >&2
+  return 127
+}"""
+"""bash calls it for a program that is missing. Only those that the task's own scripts name are noted: what a script of
+the agent's lacks is the agent's business."""
 
 
 def main() -> dict[str, Any]:
-    workspace = json.load(sys.stdin)["workspace_path"]
+    context = json.load(sys.stdin)
+    workspace = context["workspace_path"]
     place = tempfile.mkdtemp(prefix="holdfast-tests-")
-    paths = {"/tests": place + "/tests", "/logs": place + "/logs"}
+    paths = {f"/{name}": f"{place}/{name}" for name in ("tests", "logs", "solution")}
     if SETTINGS["workdir"] != "/":
         paths[SETTINGS["workdir"]] = workspace
-    for name in ("tests", "logs/verifier", "logs/agent", "logs/artifacts"):
+    for name in ("tests", "logs/verifier", "logs/agent", "logs/artifacts", "bin", "solution"):
         os.makedirs(os.path.join(place, name))
-    unpack(os.path.join(place, "tests"), paths)
-    script = os.path.join(place, "tests", SETTINGS["script"])
-    env = dict(os.environ, TEST_DIR=paths["/tests"]) | SETTINGS["env"]
-    with tempfile.TemporaryFile() as output:  # no pipe: a server that the tests leave behind would hold it open
+    env = environment(place, paths)
+    if context.get("reference"):
+        unpack(SOLUTION, f"{place}/solution", paths)
+        if run(f"{place}/solution/solve.sh", workspace, env, SETTINGS["solution_timeout_s"]) is None:
+            limit = SETTINGS["solution_timeout_s"]
+            return {"passed": False, "reason": f"the reference solution did not end within {limit:g} s"}
+    unpack(TESTS, f"{place}/tests", paths)
+    ran = run(os.path.join(place, "tests", SETTINGS["script"]), workspace, env, SETTINGS["timeout_s"])
+    if ran is None:
+        return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
+    code, output = ran
+    found = by_reward(place, output) if SETTINGS["result"] == "reward" else by_pytest(output)
+    if found is None or not found["passed"]:
+        refuse_missing(place, output)
+    if found is None:
+        fail(f"the tests left no {NO_RESULT[SETTINGS['result']]}", output)
+    return dict(found, details={"output": output[-OUTPUT_SHOWN:], "exit_code": code})
+
+
+def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
+    """The variables of the task's scripts. Programs that install things are replaced: they use what is here."""
+    tools = f"{place}/bin/tools.py"
+    with open(tools, "w") as file:
+        file.write(TOOLS)
+    for name in SETTINGS["tools"]:
+        with open(f"{place}/bin/{name}", "w") as file:
+            file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(tools)} {name} "$@"\n')
+        os.chmod(f"{place}/bin/{name}", 0o755)  # noqa: S103
+    activates = os.path.expanduser("~/.local/bin/env")
+    with contextlib.suppress(OSError):  # a home that cannot be written to
+        os.makedirs(os.path.dirname(activates), exist_ok=True)
+        open(activates, "a").close()
+    offline = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return {
+        **offline,  # the network is the agent's alone: nobody answers here, and that is to be noticed at once
+        "TEST_DIR": paths["/tests"],
+        "PATH": f"{place}/bin:{os.environ.get('PATH', os.defpath)}",
+        "HOLDFAST_MISSING": f"{place}/missing",
+        "HOLDFAST_SCRIPTS": place,
+        "BASH_FUNC_command_not_found_handle%%": NOT_FOUND,
+        **SETTINGS["env"],
+    }
+
+
+def run(script: str, workspace: str, env: dict[str, str], timeout_s: float) -> tuple[int, str] | None:
+    """A script's exit code and what it printed; None if it took too long."""
+    with tempfile.TemporaryFile() as output:  # no pipe: a server that the tests leave running would hold it open
         try:
             ran = subprocess.run(  # noqa: S603  # the task's own script
                 ["bash", script],  # noqa: S607  # the one of the sandbox
@@ -48,26 +109,25 @@ def main() -> dict[str, Any]:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                timeout=SETTINGS["timeout_s"],
+                timeout=timeout_s,
             )
         except subprocess.TimeoutExpired:
-            return {"passed": False, "reason": f"the tests did not end within {SETTINGS['timeout_s']:g} s"}
+            return None
         output.seek(0)
-        said = output.read(LARGEST_OUTPUT + 1).decode("utf-8", "replace")
-    if len(said) > LARGEST_OUTPUT:
+        text = output.read(LARGEST_OUTPUT + 1).decode("utf-8", "replace")
+    if len(text) > LARGEST_OUTPUT:
         sys.exit(f"the tests printed more than {LARGEST_OUTPUT >> 20} MB")
-    found = by_reward(place, said) if SETTINGS["result"] == "reward" else by_pytest(said)
-    return dict(found, details={"output": said[-8000:], "exit_code": ran.returncode})
+    return ran.returncode, text
 
 
-def unpack(folder: str, paths: dict[str, str]) -> None:
-    """The files of the tests, with the paths that they have here."""
-    with zipfile.ZipFile(io.BytesIO(base64.b64decode(TESTS))) as archive:
+def unpack(archived: str, folder: str, paths: dict[str, str]) -> None:
+    """The files of an archive, with the paths that they have here."""
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(archived))) as archive:
         for info in archive.infolist():
             target = os.path.join(folder, info.filename)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             data = archive.read(info)
-            with contextlib.suppress(UnicodeDecodeError):  # else it is no text
+            with contextlib.suppress(UnicodeDecodeError):  # not text
                 data = moved(data.decode("utf-8"), paths).encode("utf-8")
             with open(target, "wb") as file:
                 file.write(data)
@@ -75,51 +135,69 @@ def unpack(folder: str, paths: dict[str, str]) -> None:
 
 
 def moved(text: str, paths: dict[str, str]) -> str:
-    """The text with each path in the place of the one that it had in the task's own container."""
+    """The text with each path replaced that is another one here than in the task's own container."""
     if not paths:
         return text
     known = "|".join(re.escape(old) for old in sorted(paths, key=len, reverse=True))
     return re.sub(rf"(?<![\w.~/-])(?:{known})(?![\w-]|\.\w)", lambda found: paths[found[0]], text)
 
 
-def by_reward(place: str, said: str) -> dict[str, Any]:
-    """What the tests wrote down, as Harbor reads it."""
-    folder = os.path.join(place, "logs", "verifier")
+def refuse_missing(place: str, output: str) -> None:
+    """Ends with an error if the tests lacked a program or a package: then they have not judged the agent."""
+    names = ["pytest (python3 -m pip install pytest)"] if LACKS_PYTEST.search(output) else []
+    if os.path.exists(f"{place}/missing"):
+        with open(f"{place}/missing") as file:
+            names += file.read().split("\n")
+    if named := ", ".join(dict.fromkeys(filter(None, names))):
+        fail(f"the tests could not run: not installed here: {named}", output)
+
+
+def fail(why: str, output: str) -> NoReturn:
+    """Ends with an error: what the tests printed, and why that is no verdict as the last line."""
+    sys.exit(f"{output[-OUTPUT_SHOWN:]}\n{why}")
+
+
+def by_reward(place: str, output: str) -> dict[str, Any] | None:
+    """The reward that the tests wrote, as Harbor reads it; None if they wrote none."""
     for name in ("reward.txt", "reward.json"):
-        path = os.path.join(folder, name)
+        path = os.path.join(place, "logs", "verifier", name)
         if os.path.exists(path):
             with open(path) as file:
-                written = json.load(file) if name.endswith("json") else float(file.read())
-            values = list(written.values()) if isinstance(written, dict) else [written]
-            if isinstance(written, dict) and "reward" in written:
-                values = [written["reward"]]
-            numbers = [float(value) for value in values]
+                numbers = numbers_of(file.read(), in_json=name.endswith("json"))
             if not numbers or not all(math.isfinite(value) for value in numbers):
-                sys.exit("the tests wrote no number as their reward")
+                fail("the tests wrote no number as their reward", output)
             score = min(1.0, max(0.0, sum(numbers) / len(numbers)))
             passed = all(value >= 1.0 for value in numbers)
             shown = ", ".join(f"{value:g}" for value in numbers)
             return {"passed": passed, "score": score, "reason": f"reward {shown}"}
-    sys.exit("the tests wrote no reward: " + said[-1000:])
+    return None
 
 
-def by_pytest(said: str) -> dict[str, Any]:
-    """The summary that pytest prints with -rA, as terminal-bench reads it: every test has to pass."""
-    parts = SUMMARY.split(said, maxsplit=1)
+def numbers_of(text: str, *, in_json: bool) -> list[float]:
+    """The rewards that a file holds: one, or one for each of several measures; none if they are not numbers."""
+    try:
+        written = json.loads(text) if in_json else text
+        if isinstance(written, dict):
+            return [float(value) for value in ([written["reward"]] if "reward" in written else written.values())]
+        return [float(written)]
+    except (TypeError, ValueError):
+        return []
+
+
+def by_pytest(output: str) -> dict[str, Any] | None:
+    """The summary that pytest prints with -rA, as terminal-bench reads it: every test has to pass. None without one."""
+    parts = SUMMARY.split(output, maxsplit=1)
     lines = [line.split(None, 1) for line in parts[1].splitlines()] if len(parts) == 2 else []
     known = ("PASSED", *UNDECIDED, "FAILED", "XPASS", "ERROR")
-    told = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in known]
-    if not told and LACKS_PYTEST.search(said):
-        need = "the tests need pytest, which is not installed here: python3 -m pip install pytest"
-        sys.exit(f"{need}. They said: {said[-1000:]}")
-    if not told:
-        sys.exit("the tests printed no summary of pytest: " + said[-1000:])
-    if all(word in UNDECIDED for word in told):  # else an agent that does nothing would have done it
-        sys.exit("no test passed or failed, all were skipped: " + said[-1000:])
-    good = told.count("PASSED")
-    beside = [f"{told.count(word)} {name}" for word, name in UNDECIDED.items() if word in told]
-    reason = ", ".join([f"{good} of {len(told)} tests passed", *beside])
-    return {"passed": good + sum(map(told.count, UNDECIDED)) == len(told), "reason": reason}
+    results = [words[0].strip(":") for words in lines if len(words) == 2 and words[0].strip(":") in known]
+    if not results:
+        return None
+    if all(word in UNDECIDED for word in results):  # else an agent that does nothing would pass
+        fail("no test passed or failed, all were skipped", output)
+    good = results.count("PASSED")
+    rest = [f"{results.count(word)} {name}" for word, name in UNDECIDED.items() if word in results]
+    reason = ", ".join([f"{good} of {len(results)} tests passed", *rest])
+    return {"passed": good + sum(map(results.count, UNDECIDED)) == len(results), "reason": reason}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, NothingToJudge, place_of
+from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
 from holdfast.judge.endings import describe
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.observation import Observation, Turn
@@ -210,7 +210,9 @@ def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, 
 
 def _broken(broken: Exception) -> tuple[Judgement, Finding]:
     """A check that raised: an error, unless it says that nothing could be judged."""
-    return ("unproven" if isinstance(broken, NothingToJudge) else "error"), Finding(None, _why(broken))
+    details = broken.details if isinstance(broken, HarnessError) else {}
+    outcome: Judgement = "unproven" if isinstance(broken, NothingToJudge) else "error"
+    return outcome, Finding(None, _why(broken), details=details)
 
 
 def _why(broken: Exception) -> str:

@@ -13,7 +13,7 @@ from holdfast.model.score import Case, Replica, Status
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import TOOL_RAN, Verdict
+from holdfast.model.verdict import UNDECIDING, Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.composite import UNMET, composite, proven, why_unproven
@@ -29,7 +29,7 @@ class _Judged(Struct, frozen=True):
     replica: Replica
     verdicts: dict[str, Verdict]
     open: dict[str, str] = {}
-    """Rules on deeds that a fault left unproven, and why: counted as passed until it matters."""
+    """Rules that are unproven, and not by the agent's doing, with the reason: counted as passed until it matters."""
 
 
 class Cases:
@@ -63,7 +63,7 @@ class Cases:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
-        undecided = {rule: one.reason for rule, one in by_rule.items() if one.code == TOOL_RAN}
+        undecided = {rule: one.reason for rule, one in by_rule.items() if one.code in UNDECIDING}
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
         if trial.scenario not in self._needs:
@@ -72,7 +72,8 @@ class Cases:
             self._needs[trial.scenario] = {rule: faults for rule, faults in needs.items() if faults}
             self._rules[trial.scenario] = rules
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
-        kept = {rule: _slim(one) for rule, one in by_rule.items()} if self._needs[trial.scenario] else {}
+        decides = bool(self._needs[trial.scenario] or undecided)
+        kept = {rule: _slim(one) for rule, one in by_rule.items()} if decides else {}
         judged = self._judged.setdefault(key, {})
         judged[trial.replica] = _Judged(one, kept, undecided)
         if one.status != "pass" or len(judged) > 1:

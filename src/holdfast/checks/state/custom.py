@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.state.command_exit import Ended, ended, last_line, named
+from holdfast.checks.state.command_exit import Ended, ended, last_line, named, printed
 from holdfast.checks.state.custom_context import context
 from holdfast.checks.state.host_script import run_script
 from holdfast.checks.state.host_services import host_services
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
-from holdfast.model.codec import encodable, encode
+from holdfast.model.codec import canonical, encodable, encode
 from holdfast.model.observation import Observation
-from holdfast.model.verdict import Finding
+from holdfast.model.verdict import REFERENCE_FAILED, Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit, Ran, World
+from holdfast.protocols import THROWAWAY, Exhibit, Ran, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
 OUTPUT_KEPT = 1_000_000
 """Bytes of a result that are read."""
+_REFERENCE = "reference"
 _OWN = ("passed", "score", "reason", "details")
 
 
@@ -35,6 +40,13 @@ _ALONE = re.compile(rb"#!.*\bpython3? -I\s")
 _FOUND = 'python=$(PATH="$1" command -v python3) || { echo "no python3 in $1" >&2; exit 127; }; exec "$python" -I "$0"'
 _WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S108
 """Where an agent may have put a Python of its own."""
+
+
+class ScriptRun(Struct, frozen=True, omit_defaults=True):
+    """How the script ended, and how it had ended before there was an agent, with a solution of its own."""
+
+    end: Ended
+    reference: Ended | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,10 @@ class Custom:
     script: Annotated[str, about("The script, beside the spec.", min_length=1, examples=["verify.py"])]
     runs_in: Annotated[Literal["host", "sandbox"], about("Where it runs.")] = "host"
     timeout: Annotated[Duration, about("Over it the check is an error.")] = 120_000
+    reference_timeout: Annotated[
+        Duration | None,
+        about("With `runs_in: sandbox`: how long the script may take to solve the task itself, as a control."),
+    ] = None
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
@@ -59,10 +75,31 @@ class Custom:
     async def foresee(self, world: World) -> None:
         if not (world.root / self.script).is_file():
             raise HarnessError(f"there is no {self.script} beside the spec")
+        if self.reference_timeout is not None:
+            lock = world.remembered.setdefault((_REFERENCE,), asyncio.Lock())
+            key = (_REFERENCE, self.script, canonical(world.trial.params).decode())
+            async with cast(asyncio.Lock, lock):
+                if key not in world.remembered:
+                    world.remembered[key] = await self._reference(world)
+            world.foreseen[_REFERENCE, self.script] = world.remembered[key]
+
+    async def _reference(self, world: World) -> Ended | None:
+        """How the script ends when it has solved the task itself, before there is an agent; None if it must not try.
+
+        What it writes is thrown away, and the script is emptied afterwards: no agent may find the solution.
+        """
+        if world.services or any(one.feature == THROWAWAY and not one.enforced for one in world.sandbox.isolation):
+            return None
+        limit_ms = self.timeout + (self.reference_timeout or 0)
+        try:
+            return ended(await self._inside(world, limit_ms, reference=True))
+        finally:
+            world.lend(self._lent_name, b"")
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        ran = await (self._inside(world) if self.runs_inside else self._on_host(world))
-        return record([self.script, self.runs_in], ended(ran))
+        ran = await (self._inside(world, self.timeout) if self.runs_inside else self._on_host(world))
+        reference = world.foreseen.get((_REFERENCE, self.script))
+        return record([self.script, self.runs_in], ScriptRun(ended(ran), cast(Ended | None, reference)))
 
     async def _on_host(self, world: World) -> Ran:
         script = (world.root / self.script).resolve()
@@ -70,31 +107,50 @@ class Custom:
             told = encode(context(world, services))
             return await run_script(script, world.root, told, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
-    async def _inside(self, world: World) -> Ran:
-        """The script is lent: the agent has ended, and could not have written there.
+    async def _inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
+        """The script is lent while no agent runs, and no agent could have written there.
 
         One that begins with `#!/usr/bin/env -S python3 -I` is not run by what the agent wrote, either: neither its
         `python3` nor its modules are taken.
         """
         source = (world.root / self.script).read_bytes()
-        path = world.lend(f"check-{self.script.replace('/', '-')}", source)
+        path = world.lend(self._lent_name, source)
         return await world.sandbox.run(
             ["/bin/sh", "-c", *_start(source, path, world.environ)],
             world.environ,
-            stdin=encode(context(world)),
-            timeout_s=self.timeout / 1000,
+            stdin=encode(replace(context(world), reference=reference)),
+            timeout_s=limit_ms / 1000,
             keep=OUTPUT_KEPT,
             throwaway=True,
         )
 
+    @property
+    def _lent_name(self) -> str:
+        return f"check-{self.script.replace('/', '-')}"
+
     def decide(self, exhibit: Exhibit) -> Finding:
-        ran = recorded(exhibit, [self.script, self.runs_in], Ended)
+        ran = recorded(exhibit, [self.script, self.runs_in], ScriptRun)
+        found = self._finding(ran.end, self.timeout)
+        if ran.reference is None:
+            return found
+        try:
+            control = self._finding(ran.reference, self.timeout + (self.reference_timeout or 0))
+        except HarnessError as broken:
+            control = Finding(False, str(broken))
+        if control.passed:
+            return found
+        why = f"the task's own solution does not pass here: {control.reason}"
+        text = shorten(f"{why}; the agent's result: {found.reason}", 240)
+        return Finding(None, text, details=control.details, code=REFERENCE_FAILED)
+
+    def _finding(self, ran: Ended, limit_ms: int) -> Finding:
+        """The script's result; HarnessError where it gave none."""
         said = last_line(ran.stderr)
         if ran.timed_out:
-            raise HarnessError(f"{self.script} did not end within {self.timeout / 1000:g} s")
+            raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s")
         if ran.exit_code != 0:
             how = f"exited with {ran.exit_code}" if ran.exit_code is not None else f"was killed by {named(ran.signal)}"
-            raise HarnessError(f"{self.script} {how}" + (f": {said}" if said else ""))
+            raise HarnessError(f"{self.script} {how}" + (f": {said}" if said else ""), details=printed(ran))
         result = _result(self.script, ran.stdout)
         score = _score(self.script, result)
         reason = result.get("reason")
@@ -105,6 +161,8 @@ class Custom:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.script.endswith(".py"):
             yield "script", f"expected a Python script, found {self.script[:60]!r}"
+        if self.reference_timeout is not None and not self.runs_inside:
+            yield "reference_timeout", "needs runs_in: sandbox"
 
 
 def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ class Reached(Struct, frozen=True):
     port: int
 
 
-class Context(Struct, frozen=True):
+class Context(Struct, frozen=True, omit_defaults=True):
     """Document keys; every path and address is valid where the script runs."""
 
     sandbox_id: str
@@ -28,6 +29,8 @@ class Context(Struct, frozen=True):
     trace_path: str
     task: dict[str, str]
     scenario_params: dict[str, Any]
+    reference: bool = False
+    """Before the agent starts: the script solves the task itself, then looks at what that left."""
 
 
 def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> Context:
@@ -37,11 +40,16 @@ def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> 
         sandbox_id=f"sb-{world.trial.id}",
         workspace_path=world.sandbox.workspace if inside else str(world.sandbox.view()),
         services={name: _reached(world, one, host) for name, one in world.services.items()},
-        audit_log_path=world.lend("audit.jsonl", world.audit_log.read_bytes()) if inside else str(world.audit_log),
-        trace_path=world.lend("trace.jsonl", world.trace_log.read_bytes()) if inside else str(world.trace_log),
+        audit_log_path=_lent(world, world.audit_log) if inside else str(world.audit_log),
+        trace_path=_lent(world, world.trace_log) if inside else str(world.trace_log),
         task={"prompt": world.trial.task.prompt},
         scenario_params=world.trial.params,
     )
+
+
+def _lent(world: World, log: Path) -> str:
+    """A log where the script can read it; empty before the agent has started."""
+    return world.lend(log.name, log.read_bytes() if log.exists() else b"")
 
 
 def _reached(world: World, service: Service, host: Mapping[str, tuple[str, int]] | None) -> Reached:

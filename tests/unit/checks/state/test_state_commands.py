@@ -14,8 +14,9 @@ import pytest
 from holdfast.checks.state.command_exit import CommandExit
 from holdfast.checks.state.custom import Custom
 from holdfast.errors import HarnessError
-from holdfast.model.verdict import Finding
-from holdfast.protocols import Ran
+from holdfast.model.verdict import REFERENCE_FAILED, Finding
+from holdfast.model.world import Isolation
+from holdfast.protocols import THROWAWAY, Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
 pytestmark = pytest.mark.processes
@@ -216,6 +217,66 @@ def test_in_the_sandbox_the_script_is_lent_and_its_paths_are_valid_there(tmp_pat
 def test_a_script_that_is_not_there_is_told_before_the_agent_starts(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"there is no nowhere\.py"):
         run(Custom("nowhere.py").foresee(FakeWorld(tmp_path)))
+
+
+PASSED, FAILED = Ran(0, b'{"passed": true}'), Ran(0, b'{"passed": false, "reason": "2 of 3"}')
+
+
+@pytest.mark.parametrize(
+    ("reference", "agents", "passed", "code"),
+    [
+        (PASSED, PASSED, True, ""),
+        (PASSED, FAILED, False, ""),
+        (FAILED, PASSED, None, REFERENCE_FAILED),
+        (FAILED, FAILED, None, REFERENCE_FAILED),
+        (Ran(1, b"", b"no such module"), FAILED, None, REFERENCE_FAILED),
+        (Ran(None, timed_out=True), PASSED, None, REFERENCE_FAILED),
+    ],
+)
+def test_where_the_scripts_own_solution_does_not_pass_nothing_is_proven(
+    tmp_path: Path, reference: Ran, agents: Ran, passed: bool | None, code: str
+) -> None:
+    script(tmp_path, "print(1)")
+    check = Custom("check.py", runs_in="sandbox", timeout=1_000, reference_timeout=5_000)
+    world = FakeWorld(tmp_path, ran=reference)
+    run(check.foresee(world))
+    ((_, how),) = world.sandbox.orders
+    assert (json.loads(how["stdin"])["reference"], how["timeout_s"], how["throwaway"]) == (True, 6.0, True)
+    assert world.lent["check-check.py"] == b""  # no agent may find the solution
+    again = FakeWorld(tmp_path, ran=agents)
+    again.remembered = world.remembered
+    run(check.foresee(again))
+    assert again.sandbox.orders == []  # once for all trials
+    found = check.decide(gathered(check, again))
+    assert (found.passed, found.code) == (passed, code)
+
+
+def test_a_script_that_could_not_judge_the_agent_is_an_error_whatever_its_own_solution_did(tmp_path: Path) -> None:
+    script(tmp_path, "print(1)")
+    check = Custom("check.py", runs_in="sandbox", reference_timeout=5_000)
+    world = FakeWorld(tmp_path, ran=FAILED)
+    run(check.foresee(world))
+    world.sandbox = FakeWorld(tmp_path, ran=Ran(1, b"", b"begin\nuvx is missing\n")).sandbox
+    with pytest.raises(HarnessError, match="uvx is missing") as broken:
+        check.decide(gathered(check, world))
+    assert broken.value.details["stderr"].startswith("begin")
+
+
+@pytest.mark.parametrize("throwaway", [True, False])
+def test_a_solution_that_a_trial_could_notice_is_not_tried(tmp_path: Path, throwaway: bool) -> None:
+    script(tmp_path, "print(1)")
+    check = Custom("check.py", runs_in="sandbox", reference_timeout=5_000)
+    services = [FakeDatabase(lambda sql: rows())] if throwaway else []
+    world = FakeWorld(tmp_path, *services, ran=PASSED)
+    world.sandbox.isolation = (Isolation(THROWAWAY, throwaway, "x"),)
+    run(check.foresee(world))
+    assert world.sandbox.orders == []
+    assert check.decide(gathered(check, world)).passed
+
+
+def test_a_solution_of_its_own_is_for_a_script_in_the_sandbox() -> None:
+    assert [key for key, _ in Custom("a.py", reference_timeout=1).problems()] == ["reference_timeout"]
+    assert not [*Custom("a.py", runs_in="sandbox", reference_timeout=1).problems()]
 
 
 def test_a_script_dies_with_us(tmp_path: Path) -> None:

@@ -1,0 +1,218 @@
+"""Replaces the installers that a task's own scripts begin with: uv, pip and apt use what is installed here.
+
+Copied into every imported task as text, and run in its sandbox: standard library only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from importlib import metadata
+from typing import NoReturn
+
+NAMES = ("apt", "apt-get", "curl", "pip", "pip3", "pytest", "python", "python3", "uv", "uvx", "wget")
+"""The programs that are replaced; each runs the real one for everything that is not installing."""
+MISSING = "HOLDFAST_MISSING"
+"""The file that collects what is missing here, a name per line."""
+SCRIPTS = "HOLDFAST_SCRIPTS"
+"""The folder of the task's own scripts."""
+NEVER_NEEDED = frozenset({"pip", "pytest-json-ctrf", "setuptools", "uv", "wheel"})
+"""The report that pytest-json-ctrf writes is not read here."""
+WITH_VALUE = frozenset(
+    ("-p", "--python", "-w", "--with", "--with-requirements", "--with-editable", "--from", "--project", "--directory",
+     "--extra", "--group", "--env-file", "--index-url", "-i", "--extra-index-url", "--index", "--default-index",
+     "--cache-dir", "-r", "--requirement", "-c", "--constraint", "-f", "--find-links", "--exclude-newer", "--target",
+     "-t", "--prefix", "--root", "--config-settings", "--python-version", "--python-platform", "--timeout", "--retries")
+)  # fmt: skip
+"""Options of uv and pip whose value is the next word."""
+ADDS = ("--with", "-w", "--from")
+"""Options of uv that name packages."""
+UV_INSTALLER = re.compile(r"astral\.sh/uv|/uv/releases/|get-?pip\.py")
+START_PYTEST = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.main())"
+"""Without the folder it starts in, where an agent could have put a pytest of its own."""
+
+
+def main(name: str, args: list[str]) -> int:
+    """What the replaced program of that name does with these arguments; its exit code, unless it becomes another."""
+    if name == "uv":
+        return uv(args)
+    if name == "uvx":
+        return run(args, tool=True)
+    if name in ("apt", "apt-get"):
+        return 0  # whatever is called later and is not here is reported then
+    if name in ("curl", "wget") and any(UV_INSTALLER.search(word) for word in args):
+        return 0
+    if name in ("pip", "pip3"):
+        return install(args[1:]) if args[:1] == ["install"] else real(name, args)
+    if name == "pytest":
+        return pytest(args)
+    return python(name, args) if name in ("python", "python3") else real(name, args)
+
+
+def python(name: str, args: list[str]) -> int:
+    """Python itself, but for its modules that install."""
+    if args[:3] == ["-m", "pip", "install"]:
+        return install(args[3:])
+    if args[:2] == ["-m", "venv"]:
+        return make_environment(args[2:])
+    if args[:2] == ["-m", "pytest"]:
+        args = ["-m", "pytest", *pytest_arguments(args[2:])]
+    return real(name, args)
+
+
+def uv(args: list[str]) -> int:
+    """The verbs that make an environment do nothing: the one of this sandbox is used."""
+    _, words = options(args, until_word=True)
+    verb, rest = (words[0], words[1:]) if words else ("", [])
+    if verb == "run" or (verb == "tool" and rest[:1] == ["run"]):
+        return run(rest if verb == "run" else rest[1:], tool=verb == "tool")
+    if verb == "pip":
+        return install(rest[1:]) if rest[:1] == ["install"] else real("pip", rest)
+    if verb == "add":
+        return install(rest)
+    return make_environment(rest) if verb == "venv" else 0
+
+
+def run(args: list[str], *, tool: bool = False) -> int:
+    """`uv run` and `uvx`: the command, once what it is to have is here."""
+    asked, words = options(args, until_word=True)
+    module = [value for option, value in asked if option in ("-m", "--module")]
+    wanted = [name for option, value in asked if option in ADDS for name in value.split(",")]
+    files = [value for option, value in asked if option == "--with-requirements"]
+    if code := install([*wanted, *(word for file in files for word in ("-r", file))]):
+        return code
+    if module:
+        return main("python3", ["-m", *words])
+    if not words:
+        return 0
+    name = words[0].partition("@")[0] if tool else words[0]
+    if name.endswith(".py"):
+        return real("python3", words)
+    return main(name, words[1:]) if name in NAMES else real(name, words[1:])
+
+
+def install(args: list[str]) -> int:
+    """Succeeds if every package is here: nothing is fetched while the tests run."""
+    asked, names = options(args)
+    files = [value for option, value in asked if option in ("-r", "--requirement")]
+    wanted = [*names, *(line for file in files for line in requirements(file))]
+    lacking = [one for one in wanted if not is_here(one)]
+    if lacking:
+        report_missing(*lacking)
+        print(f"not installed here: {', '.join(lacking)}", file=sys.stderr)
+    return 1 if lacking else 0
+
+
+def options(args: list[str], *, until_word: bool = False) -> tuple[list[tuple[str, str]], list[str]]:
+    """The options with their values, and the other words; `until_word`: what follows the first word is not read."""
+    asked: list[tuple[str, str]] = []
+    words: list[str] = []
+    at = 0
+    while at < len(args):
+        word, at = args[at], at + 1
+        if not word.startswith("-") or word == "-":
+            if until_word:
+                return asked, args[at - 1 :]
+            words.append(word)
+        elif word == "--":
+            return asked, [*words, *args[at:]]
+        elif "=" in word:
+            asked.append((word.partition("=")[0], word.partition("=")[2]))
+        elif word in WITH_VALUE:
+            asked.append((word, args[at] if at < len(args) else ""))
+            at += 1
+        else:
+            asked.append((word, ""))
+    return asked, words
+
+
+def requirements(file: str) -> list[str]:
+    """The lines of a requirements file that name packages."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as text:
+            lines = [line.partition("#")[0].strip() for line in text]
+    except OSError:
+        return [file]
+    return [line for line in lines if line and not line.startswith("-")]
+
+
+def is_here(requirement: str) -> bool:
+    """Whether a package is installed, in whatever version."""
+    named = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
+    name = named[0] if named and not re.search(r"[/\\]|^\.", requirement) else ""
+    if name.lower().replace("_", "-") in NEVER_NEEDED:
+        return True
+    try:
+        metadata.version(name)
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
+    return True
+
+
+def pytest(args: list[str]) -> int:
+    """The pytest that is here: of this Python, else the first on PATH."""
+    if importlib.util.find_spec("pytest") is None:
+        return real("pytest", pytest_arguments(args))
+    return become(sys.executable, ["-c", START_PYTEST, *pytest_arguments(args)])
+
+
+def pytest_arguments(args: list[str]) -> list[str]:
+    """Without Holdfast's own plug-in, and without `--ctrf FILE` unless the plug-in that reads it is here."""
+    if importlib.util.find_spec("pytest_json_ctrf") is None:
+        asks = [word.startswith("--ctrf") for word in args]
+        named = [at > 0 and args[at - 1] == "--ctrf" for at in range(len(args))]
+        args = [word for word, option, value in zip(args, asks, named, strict=True) if not option and not value]
+    return ["-p", "no:holdfast", *args]
+
+
+def real(name: str, args: list[str]) -> int:
+    """Becomes the program of that name which is not one of ours."""
+    own = os.path.dirname(os.path.abspath(__file__))
+    path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
+    found = shutil.which(name, path=path)
+    if found is None and name in ("python", "python3"):
+        found = sys.executable
+    if found is None:
+        report_missing(name)
+        print(f"{name}: command not found", file=sys.stderr)
+        return 127
+    return become(found, args)
+
+
+def become(program: str, args: list[str]) -> NoReturn:
+    """Ends here: the program takes over."""
+    os.execv(program, [program, *args])  # noqa: S606
+
+
+def make_environment(args: list[str]) -> int:
+    """An environment whose programs are those of this sandbox."""
+    _, named = options(args)
+    programs = os.path.join(named[0] if named else ".venv", "bin")
+    os.makedirs(programs, exist_ok=True)
+    own = os.path.dirname(os.path.abspath(__file__))
+    for name in NAMES:
+        if not os.path.lexists(os.path.join(programs, name)):
+            os.symlink(os.path.join(own, name), os.path.join(programs, name))
+    with open(os.path.join(programs, "activate"), "w") as script:
+        script.write("deactivate() { :; }\n")
+    return 0
+
+
+def report_missing(*names: str) -> None:
+    """Notes what is missing for the verdict: tests that lack something have not judged the agent.
+
+    Only for scripts of the task and for its pytest: what a script of the agent's lacks is the agent's failure.
+    """
+    with open(f"/proc/{os.getppid()}/cmdline") as file:
+        caller = file.read().split("\0")
+    if not any(word.startswith(os.environ[SCRIPTS]) for word in caller):
+        return
+    with open(os.environ[MISSING], "a") as file:
+        file.writelines(f"{name}\n" for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
