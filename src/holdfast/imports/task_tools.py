@@ -188,15 +188,18 @@ def become(program: str, args: list[str]) -> NoReturn:
 
 
 def make_environment(args: list[str]) -> int:
-    """An environment whose programs are those of this sandbox."""
+    """An environment whose programs are those of this sandbox; nothing is left of one that the agent made there."""
     _, named = options(args)
-    programs = os.path.join(named[0] if named else ".venv", "bin")
-    os.makedirs(programs, exist_ok=True)
+    folder = named[0] if named else ".venv"
+    if os.path.islink(folder):
+        os.unlink(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    programs = os.path.join(folder, "bin")
+    os.makedirs(programs)
     own = os.path.dirname(os.path.abspath(__file__))
     for name in NAMES:
-        if not os.path.lexists(os.path.join(programs, name)):
-            os.symlink(os.path.join(own, name), os.path.join(programs, name))
-    with open(os.path.join(programs, "activate"), "w") as script:
+        os.symlink(os.path.join(own, name), os.path.join(programs, name))
+    with open(os.path.join(programs, "activate"), "x") as script:
         script.write("deactivate() { :; }\n")
     return 0
 

@@ -82,10 +82,13 @@ def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
         with open(f"{place}/bin/{name}", "w") as file:
             file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(tools)} {name} "$@"\n')
         os.chmod(f"{place}/bin/{name}", 0o755)  # noqa: S103
-    activates = os.path.expanduser("~/.local/bin/env")
+    sourced = os.path.expanduser("~/.local/bin/env")
     with contextlib.suppress(OSError):  # a home that cannot be written to
-        os.makedirs(os.path.dirname(activates), exist_ok=True)
-        open(activates, "a").close()
+        os.makedirs(os.path.dirname(sourced), exist_ok=True)
+    with contextlib.suppress(OSError):  # one of the agent's would run in the middle of the tests
+        os.unlink(sourced)
+    with contextlib.suppress(OSError):
+        open(sourced, "x").close()
     offline = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     return {
         **offline,  # the network is the agent's alone: nobody answers here, and that is to be noticed at once

@@ -97,7 +97,7 @@ def judged(
     tmp_path: Path, script: str, *, answer: str = "42", result: str = "pytest", reference: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """The script of a task with these tests, run on this machine."""
-    (tmp_path / "work").mkdir()
+    (tmp_path / "work").mkdir(exist_ok=True)
     (tmp_path / "work/answer.txt").write_text(answer)
     files = {"run.sh": script.encode(), "test_outputs.py": ASKS_FOR_ANSWER}
     tests = TaskTests(files, "run.sh", "reward" if result == "reward" else "pytest", 60.0)
@@ -160,9 +160,23 @@ def test_a_program_that_the_agents_own_script_lacks_is_the_agents_failure(tmp_pa
     assert json.loads(ran.stdout)["passed"] is False
 
 
-def test_a_pytest_of_the_agents_is_not_run(tmp_path: Path) -> None:
-    forged = "print('=== short test summary info ===\\nPASSED a::b'); import os; os._exit(0)"
-    script = f'echo "{forged}" > pytest.py\nuv run {PYTEST}\n'
+FORGED = "#!/bin/sh\nprintf '=== short test summary info ===\\nPASSED a::b\\n'; exit 0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("work/pytest.py", f"uv run {PYTEST}"),
+        (".local/bin/env", f"source $HOME/.local/bin/env\n{PYTEST}"),
+        ("work/.venv/bin/pytest", f"uv venv\n.venv/bin/{PYTEST}"),
+        ("work/.t/bin/activate", f"uv venv .t\nsource .t/bin/activate\n{PYTEST}"),
+        ("work/.t/bin/activate", f"python3 -m venv .t\nsource .t/bin/activate\n{PYTEST}"),
+    ],
+)
+def test_a_program_that_the_agent_put_in_the_way_is_not_run(tmp_path: Path, name: str, script: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text("raise SystemExit(0)" if name.endswith(".py") else FORGED)
+    (tmp_path / name).chmod(0o755)
     assert json.loads(judged(tmp_path, script, answer="41").stdout)["passed"] is False
 
 
