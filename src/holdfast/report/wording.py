@@ -83,7 +83,7 @@ def resume(run: Run) -> str:
 
 
 def interval(found: Interval | None, scale: float = 1.0) -> str:
-    """`95 %: 25–87, approximate`; nothing where it would say nothing. `scale`: of the number next to it, 0.01 of 0 to 1."""
+    """`95 %: 25–87, approximate`; empty where it would say nothing. `scale`: 0.01 next to a number from 0 to 1."""
     if found is None or not found.is_shown:
         return ""
     low, high = found.low * scale, found.high * scale

@@ -55,7 +55,7 @@ def without(question: Question, refused: ModelRefused) -> tuple[Question, str] |
 
 
 async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
-    """The text of the reply, and who gave it. Refused if the server says no, else UpstreamDown if there is no reply that can be read.
+    """The text of the reply, and who gave it. Refused if the server says no, UpstreamDown if no reply can be read.
 
     `conversation` tells questions apart: a script counts what it used up for each.
     """
