@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from holdfast.checks.wording import shorten
@@ -130,7 +131,13 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
 
 def violation(schema: dict[str, Any], value: Any) -> str | None:
     """The first thing in which the value breaks the schema, or None."""
-    for error in validator(schema).iter_errors(value):
+    try:
+        errors = list(islice(validator(schema).iter_errors(value), 1))
+    except UnicodeEncodeError:
+        raise
+    except ValueError:  # there is one, and the part that it shows cannot be handed over
+        return "a part of it is nested too deeply to be shown"
+    for error in errors:
         where = ".".join(str(key) for key in error.instance_path)
         return f"at {shorten(where, 60)}: {shorten(error.message, 110)}" if where else shorten(error.message, 150)
     return None

@@ -69,6 +69,24 @@ def test_an_answer_that_is_not_json_fails(text: str) -> None:
     assert passed("status", text, equals="refunded") is False
 
 
+DEEP = "[" * 20_000 + "]" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("path", "settings", "wanted"),
+    [
+        ("$", {"value_type": "array"}, True),
+        ("0.0", {"value_type": "object"}, False),
+        ("$", {"equals": []}, False),
+        ("$", {"matches": "x"}, None),
+        ("$..a", {"equals": 1}, None),
+        ("a", {"equals": 1}, False),
+    ],
+)
+def test_json_of_any_depth_is_no_error(path: str, settings: dict[str, Any], wanted: bool | None) -> None:
+    assert passed(path, DEEP, **settings) is wanted
+
+
 def test_negated_a_missing_field_is_unproven() -> None:
     def outcome(path: str, text: str = ANSWER) -> str:
         turn = Turn("q", text=text, ending="answered")

@@ -86,3 +86,9 @@ def test_half_a_surrogate_pair_is_reported_not_raised():
     finding = ValidJson(schema={"type": "string"}).decide(exhibit(r'"\ud800"'))
     assert finding.passed is None
     finding.reason.encode()
+
+
+def test_a_schema_that_json_of_any_depth_breaks_is_a_fail():
+    deep = "[" * 20_000 + "]" * 20_000
+    assert ValidJson({"type": "array"}).decide(exhibit(deep)).passed
+    assert ValidJson({"type": "object"}).decide(exhibit(deep)).passed is False

@@ -46,22 +46,29 @@ class JsonField:
         answer = read_answer(exhibit.text)
         if isinstance(answer, Finding):
             return replace(answer, empty=True)
+        try:
+            return self._field(answer)
+        except (UnicodeEncodeError, RecursionError) as bad:
+            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}")
+
+    def _field(self, answer: Any) -> Finding:
         found = parts(answer, self.path)
         if not found:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", empty=True)
         wrong = next((why for value in found for why in self._wrong(value)), "")
-        return Finding(not wrong, f"{shorten(self.path)} {wrong or f'is {shorten(as_text(found[0]), 60)}'}")
+        return Finding(not wrong, f"{shorten(self.path)} {wrong or f'is {_shown(found[0])}'}")
 
     def _wrong(self, value: Any) -> Iterator[str]:
         """Everything in which the value is not as expected."""
-        shown = shorten(as_text(value), 60)
+        shown = _shown(value)
         if self.equals is not UNSET and not same(value, self.equals):
             yield f"is {shown}, not {shorten(as_text(self.equals), 60)}"
         if self.contains is not UNSET and not has_part(value, self.contains):
             yield f"is {shown}, without {shorten(as_text(self.contains), 60)}"
         if self.matches is not None and search(self.matches, as_text(value), "") is None:
             yield f"is {shown}, which does not match {shorten(self.matches, 60)}"
-        if self.value_type is not None and violation({"type": self.value_type}, value):
+        flat = type(value)() if isinstance(value, dict | list) else value  # what is inside does not make its type
+        if self.value_type is not None and violation({"type": self.value_type}, flat):
             yield f"is {shown}, not of type {self.value_type}"
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
@@ -75,3 +82,10 @@ class JsonField:
             yield "matches", fault
         if self.equals is UNSET and self.contains is UNSET and self.matches is None and self.value_type is None:
             yield "path", f"says where to look, but not for what: give {_OPERATORS}"
+
+
+def _shown(value: Any) -> str:
+    """The value for a reason: of an array or object its size, since it may be too deep to be written."""
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
+    return shorten(as_text(value), 60)
