@@ -1,7 +1,9 @@
-"""What Holdfast costs, counted: calls, bytes and system calls a cell, modules at start-up. No clock is read.
+"""What Holdfast costs, counted: bytes and system calls a cell. No clock is read.
+
+Calls and modules are not counted: they depend on how the code is arranged. Speed is measured in `benchmarks/`.
 
 `kept.json` has the numbers for each minor version of Python, on the pinned requirements. More than 3 % above one of
-them fails. `UPDATE_COUNTS=1 pytest tests/counts` writes them anew; a higher one needs its reason in the commit.
+them fails. `UPDATE_COUNTS=1 pytest tests/counts` writes them again; a higher one needs its reason in the commit.
 """
 
 from __future__ import annotations
@@ -46,31 +48,6 @@ def project(folder: Path, cells: int) -> Path:
     return where
 
 
-def counted(folder: Path, *words: str) -> dict[str, int]:
-    """Calls and modules of one command, run in a process of its own."""
-    out = folder / "counted.json"
-    env = {**os.environ, "PYTHONHASHSEED": "0", "NO_COLOR": "1"}
-    command = [sys.executable, str(HERE / "count_calls.py"), str(out), *words]
-    subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
-    found: dict[str, int] = json.loads(out.read_text())
-    assert found["code"] == 0
-    return found
-
-
-def calls_a_cell(folder: Path) -> float:
-    few, many = (counted(project(folder, cells), *RUN)["calls"] for cells in (FEW, MANY))
-    return (many - few) / (MANY - FEW)
-
-
-def calls_a_cell_of_the_page(folder: Path) -> float:
-    made = []
-    for cells in (FEW, MANY):
-        where = project(folder, cells)
-        subprocess.run([HOLDFAST, *RUN], cwd=where, check=True, capture_output=True)
-        made.append(counted(where, "report", "0001", "-o", "page.html")["calls"])
-    return (made[1] - made[0]) / (MANY - FEW)
-
-
 def bytes_a_cell(folder: Path) -> float:
     sizes = []
     for cells in (FEW, MANY):
@@ -95,13 +72,8 @@ def system_calls_a_cell(folder: Path) -> float:
 
 
 COUNTS: dict[str, Callable[[Path], float]] = {
-    "calls a cell": calls_a_cell,
-    "calls a cell of the page": calls_a_cell_of_the_page,
     "bytes a cell": bytes_a_cell,
     "system calls a cell": system_calls_a_cell,
-    "modules for --version": lambda folder: counted(folder, "--version")["modules"],
-    "modules for --help": lambda folder: counted(folder, "--help")["modules"],
-    "modules for a run of one cell": lambda folder: counted(project(folder, 20), *RUN)["modules"],
 }
 
 
