@@ -51,11 +51,12 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         )
     if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
         warn(PAGE)
-    for place in unread_models(first.calls):
+    unread = unread_models(first.calls)
+    for place in unread:
         warn(f"{place}, which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace")
     if spec.agent.gateway and not first.trace:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif _expects_model(spec) and not any(name.startswith("llm:") for name in first.calls):
+    elif _expects_model(spec) and not unread and not any(name.startswith("llm:") for name in first.calls):
         warn(NO_MODEL)
     for program in first.missing_programs:
         warn(f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
