@@ -42,8 +42,10 @@ def runs_dir(spec: str | Path | None = None) -> Path:
         return chosen
     if home := os.environ.get(HOME):
         return Path(home) / "runs"
-    # A spec that is piped in has no folder of its own.
-    return Path(spec).parent / RUNS if spec is not None and Path(spec).is_file() else RUNS
+    if spec is None or not Path(spec).is_file():  # a spec that is piped in has no folder of its own
+        return RUNS
+    file = Path(spec)
+    return (file.resolve() if file.is_symlink() else file).parent / RUNS
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:
