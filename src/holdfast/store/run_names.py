@@ -19,7 +19,10 @@ def name_here(path: Path) -> str:
     """How a command in this folder names the run: by its id where runs are looked for here, else by its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
     looked_for = Path(os.environ.get("HOLDFAST_DIR") or ".holdfast") / "runs"
-    return id_of(path) if runs.absolute() == looked_for.absolute() else os.path.relpath(path)
+    if runs.absolute() == looked_for.absolute():
+        return id_of(path)
+    near = os.path.relpath(path)
+    return str(path.absolute()) if near.startswith("..") else near
 
 
 def stored_runs(runs: Path) -> list[Path]:

@@ -158,7 +158,7 @@ def test_a_run_that_was_changed_after_its_seal_is_refused_and_says_which_file(ru
         file.write(b'{"forged":true}\n')
     with pytest.raises(UserError, match=name) as refused:
         check(run)
-    assert f"holdfast run --resume {run.id} --force" in refused.value.hint
+    assert f"holdfast run --resume {run.path} --force" in refused.value.hint
     assert name in check(run, force=True)
 
 

@@ -126,7 +126,8 @@ def test_a_trial_has_its_conversation_calls_with_outputs_and_verdicts(client: Vi
     assert [(call["tool"], call["status"], call["fault"]) for call in found["trace"]] == [("search", 503, "error")]
     assert [met["mode"] for met in found["faults"]] == ["error"]
     assert (found["outcome"], found["verdicts"][0]["rule"]) == ("fail", "cites")
-    assert found["promote"] == f"holdfast promote {found['id']} 0002"
+    assert found["promote"].startswith(f"holdfast promote {found['id']} ")
+    assert found["promote"].endswith(".holdfast/runs/0002")
     calm = trial_of(client, "0002", "cites", "calm")
     assert calm["trace"][0]["output"].startswith("a source says What is it?")
     assert (calm["outcome"], calm["promote"]) == ("pass", "")
@@ -356,7 +357,7 @@ def test_a_run_of_several_parts_is_one_row_with_its_parts(folder: Path, tmp_path
         assert client.get("runs/0001/contract/matrix")["cells"] == 4
         assert client.get("runs/0001/contract")["run"]["id"] == "0001/contract"
         trial = trial_of(client, "0001/contract", "cites", "down")
-        assert trial["promote"].endswith("0001/contract")
+        assert trial["promote"].endswith("runs/0001/parts/contract")
         assert client.ask("api/notes/0001/contract", "PUT", b'{"mark":"ok"}').status == 200
         assert client.get("compare?a=0001&b=0001")["same"] == 4
         assert client.get("search?q=trust&run=0001")["hits"][0]["run"] == "0001/contract"
