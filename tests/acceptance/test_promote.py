@@ -300,3 +300,43 @@ def test_a_promoted_trial_fails_on_the_broken_agent_and_passes_on_its_twin(
     assert passed["status"] == "pass", passed
     refused = made.cli("promote", trial["id"], "0001", "--force")
     assert (refused.code, refused.out) == (4, "")
+
+
+# -- refused -----------------------------------------------------------------------------------------
+GUESSES = orders("Exception", "'it costs $25'")
+DOWN = {"tool_faults": [{"tool": "find_order", "mode": "error"}]}
+
+
+def refused(made: Project, trial: str) -> str:
+    before = made.read("holdfast.yaml")
+    done = made.cli("promote", trial, "0001")
+    assert (done.code, done.out) == (4, "")
+    assert made.read("holdfast.yaml") == before
+    assert not (made.folder / "replays").exists()
+    assert made.cli("promote", trial).code == 4  # the replay is not the latest run
+    return done.err
+
+
+def test_a_trial_that_failed_a_rule_of_run_alone_is_refused(project: MakeProject) -> None:
+    spec = contract([rule("answers", "completes")], [CALM], agent=DESK, invariants=[NO_GUESS], chaos=DOWN)
+    made = project(spec, GUESSES)
+    cells = made.cli("run", "--chaos-only", "--json", "--no-report").json["parts"]["chaos"]["cells"]
+    failed = next(cell["trials"][0]["id"] for cell in cells if cell["outcome"] == "fail")
+    assert "no-guess" in refused(made, failed)
+
+
+def test_a_trial_that_does_not_fail_every_time_is_refused(project: MakeProject) -> None:
+    once = GUESSES.replace("return 'it costs $25'", "return 'sorry' if __import__('os').path.exists('x') else guess()")
+    guess = "def guess():\n    open('x', 'w').close()\n    return 'it costs $25'\n"
+    made = project(contract([NO_GUESS], [{"name": "storm", **DOWN}], agent=DESK), once + guess)
+    (trial,) = failed_trials(made, "--no-preflight").values()
+    assert "no-guess" in refused(made, trial["id"])
+
+
+def test_a_trial_whose_tool_gives_what_no_file_can_hold_is_refused_or_fails_as_it_did(project: MakeProject) -> None:
+    odd = "class Order:\n    paid = 25\n\ndef find_order(n):\n    return Order()\n\n"
+    made = project(
+        contract([NO_GUESS], agent=DESK), odd + "def ask(prompt):\n    return f'it costs ${find_order(7).paid}'\n"
+    )
+    (trial,) = failed_trials(made).values()
+    refused(made, trial["id"])

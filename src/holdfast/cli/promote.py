@@ -119,6 +119,13 @@ def _other_failure(before: TracedTrial, outcome: RunOutcome) -> str:
     if now.seen.error:
         return f"it could not be replayed: {now.seen.error}"
     lost = [rule for rule in failed_rules(before) if rule not in again]
+    unjudged = (
+        set(lost)
+        - {verdict.invariant for verdict in now.verdicts}
+        - {f"forbidden {one.rule}" for one in now.seen.forbidden}
+    )
+    if unjudged:
+        return f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed"
     if lost or case.status != "fail":
         why = f" ({case.reason})" if case.reason else ""
         return f"replayed, {', '.join(lost) or 'it'} did not fail again{why}"
