@@ -75,7 +75,7 @@ def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, 
     for one in injections:
         family = next(known for known in FAMILIES.values() if known.plane == one.plane)
         entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
-        if family.target is not None:
+        if family.target is not None and one.target != INPUT:
             entry = {family.target: one.target, **entry}
         entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
         lists.setdefault(family.name, []).append(entry)

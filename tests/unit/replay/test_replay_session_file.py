@@ -102,14 +102,11 @@ def test_an_answer_is_too_deep_where_no_file_could_hold_it(tmp_path: Path) -> No
 
 PAGE = (Path(__file__).parents[3] / "docs/faults.md").read_text()
 DOCUMENTED = [yaml.safe_load(block) for block in re.findall(r"```yaml scenario[^\n]*\n(.*?)```", PAGE, re.S)]
-NEEDED = {"permission": {"path": "a"}, "vanished": {"path": "a"}}
+NEEDED = {"permission": {"path": "a"}, "vanished": {"path": "a"}, "indirect_injection": {"tool": "x"}}
+TARGETS = {"tool_faults": "tool", "mcp_faults": "tool", "http_faults": "match_url", "service_faults": "service"}
 EVERY_FAULT = [
-    {
-        family.name: [
-            {family.selector: mode, **({} if family.target is None else {family.target: "x"}), **NEEDED.get(mode, {})}
-        ]
-    }
-    for family in FAMILIES.values()
+    {name: [{family.selector: mode, **({TARGETS[name]: "x"} if name in TARGETS else {}), **NEEDED.get(mode, {})}]}
+    for name, family in FAMILIES.items()
     for mode in plugins.BUILT_IN[family.registry]
 ]
 
