@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from holdfast.judge.endings import has_text
 from holdfast.judge.masked import masked_in
-from holdfast.judge.rule import RuleJudge
+from holdfast.judge.rule import RuleJudge, despite_fault
 from holdfast.model.codec import canonical
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
@@ -56,8 +56,8 @@ class Judge:
             outcome, found = _broken_off(observation, outcome, found)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
             outcome, found = self._hidden, Finding(None, hidden)
-        if outcome in ("pass", "fail") and (unproven := rule.despite_fault(observation)) is not None:
-            outcome, found = "unproven", unproven
+        if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
+            outcome, found = despite_fault(observation, outcome, found)
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, found = self._by_request(rule, trial.task.variation, observation, outcome, found)
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):

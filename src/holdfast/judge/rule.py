@@ -143,23 +143,6 @@ class RuleJudge:
         closed = unread(observation.trace, self.urls)
         return f"{url_of(closed)} was called in a way that could not be read" if closed else ""
 
-    def despite_fault(self, observation: Observation) -> Finding | None:
-        """Why what the agent did cannot be judged: a tool ran in spite of a fault that keeps a tool from running.
-
-        An agent that then rightly tries again does the deed twice, and it is the fault's doing. A fault that lets its
-        tool run and changes the reply shows the agent the same wherever it acts.
-        """
-        if not self.deeds or not observation.ledger:
-            return None
-        from holdfast.checks.trace.calls import reached
-
-        for met in observation.met:
-            if met.ran and reached(met.mode) != "always":
-                why = f"{met.target} ran in spite of {met.mode}: only the result that the model read was changed"
-                ways = "list the tool in agent.tools, or use lost_reply, a fault after which the tool has run"
-                return Finding(None, f"{why}; {ways}", code=TOOL_RAN)
-        return None
-
     def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
         passed, score = found.passed, found.score
         if score is not None and not 0.0 <= score <= 1.0:
@@ -198,6 +181,22 @@ def _typed(value: Any) -> Any:
         return type(value)(_typed(one) for one in value)
     # A setting without words is about its signs: a rule against curly quotes does not forbid straight ones.
     return as_typed(value) if isinstance(value, str) and re.search(r"\w\w", value) else value
+
+
+def despite_fault(observation: Observation, outcome: Judgement, found: Finding) -> tuple[Judgement, Finding]:
+    """What a rule on deeds comes to: unproven if a tool ran in spite of a fault that keeps a tool from running.
+
+    An agent that then rightly tries again does the deed twice, and it is the fault's doing. A fault that lets its
+    tool run and changes the reply shows the agent the same wherever it acts.
+    """
+    from holdfast.checks.trace.calls import reached
+
+    for met in observation.met:
+        if met.ran and reached(met.mode) != "always":
+            why = f"{met.target} ran in spite of {met.mode}: only the result that the model read was changed"
+            ways = "list the tool in agent.tools, or use lost_reply, a fault after which the tool has run"
+            return "unproven", Finding(None, f"{why}; {ways}", code=TOOL_RAN)
+    return outcome, found
 
 
 def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, Finding]:
