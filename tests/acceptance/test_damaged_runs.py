@@ -121,5 +121,7 @@ def test_the_overall_verdict_of_a_ci_run_is_sealed(tmp_path: Path) -> None:
         (row,) = [one for one in json.loads(tell(tmp_path, "runs", "--json").out)["runs"] if one["id"] == "0001"]
         assert not row["passed"]
         assert "overall.json changed" in row["note"]
+    assert tell(tmp_path, "ci").code == 1  # one that is forged is no baseline, and ends no other run
+    assert tell(tmp_path, "ci", "--baseline", "latest").code == 1
     assert tell(tmp_path, "ci", "--resume", "0001").code == 1
     assert tell(tmp_path, "show", "0001").code == 0

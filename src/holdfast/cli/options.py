@@ -187,7 +187,7 @@ _VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Every failure in 
 _ANNOTATIONS = click.option(
     "--annotations", is_flag=True, help="GitHub workflow commands, as where GITHUB_ACTIONS=true."
 )
-_CACHED = click.option("--cached", is_flag=True, help="Show a stored run of the very same; ask if there is none.")
+_CACHED = click.option("--cached", is_flag=True, help="Reuse a stored run if nothing has changed.")
 _NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")
 _OUTPUT = [
     output_files,

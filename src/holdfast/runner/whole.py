@@ -144,7 +144,7 @@ def stored_overall(whole: RunDir) -> Overall | None:
     found = read_json(path, decoder(Overall))
     if found.seal != _seal(found):
         said = f"run {whole.id}: {OVERALL} changed since the run wrote it; what it holds may be forged"
-        raise UserError(said, hint=f"go on with it: {run_command('ci')} --resume {whole.id} concludes it again")
+        raise UserError(said, hint=f"resume it, and it is concluded again: {run_command('ci')} --resume {whole.id}")
     return found
 
 

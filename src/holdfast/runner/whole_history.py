@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.model.comparison import RuleComparison
 from holdfast.model.spec import Spec
 from holdfast.report.wording import plural
@@ -42,7 +42,10 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
 
 def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
     """Whether it is a ci run of the file that came to its end."""
-    overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
+    try:
+        overall = stored_overall(run) if but_for is None or run.path != but_for.path else None
+    except UserError:  # one that was damaged or forged is compared with nothing
+        return False
     if overall is None or overall.exit_code == INTERRUPTED:
         return False
     return run.manifest().original == original
