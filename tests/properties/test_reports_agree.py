@@ -35,10 +35,11 @@ RULES = [
 ]
 AGENT = """
 import json
+from pathlib import Path
 
 
 def reset():
-    if json.load(open("how.json"))["harness"] == "breaks":
+    if json.loads(Path("how.json").read_text())["harness"] == "breaks":
         raise OSError("no such state")
 
 
@@ -47,7 +48,7 @@ def search(query):
 
 
 def ask(prompt):
-    how = json.load(open("how.json"))
+    how = json.loads(Path("how.json").read_text())
     try:
         found = search(prompt)
     except Exception:
@@ -95,7 +96,7 @@ def junit(text: str) -> Outcomes:
         for case in suite.iter("testcase"):
             kinds = {child.tag for child in case}
             outcome = next((word for word in ("failure", "error", "skipped") if word in kinds), "pass")
-            found[case.get("name", ""), case.get("classname", "")] = outcome
+            found[case.get("name", ""), suite.get("name", "")] = outcome
     return found
 
 
@@ -233,6 +234,9 @@ def check_whole(project: Project, shown: str, files: dict[str, str]) -> None:
     for name, one in parts.items():
         at = found[f"0001/{name}"]
         assert (at["score"], at["passed"]) == (one["score"], one["passed"]), name
+    if "chaos" in parts and word == "FAIL":
+        failed = [key for key, one in junit(files["xml"]).items() if key[1].startswith("chaos: ") and one == "failure"]
+        assert {key[1] for key in failed} <= {"chaos: chaos"}, "calm is only compared with, and fails nobody's build"
     view, stored = project.viewed("runs/0001"), project.cli("runs", "--json").json["runs"]
     assert (view["verdict"], view["number"], view["run"]["passed"]) == (word, told["score"], told["passed"])
     assert {one["part"]: (one["verdict"], one["score"]) for one in view["weights"] if one["verdict"]} == {

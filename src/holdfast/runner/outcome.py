@@ -169,6 +169,7 @@ def _view(
         source=path_in_repository(manifest.original),
         gateway=spec.agent.gateway,
         part=spec.part,
+        beside=frozenset(spec.beside),
         cell_rules=frozenset(spec.cell_rules),
     )
 
