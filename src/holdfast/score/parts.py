@@ -97,10 +97,13 @@ def _broken(case: Case, options: ScoreOptions) -> bool:
 
 
 def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:
-    unmet = sum(case.unproven_only for case in cases)
-    if unmet and not options.allow_vacuous:
-        yield UNPROVEN, f"{unmet} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
-    elif not unmet and all(case.status == "error" for case in cases):
+    vacuous = sum(case.unproven_only and bool(case.unmet) for case in cases)
+    others = sum(case.unproven_only and not case.unmet for case in cases)
+    if vacuous and not options.allow_vacuous:
+        yield UNPROVEN, f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
+    if others:
+        yield UNPROVEN, f"{others} of {_cases(len(cases))} undecided: rules are unproven, and not by the agent's doing"
+    if not vacuous and not others and all(case.status == "error" for case in cases):
         yield UNPROVEN, "no case was decided"
 
 

@@ -53,10 +53,18 @@ def test_exit_codes_of_cases_alone(statuses: list[str], options: ScoreOptions, c
 def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
     others: list[str], options: ScoreOptions, code: int
 ) -> None:
-    found = [*cases(*others), Case("storm", "error", unproven_only=True)]
+    found = [*cases(*others), Case("storm", "error", unproven_only=True, unmet=("r",))]
     score = with_cases(HELD, (), found, options)
     assert (score.exit_code, passed(found)) == (code, False)
     assert "every case passed" not in score.reasons
+
+
+@pytest.mark.parametrize("options", [ScoreOptions(), ScoreOptions(allow_vacuous=True)])
+def test_a_case_whose_faults_were_met_and_that_proves_nothing_is_not_allowed_as_a_vacuous_one(
+    options: ScoreOptions,
+) -> None:
+    score = with_cases(HELD, (), [*cases("pass"), Case("calm", "error", unproven_only=True)], options)
+    assert (score.exit_code, score.passed) == (5, False)
 
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
