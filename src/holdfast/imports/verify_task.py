@@ -152,7 +152,7 @@ def refuse_missing(place: str, output: str) -> None:
         with open(f"{place}/missing") as file:
             names += file.read().split("\n")
     if named := ", ".join(dict.fromkeys(filter(None, names))):
-        fail(f"the tests could not run: not installed here: {named}", output)
+        fail(f"nothing was judged: not installed here: {named}", output)
 
 
 def fail(why: str, output: str) -> NoReturn:
