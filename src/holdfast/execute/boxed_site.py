@@ -36,8 +36,7 @@ async def open_factory(
         opened.push_async_callback(backend.close)
         settings = _settings(spec, seen, root, environ, options)
         shown = (*settings.visible, *settings.links)
-        nested = seen.agent.nested_sandbox
-        lacks = await shortcomings(spec.world, spec.scenarios, backend, nested=nested, shown=shown)
+        lacks = await shortcomings(spec.world, spec.scenarios, backend, agent=seen.agent, shown=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)

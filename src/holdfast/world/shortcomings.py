@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from holdfast.model.spec import Scenario
+from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.protocols import SandboxBackend
 from holdfast.world.ingress import shortcoming
@@ -25,21 +25,24 @@ async def shortcomings(
     scenarios: Iterable[Scenario],
     backend: SandboxBackend,
     *,
-    nested: bool = False,
+    agent: AgentSpec | None = None,
     shown: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not done here, and why.
-
-    `nested`: the agent wants sandboxes of its own. `shown`: the paths of this machine that every sandbox sees.
-    """
-    refused = nested and backend.name == "docker"
-    why = "the engine's filter refuses namespaces in a container"
+    """Every key of the spec that is not done here, and why. `shown`: the paths of this machine that every sandbox sees."""
     return (
-        *((Isolation("agent.nested_sandbox", False, why),) if refused else ()),
+        *(_in_container(agent) if agent is not None and backend.name == "docker" else ()),
         *_of_spec(spec, backend.name),
         *_workdir(spec.setup.workdir, backend.name, shown),
         *[one async for one in _clock(spec, scenarios)],
     )
+
+
+def _in_container(agent: AgentSpec) -> Iterator[Isolation]:
+    if agent.nested_sandbox:
+        yield Isolation("agent.nested_sandbox", False, "the engine's filter refuses namespaces in a container")
+    if agent.programs:
+        why = "a container has the programs of its image alone; put them into it"
+        yield Isolation("agent.programs", False, f"{', '.join(agent.programs)}: {why}")
 
 
 def with_modes(scenario: Scenario, modes: frozenset[str]) -> bool:

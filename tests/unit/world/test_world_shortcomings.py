@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Injection, Scenario
 from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
 from holdfast.world import shortcomings as asked
 from holdfast.world.clock import library
@@ -82,3 +82,12 @@ def test_a_clock_that_cannot_be_had_is_told_if_it_is_asked_for(monkeypatch):
     assert features(WorldSpec()) == features(WorldSpec(), scenarios=(Scenario("calm"),)) == []
     assert features(WorldSpec(determinism=Determinism(clock="2026-01-01"))) == ["clock"]
     assert features(WorldSpec(), scenarios=(storm,)) == ["clock"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "lacks"), [("docker", ["agent.nested_sandbox", "agent.programs"]), ("bubblewrap", [])]
+)
+def test_a_container_has_neither_sandboxes_nor_programs_of_this_machine(backend, lacks):
+    agent = AgentSpec("command", command="agent", programs=("pytest",), nested_sandbox=True)
+    told = asyncio.run(asked.shortcomings(WorldSpec(), (), SimpleNamespace(name=backend), agent=agent))
+    assert [one.feature for one in told] == lacks
