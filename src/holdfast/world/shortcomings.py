@@ -28,7 +28,7 @@ async def shortcomings(
     agent: AgentSpec | None = None,
     shown: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not done here, and why. `shown`: the paths of this machine that every sandbox sees."""
+    """Every key of the spec that is not done here, and why. `shown`: paths of this machine that every sandbox sees."""
     return (
         *(_in_container(agent) if agent is not None and backend.name == "docker" else ()),
         *_of_spec(spec, backend.name),
