@@ -131,6 +131,9 @@ class FakeWorld:
         self.lent[name] = content
         return f"/run/holdfast/{name}"
 
+    def view(self) -> Path:
+        return self.sandbox.view()
+
     def changes(self) -> Iterable[FileChange]:
         return self.sandbox.changes()
 

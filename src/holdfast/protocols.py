@@ -728,6 +728,10 @@ class World(Protocol):
         """The file in which the agent leaves its answer."""
         ...
 
+    def view(self) -> Path:
+        """What the agent left, as programs of this machine may read it; without a sandbox the folder of the spec."""
+        ...
+
     def changes(self) -> Iterable[FileChange]:
         """How the agent changed the workspace since the snapshot; what a fault did there is left out."""
         ...

@@ -15,7 +15,7 @@ from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check, runs_inside
 from holdfast.plan.params import with_params
 from holdfast.planes.describe import said
-from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, ProgramsCheck, WorldFindings
+from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, ProgramsCheck, World, WorldFindings
 from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
 
@@ -29,7 +29,7 @@ def checks_of(spec: Spec, trial: Trial, scenario: Scenario) -> Iterator[tuple[st
             yield rule.id, make_check(_filled(rule, trial))
 
 
-async def foresee(world: BoxedWorld, checks: Mapping[str, Check]) -> None:
+async def foresee(world: World, checks: Mapping[str, Check]) -> None:
     """HarnessError if a rule could never be judged: told before the agent starts."""
     for rule, check in checks.items():
         if isinstance(check, ForeseeingCheck):
@@ -62,12 +62,15 @@ async def found_in(
         audit=tuple(world.audit()),
         missing_programs=missing_programs,
     )
-    evidence = {}
-    for rule, check in sorted(checks.items(), key=lambda one: runs_inside(one[1])):
-        if isinstance(check, GatheringCheck):
-            evidence[rule] = await _gathered(check, world, seen)
+    evidence = await gathered(checks, world, seen)
     broken = _forbidden(world, seen, secrets)
     return WorldFindings(evidence, seen.audit, world.isolation, broken, missing_programs)
+
+
+async def gathered(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
+    """What every check records, by rule; those that run programs inside come last."""
+    last = sorted(checks.items(), key=lambda one: runs_inside(one[1]))
+    return {rule: await _gathered(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
 
 
 def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str]) -> tuple[ForbiddenResult, ...]:
@@ -97,7 +100,7 @@ def _filled(rule: Invariant, trial: Trial) -> Invariant:
     return with_params(rule, trial.params) if trial.params else rule
 
 
-async def _gathered(check: GatheringCheck, world: BoxedWorld, seen: Observation) -> Evidence:
+async def _gathered(check: GatheringCheck, world: World, seen: Observation) -> Evidence:
     """What a check records; where it cannot, why: an error of that rule alone."""
     try:
         return await check.gather(world, seen)

@@ -103,8 +103,15 @@ class _Opening:
         machine = Machine(self.root, {**self.environ, **agent.env}, planes)
         parts.push_async_callback(machine.close)
         site = await self.on_machine(agent, machine)
-        site.worlds = BareWorlds(machine)
+        site.worlds = BareWorlds(machine, self.recording_spec())
         return site
+
+    def recording_spec(self) -> Spec | None:
+        """The spec, if a check of it records something without a world; most do not, and cost no time then."""
+        from holdfast import plugins
+
+        found = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
+        return self.spec if any(check is not None and hasattr(check, "gather") for check in found) else None
 
     async def on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
         """The agent of a section, opened on this machine."""
@@ -168,7 +175,7 @@ class _Opening:
         http = await HttpAgent.open(agent, limit=1, root=self.root)
         machine = Machine(self.root, {})
         machine.planes = address
-        return Site(self.spec, http, 1, worlds=BareWorlds(machine))
+        return Site(self.spec, http, 1, worlds=BareWorlds(machine, self.recording_spec()))
 
     def planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
         from holdfast.execute.plane_settings import plane_settings

@@ -32,16 +32,33 @@ class Worlds(Protocol):
 class BareWorlds:
     """This machine as it is."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, spec: Spec | None = None) -> None:
+        """`spec`: its checks record something when an agent has ended, as a script of `custom` does."""
         self._machine = machine
+        self._spec = spec
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
         world = BareWorld(context, self._machine)
         try:
-            return await agent.run(task, world)
+            if self._spec is None:
+                return await agent.run(task, world)
+            return await self._recorded(agent, task, world, self._spec)
         finally:
             if world.used:
                 await world.close()
+
+    async def _recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
+        from holdfast.execute.evidence import checks_of, foresee, gathered
+        from holdfast.protocols import WorldFindings
+
+        context = world.context
+        scenario = next((one for one in spec.scenarios if one.name == context.trial.scenario), CALM)
+        checks = dict(checks_of(spec, context.trial, scenario))
+        await foresee(world, checks)
+        answer = await agent.run(task, world)
+        world.settle()
+        context.found(WorldFindings(await gathered(checks, world, context.seen(answer)), (), (), ()))
+        return answer
 
 
 class BoxedWorlds:

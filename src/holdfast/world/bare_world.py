@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HarnessError
+from holdfast.model.codec import encode
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
@@ -23,15 +24,14 @@ _NOWHERE = Path("/dev/null")
 class BareWorld:
     """What an agent is given where no sandbox is asked for. Close it if anything was opened in it."""
 
-    __slots__ = ("_lent", "_machine", "_place", "context", "foreseen", "used")
-
-    audit_log = trace_log = _NOWHERE
+    __slots__ = ("_lent", "_machine", "_place", "audit_log", "context", "foreseen", "trace_log", "used")
 
     def __init__(self, context: TrialContext, machine: Machine) -> None:
         self.context = context
         self._machine = machine
         self._place: MachinePlace | None = None
         self._lent: Path | None = None
+        self.audit_log = self.trace_log = _NOWHERE
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.used = False
         """Whether anything is to be closed."""
@@ -88,10 +88,19 @@ class BareWorld:
         path.write_bytes(content)
         return str(path)
 
+    def settle(self) -> None:
+        """The agent has ended: its trace is a file. Nothing was audited."""
+        self.audit_log = Path(self.lend("audit.jsonl", b""))
+        trace = b"".join(encode(event) + b"\n" for event in self.context.traced())
+        self.trace_log = Path(self.lend("trace.jsonl", trace))
+
     def answer_file(self, name: str) -> FolderAnswerFile:
         from holdfast.processes.answer_file import FolderAnswerFile
 
         return FolderAnswerFile(self.root, name)
+
+    def view(self) -> Path:
+        return self.root
 
     def changes(self) -> Iterator[FileChange]:
         return iter(())

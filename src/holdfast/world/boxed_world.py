@@ -157,6 +157,9 @@ class BoxedWorld:
         (self._lent / name).chmod(0o644)
         return f"{self.sandbox.inside(LENT)}/{name}"
 
+    def view(self) -> Path:
+        return self.sandbox.view()
+
     def changes(self) -> Iterator[FileChange]:
         return self.disturbances.of_agent(self.sandbox.changes())
 

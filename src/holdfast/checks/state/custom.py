@@ -72,6 +72,10 @@ class Custom:
     def runs_inside(self) -> bool:
         return self.runs_in == "sandbox"
 
+    @property
+    def needs_world(self) -> bool:
+        return self.runs_inside
+
     async def foresee(self, world: World) -> None:
         if not (world.root / self.script).is_file():
             raise HarnessError(f"there is no {self.script} beside the spec")

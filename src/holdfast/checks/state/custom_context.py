@@ -38,7 +38,7 @@ def context(world: World, host: Mapping[str, tuple[str, int]] | None = None) -> 
     inside = host is None
     return Context(
         sandbox_id=f"sb-{world.trial.id}",
-        workspace_path=world.sandbox.workspace if inside else str(world.sandbox.view()),
+        workspace_path=world.sandbox.workspace if inside else str(world.view()),
         services={name: _reached(world, one, host) for name, one in world.services.items()},
         audit_log_path=_lent(world, world.audit_log) if inside else str(world.audit_log),
         trace_path=_lent(world, world.trace_log) if inside else str(world.trace_log),
