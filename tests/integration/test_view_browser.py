@@ -90,7 +90,7 @@ def test_list_says_how_each_run_went_and_is_walked_by_keys(desk: tuple[Path, str
     assert len(set(marks)) == len(marks) == 5 + 3
     page.focus(".trend .point[tabindex='0']")
     page.keyboard.press("ArrowLeft")
-    assert "0002 ✔ PASS 100.00 (95 %:" in page.inner_text(".trend .tip")
+    assert "0002 ✔ PASS 100.00" in page.inner_text(".trend .tip")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -116,10 +116,14 @@ def test_list_says_how_each_run_went_and_is_walked_by_keys(desk: tuple[Path, str
     page.wait_for_selector("html[data-page=list][data-ready]")
 
 
+GUESSED = ".causes > li:has-text('no-amount-without-the-invoice')"
+"""The cause of the agent that makes an amount up."""
+
+
 def test_run_says_why_and_its_cells_open_by_keys(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
     page = show(desk[1], "#/run/0003")
     page.wait_for_selector(".causes > li")
-    cause = page.inner_text(".causes > li:first-child")
+    cause = page.inner_text(GUESSED)
     for wanted in (
         "✘ fail",
         "no-amount-without-the-invoice",
@@ -129,7 +133,7 @@ def test_run_says_why_and_its_cells_open_by_keys(desk: tuple[Path, str], show: C
         "--trial",
     ):
         assert wanted in cause
-    assert page.locator(".causes > li:first-child .places a").count() == 3
+    assert page.locator(f"{GUESSED} .places a").count() == 3
     page.focus(".matrix")
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
@@ -154,7 +158,7 @@ def test_run_says_why_and_its_cells_open_by_keys(desk: tuple[Path, str], show: C
 
 def test_trial_shows_words_calls_with_outputs_and_faults(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
     page = show(desk[1], "#/run/0003", permissions=["clipboard-read", "clipboard-write"])
-    page.click(".causes > li:first-child a.button")
+    page.click(f"{GUESSED} a.button")
     page.wait_for_selector("html[data-page=trial][data-ready]")
     assert page.inner_text(".conversation mark") == "$59.00"
     assert '"name":"Ada Lovelace"' in page.inner_text(".call-rows li:first-child")

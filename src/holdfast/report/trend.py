@@ -102,8 +102,9 @@ def lines(trend: Trend, paint: Paint, rule: str | None = None) -> Iterator[str]:
     yield f"{paint(one_line(trend.spec), 'bold')}   {trend.part}   {plural(len(trend.runs), 'whole run')}"
     if trend.left_out:
         yield paint(f"  {plural(trend.left_out, 'run')} of a selection, or left unfinished, not shown", "dim")
+    wide = max((len(run.id) for run in trend.runs), default=0)
     for run in trend.runs:
-        yield _run_line(run, paint)
+        yield _run_line(run, wide, paint)
     shown = [one for one in trend.rules if (one.changed if rule is None else one.rule == rule)]
     told_by_rules = {one.scenario for one in shown if one.rule != CASES}
     shown = [one for one in shown if one.rule != CASES or one.scenario not in told_by_rules]
@@ -121,11 +122,11 @@ def _name(one: RuleTrend) -> str:
     return one_line(f"{one.rule} in {one.scenario}")
 
 
-def _run_line(run: PastRun, paint: Paint) -> str:
+def _run_line(run: PastRun, wide: int, paint: Paint) -> str:
     word = verdict(run)
     score = number(run.score) if run.score is not None or not run.cases else f"{run.cases_passed}/{run.cases}"
     bar = pad("━" * round((run.level or 0.0) / 100 * BAR), BAR)
-    return f"  {run.id}  {when(run)}  {pad(commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
+    return f"  {pad(run.id, wide)}  {when(run)}  {pad(commit(run), 9)} {score:>7}  {bar}  {paint(word, word)}"
 
 
 def told(one: RuleTrend) -> str:

@@ -120,10 +120,10 @@ class RunPage {
   // The runs of the same file and part before and after this one.
   async findNeighbours() {
     const { run } = this.found;
-    const { points } = await get(`trend?${new URLSearchParams({ spec: run.spec ?? "" })}`, this.signal).catch(() => ({ points: [] }));
-    const same = points.filter((point) => point.part === run.part), at = same.findIndex((point) => point.id === run.id);
-    this.before = (at < 0 ? same.at(-1) : same[at - 1])?.id;
-    this.after = at < 0 ? undefined : same[at + 1]?.id;
+    const { parts } = await get(`trend?${new URLSearchParams({ spec: run.spec ?? "" })}`, this.signal).catch(() => ({ parts: [] }));
+    const ids = (parts.find((one) => one.part === run.part)?.points ?? []).map((point) => point.id), order = (id) => id.localeCompare(run.id, "en", { numeric: true });
+    this.before = ids.findLast((id) => order(id) < 0);
+    this.after = ids.find((id) => order(id) > 0);
     const link = (id, text, href) => (id ? el("a", { class: "button", href }, text, " ", plain(id)) : null);
     this.neighbours.replaceChildren(...[link(this.before, "Compare with", this.before && compareAddress(this.before, run.id)), link(this.before, "Before:", this.before && runAddress(this.before)), link(this.after, "After:", this.after && runAddress(this.after))].filter(Boolean));
   }

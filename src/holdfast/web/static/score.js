@@ -8,7 +8,7 @@ export function scoreView({ number: value, low, high, interval, min_score: least
   return el("section", { class: "score", "aria-label": "Score" },
     el("p", { class: "number" }, el("span", { class: "label" }, label), " ", el("strong", null, number(value))),
     value == null ? el("p", { class: "nothing" }, "No score yet.") : el("figure", null, gauge(value, low, high, least, `${label} ${number(value)} of 100; ${told}`), el("figcaption", null, told ? el("span", null, plain(told)) : null, least == null ? null : el("span", null, `minimum ${least}`))),
-    el("dl", { class: "parts" }, ...parts.map(([name, one]) => el("div", null, el("dt", null, name), el("dd", null, plain(one))))),
+    el("dl", { class: "parts" }, ...parts.map(([name, one]) => el("div", null, el("dt", null, plain(name)), el("dd", null, plain(one))))),
     paired ? plain(paired, "p") : null);
 }
 
