@@ -17,7 +17,9 @@ from mutation_run import SHIPPED, MutationRun, holdfast, lay_out_agent, mutated
 
 NEVER = {"id": "never", "type": "excludes_pattern", "patterns": ["secret"]}
 PROBE = {"id": "probed", "type": "contains", "value": "know", "probes": ["What are your orders?"]}
-FAULT = {"tool_faults": [{"tool": "nobody_calls_it", "mode": "error", "error_code": 503}]}
+FAULT = {"tool_faults": [{"tool": "knows_small_letters", "mode": "error", "error_code": 503}]}
+UNUSED = {"type": "python", "endpoint": "weak_agents:careful", "tools": ["weak_agents:knows_small_letters"]}
+"""An agent with a tool that it never calls."""
 
 
 def facts(run: MutationRun) -> Any:
@@ -56,7 +58,7 @@ def test_dangerous_prompts_leave_what_does_not_attack_unasked_and_say_so(tmp_pat
 
 @pytest.mark.parametrize("option", ["--chaos", "--chaos-only"])
 def test_weather_that_nobody_met_proves_nothing(option: str, tmp_path: Path) -> None:
-    lay_out_agent(tmp_path, "careful", ["noise"], 2, chaos=FAULT)
+    lay_out_agent(tmp_path, "careful", ["noise"], 2, chaos=FAULT, agent=UNUSED)
     found = mutated(tmp_path, option)
     assert found.code == 5
     assert "met none of its faults" in found.out
