@@ -51,6 +51,14 @@ def _unanswered(again: Observation | None, timeout_ms: int) -> str:
     return f"the plain request, asked again afterwards, was not answered either: {why}"
 
 
+def is_unproven(change: RequestChange, seen: Observation) -> bool:
+    """Whether the agent refused, and may have refused anybody."""
+    ending = request_ending(change, seen.turns[-1], 0) if seen.turns else None
+    if ending is None or ending.passed is False:
+        return False
+    return ending.passed is None or bool(_unanswered(seen.asked_again, 0))
+
+
 def settled(
     ending: RequestEnding, outcome: Judgement, found: Finding, seen: Observation, timeout_ms: int, *, act: bool
 ) -> tuple[Judgement, Finding]:
