@@ -1,4 +1,4 @@
-"""`custom` in a file without a world: its script reads the spec's folder and the trial's own trace, without a sandbox."""
+"""`custom` in a file without a world: its script reads the spec's folder and the trial's trace; no sandbox is made."""
 
 from __future__ import annotations
 

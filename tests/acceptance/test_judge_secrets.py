@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli import MakeProject, contract, python, rule, rundir
+from cli import MakeProject, contract, python, rule, rundir, unseal
 from files1 import project, tell
 
 SPEC = """
@@ -58,6 +58,7 @@ def test_a_rule_is_never_compared_with_the_digest_of_a_secret(project: MakeProje
 def test_a_copy_whose_rules_lack_their_secrets_is_refused(project: MakeProject, gone: bool) -> None:
     made = project(leaking(), SAYS_KEY)
     made.run()
+    unseal(made)
     copy = rundir(made) / "spec.yaml"
     copy.write_text(made.read("holdfast.yaml").replace(KEY, "masked-0123456789abcdef"))
     made.write(made.read("holdfast.yaml") + "# edited\n", "moved.yaml" if gone else "holdfast.yaml")
