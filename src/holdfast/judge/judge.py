@@ -49,7 +49,7 @@ class Judge:
             outcome, found = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
-            return Verdict(trial.id, rule.id, "error", 0.0, observation.error, ending=observation.error)
+            return Verdict(trial.id, rule.id, "error", 0.0, observation.error, ended_by=observation.error)
         else:
             outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
         if observation.error:

@@ -48,5 +48,5 @@ class Verdict(Struct, frozen=True, omit_defaults=True, gc=False):
     details: dict[str, Any] = {}
     code: str = ""
     """As the finding has it."""
-    ending: str = ""
+    ended_by: str = ""
     """How the trial ended, where that and no finding of the rule decided: `raised: RuntimeError: boom`."""

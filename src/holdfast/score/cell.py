@@ -71,7 +71,7 @@ class CellCount:
         if outcome != "pass":
             first = self.firsts.get((outcome, place))
             if first is None or replica < first[0]:
-                self.firsts[outcome, place] = (replica, verdict.reason, verdict.ending)
+                self.firsts[outcome, place] = (replica, verdict.reason, verdict.ended_by)
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""

@@ -38,12 +38,14 @@ def as_number(value: Any) -> int | float | None:
 
 
 def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
-    """A key of a map, a member of a list, or a substring of the value's text or of other forms of it."""
-    if isinstance(value, dict) and isinstance(wanted, str) and wanted in value:
-        return True
-    if isinstance(value, list) and any(same(item, wanted) for item in value):
-        return True
-    return any(as_text(wanted) in text for text in (as_text(value), *texts))
+    """A key of a map, a member of a list, a substring of a scalar's text; or a substring of one of the texts."""
+    if isinstance(value, dict):
+        found = isinstance(wanted, str) and wanted in value
+    elif isinstance(value, list):
+        found = any(same(item, wanted) for item in value)
+    else:
+        found = as_text(wanted) in as_text(value)
+    return found or any(as_text(wanted) in text for text in texts)
 
 
 def as_text(value: Any) -> str:

