@@ -13,7 +13,8 @@ from holdfast.reading.backslashes import undoubled
 LIMIT_S = 2.0
 _PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 """An escape, a set or a sign."""
-_ONE_CHARACTER = re.compile(r"\[.*\]|\\[dw\W]|[^()|^$.{*?+\\\s#]", re.DOTALL)
+_WHOLE_GROUP = re.compile(r"\((?:\?:)?((?:[^()\\]|\\.)*)\)", re.DOTALL)
+_ONE_CHARACTER = re.compile(r"\[.*\]|\\[dw\W]|[^()|^$.{*?+\\\s#]| ", re.DOTALL)
 _WAYS_OUT = (
     ("missing )", "close the (, or write \\( for the sign itself"),
     ("unbalanced parenthesis", "write \\) for the sign itself"),
@@ -68,7 +69,7 @@ def why_never(pattern: str) -> str | None:
     Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
     """
     corrected = undoubled(pattern)
-    if corrected == pattern or not _continues_past_end(pattern):
+    if corrected == pattern or "(?x" in pattern or not _continues_past_end(pattern):
         return None
     rule = f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing"
     return f"{rule}: its backslashes are doubled; write {shorten(corrected, 300)}"
@@ -76,6 +77,8 @@ def why_never(pattern: str) -> str | None:
 
 def _continues_past_end(pattern: str) -> bool:
     """Whether every match needs a character behind a doubly escaped `$`; groups may be optional and are not read."""
+    while group := _WHOLE_GROUP.fullmatch(pattern):  # `(\\\\$5)` is as dead as what is in it
+        pattern = group[1]
     parts = [*_PART.findall(pattern), "", ""]
     depth, found = 0, False
     for part, sign, following, quantifier in zip(parts, parts[1:], parts[2:], [*parts[3:], ""], strict=False):

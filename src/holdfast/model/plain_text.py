@@ -14,6 +14,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+"""Colours and bold type of a terminal."""
 _TYPED = {
     **dict.fromkeys((0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
     **dict.fromkeys((0x85, 0x2028, 0x2029), "\n"),
@@ -29,6 +31,8 @@ def canonical(text: str) -> str:
 
         # One entity at a time: `unescape` on the whole text also resolves `&copy` in `?a=1&copy=2`.
         text = _ENTITY.sub(lambda entity: unescape(entity[0]), text)
+    if "\x1b" in text:
+        text = _COLOUR.sub("", text)
     return text if text.isascii() else as_typed(_INVISIBLE.sub("", text))
 
 
@@ -48,7 +52,7 @@ def is_blank(text: str) -> bool:
     return not first or (first[0] == "&" and not canonical(text).strip())
 
 
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r"\s{0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _QUOTE_MARKS = re.compile(r"\s{0,3}(?:>[ \t]?)+")
 _HEADING = re.compile(r"\s{0,3}#{1,6}[ \t]+")
 _NEW_BLOCK = re.compile(r"\s*(?:[-*+•]\s|[0-9]{1,3}[.)]\s|\||$)")
@@ -118,7 +122,10 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _BREAKING_TAG = re.compile(r"</?(?:br|div|li|p|td)\b", re.IGNORECASE)
-_SIGN = re.compile(r"\\[!-/:-@\[-`{-~]|`+|\*+|_+|~~+")
+_SIGN = re.compile(
+    r"\\[!-/:-@\[-`{-~]|(?<!`)(?P<code>`+)(?!`)(?:[^`]|(?!(?P=code)(?!`))`+)*(?P=code)(?!`)|`+|\*+|_+|~~+"
+)
+"""A sign with a backslash, a code span, or a run of signs. What is inside a code span is no mark."""
 
 
 def _without_marks(block: str) -> str:
@@ -130,24 +137,35 @@ def _without_marks(block: str) -> str:
     waiting: dict[str, list[int]] = {"*": [], "_": [], "~": []}
     for run in _SIGN.finditer(block):
         sign = run[0][0]
-        if sign in "\\`":
-            dropped.update(range(run.start(), run.end() - (sign == "\\")))
+        if sign == "\\":
+            dropped.add(run.start())
+            continue
+        if sign == "`":
+            ticks = len(run["code"] or run[0])
+            dropped.update((*range(run.start(), run.start() + ticks), *range(run.end() - ticks, run.end())))
             continue
         opens, closes = _flanks(sign, block[run.start() - 1 : run.start()], block[run.end() : run.end() + 1])
-        for place in range(*run.span()):
-            if closes and waiting[sign]:
-                dropped.update((place, waiting[sign].pop()))
-            elif opens:
-                waiting[sign].append(place)
+        # A run closes what earlier runs opened; its remaining signs may open something themselves.
+        paired = min(len(waiting[sign]), run.end() - run.start()) if closes else 0
+        for place in range(run.start(), run.start() + paired):
+            dropped.update((place, waiting[sign].pop()))
+        if opens:
+            waiting[sign] += range(run.start() + paired, run.end())
     ends = [-1, *sorted(dropped), len(block)]
     return "".join(block[before + 1 : after] for before, after in pairwise(ends))
 
 
 def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
-    """Whether a run of signs can open emphasis and whether it can close it; `_` inside a word is part of the word."""
-    opens, closes = not after.isspace() and after != "", not before.isspace() and before != ""
+    """Whether a run of signs can open emphasis and whether it can close it; `_` inside a word is part of the word.
+
+    As CommonMark has it, a run next to punctuation does so only from the other side of a word: `j***@x.org` is masked, not bold.
+    """
+    gap_before, gap_after = not before or before.isspace(), not after or after.isspace()
+    word_before, word_after = before.isalnum(), after.isalnum()
+    opens = not gap_after and (word_after or not word_before)
+    closes = not gap_before and (word_before or not word_after)
     if sign == "_":
-        return opens and not before.isalnum(), closes and not after.isalnum()
+        return opens and not word_before, closes and not word_after
     return opens, closes
 
 

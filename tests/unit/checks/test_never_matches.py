@@ -19,7 +19,17 @@ from holdfast.model.spec import Invariant
 PRINTED = r"\\$[\\d,]+\\.\\d{2}"
 MENDED = r"\$[\d,]+\.\d{2}"
 
-DEAD = [PRINTED, r"\\$5", r"^\\$\\d", r"(?i)\\$\w", r"a(b|c)\\$[0-9]+", r"[$]\\$\\."]
+DEAD = [
+    PRINTED,
+    f"({PRINTED})",
+    f"(?:{PRINTED})",
+    r"\\$ \\d",
+    r"\\$5",
+    r"^\\$\\d",
+    r"(?i)\\$\w",
+    r"a(b|c)\\$[0-9]+",
+    r"[$]\\$\\.",
+]
 LIVE = [
     MENDED, r"\\$[[:digit:]]", r"\\$", r"\\$\s", r"\\$.", r"\\$[^a]", r"\\$[\s]",
     r"\\$\B", r"\\$\d*", r"\\$\d?", r"\\$5{0,2}", r"\\$(foo)?",

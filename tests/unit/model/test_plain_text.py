@@ -90,3 +90,19 @@ def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
     started = time.perf_counter()
     unmarked(part * 30_000)
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "reading"),
+    [
+        ("sent to j***@example.com and m***@example.org", "sent to j***@example.com and m***@example.org"),
+        ("cards ****1234/****5678", "cards ****1234/****5678"),
+        ("call `__init__` of `*.py` and `*.pyi`", "call __init__ of *.py and *.pyi"),
+        ("```x``` I **believe** so", "x I believe so"),
+        ("un**believ**able, 4**111** 1", "unbelievable, 4111 1"),
+        ("I \x1b[1mbelieve\x1b[0m so", "I believe so"),
+        ('**"quoted"** (*note*) ~~gone~~', '"quoted" (note) gone'),
+    ],
+)
+def test_only_what_a_renderer_takes_for_a_mark_is_removed(text: str, reading: str) -> None:
+    assert unmarked(text) == reading
