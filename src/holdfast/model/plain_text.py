@@ -158,7 +158,7 @@ def _without_marks(block: str) -> str:
 def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
     """Whether a run of signs can open emphasis and whether it can close it; `_` inside a word is part of the word.
 
-    As CommonMark has it, a run next to punctuation does so only from the other side of a word: `j***@x.org` is masked, not bold.
+    As in CommonMark, a run between a word and a punctuation mark faces the word only: `j***@x.org` is masked, not bold.
     """
     gap_before, gap_after = not before or before.isspace(), not after or after.isspace()
     word_before, word_after = before.isalnum(), after.isalnum()
