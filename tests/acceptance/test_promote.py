@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from cli import CALM, MakeProject, Project, Serve, contract, rule
+from cli import CALM, MakeProject, Project, Serve, contract, rule, rundir, unseal
 from plane_agents import SCRIPTED, command, equip
 from test_mcp_cli import SERVERS, SHOP, USES
 
@@ -300,6 +300,44 @@ def test_a_promoted_trial_fails_on_the_broken_agent_and_passes_on_its_twin(
     assert passed["status"] == "pass", passed
     refused = made.cli("promote", trial["id"], "0001", "--force")
     assert (refused.code, refused.out) == (4, "")
+
+
+# -- what is stored ----------------------------------------------------------------------------------
+def came_to(run: Any) -> Any:
+    return run["exit_code"], {status: count for status, count in run["counts"].items() if count}
+
+
+def read_back(made: Project, run: str) -> dict[str, Any]:
+    """By command: the exit code of a stored replay, how many trials it has, and what became of its sessions."""
+    (listed,) = (one for one in made.cli("runs", "--json").json["runs"] if one["id"] == run)
+    (viewed,) = (one for one in made.viewed("runs")["runs"] if one["id"] == run)
+    found = {"runs": came_to(listed), "view": came_to(viewed)}
+    found |= {name: came_to(made.cli(name, run, "--json").json) for name in ("show", "judge")}
+    for name in ("again.json", "again.md", "again.xml"):
+        assert made.cli("report", run, "-o", name).code == 0
+    found["report"] = came_to(json.loads(made.read("again.json")))
+    assert (listed["trials"], viewed["trials"]) == (1, 1)
+    assert 'tests="1"' in made.read("again.xml")
+    assert ("FAIL" in made.read("again.md")) == (listed["exit_code"] == 1)
+    return found
+
+
+@pytest.mark.parametrize("said", ["'it costs $25'", "'I cannot see it'"])
+def test_a_stored_replay_of_a_promoted_trial_reads_back_as_it_ended(project: MakeProject, said: str) -> None:
+    made = project(contract([NO_GUESS], [CALM, {"name": "storm", **DOWN}], agent=DESK), GUESSES)
+    assert made.cli("promote", failed_trials(made)["storm"]["id"]).code == 0
+    (made.folder / "agent.py").write_text(orders("Exception", said))
+    live = made.cli("replay", "run", "--json", "--no-report")
+    status = "pass" if live.code == 0 else "fail"
+    assert (live.code, live.json["counts"][status]) == (int("25" in said), 1)
+    assert set(map(repr, read_back(made, "0002").values())) == {repr(came_to(live.json))}
+    for lost in rundir(made, "0002").glob("observations-*.jsonl"):
+        lost.write_text("")
+    unseal(made, "0002")
+    resumed = made.cli("replay", "run", "--resume", "0002", "--json", "--no-report")
+    assert came_to(resumed.json) == came_to(live.json)
+    assert made.cli("ci", "--no-report").code == 1 - (status == "pass")
+    assert came_to(made.cli("show", "0003/replay", "--json").json) == came_to(live.json)
 
 
 # -- refused -----------------------------------------------------------------------------------------

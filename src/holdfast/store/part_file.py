@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import decoder
-from holdfast.model.spec import Invariant, Spec
+from holdfast.model.spec import Invariant, Scenario, Spec
 from holdfast.model.task import Task
 from holdfast.store.rundir import RunDir, read_json, write_json
 
@@ -15,26 +15,27 @@ _NAME = "part.json"
 
 
 class PartFile(Struct, frozen=True):
-    """The tasks that were made, and the rules that judge them."""
+    """The tasks that were made, the rules that judge them, and their weather, which sessions bring along."""
 
     tasks: tuple[Task, ...]
     invariants: tuple[Invariant, ...]
+    scenarios: tuple[Scenario, ...]
 
 
 def keep_part(run: RunDir, spec: Spec) -> None:
     """Stores what was made of the spec, where something was."""
     if spec.part in ("mutation", "replay"):
-        write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants))
+        write_json(run.path / _NAME, PartFile(spec.tasks, spec.invariants, spec.scenarios))
 
 
 def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
-    """The spec with the tasks that the run was begun with, and its rules; `own_rules`: with those of another file."""
+    """The spec with the tasks, rules and scenarios that the run was begun with; `own_rules`: with those of another file."""
     path = run.path / _NAME
     if not path.is_file():
         return spec
     kept = read_json(path, decoder(PartFile))
     if not own_rules:
-        return replace(spec, tasks=kept.tasks, invariants=kept.invariants)
+        return replace(spec, tasks=kept.tasks, invariants=kept.invariants, scenarios=kept.scenarios)
     if spec.part == "replay":
         hint = "replay the sessions anew: holdfast replay run -c FILE"
         raise UsageError(f"run {run.id}: sessions are judged by the contracts that they name", hint=hint)
