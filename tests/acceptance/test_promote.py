@@ -302,6 +302,67 @@ def test_a_promoted_trial_fails_on_the_broken_agent_and_passes_on_its_twin(
     assert (refused.code, refused.out) == (4, "")
 
 
+# -- services of the trial's world -------------------------------------------------------------------
+MAILS = """
+import os, urllib.request
+
+for attempt in range(2):
+    try:
+        urllib.request.urlopen(os.environ["SMTP_URL"] + "/send", b"Your contract ends.", timeout=5)
+        print("The mail is on its way.")
+        break
+    except OSError:
+        AGAIN
+"""
+RETRIES = MAILS.replace("AGAIN", "continue")
+ASSERTIONS: dict[str, dict[str, Any]] = {"equals": {"equals": 1}, "at_most": {"at_most": 1}}
+
+
+def mailing(project: MakeProject, assertion: Mapping[str, Any]) -> tuple[Project, str]:
+    """An agent that sends its mail again when the reply is lost, and the trial that failed."""
+    sent = {"type": "http_mock_assertions", "service": "smtp", "assertions": [{"field": "request_count", **assertion}]}
+    lost = {"tool": "mail", "match_url": "http://smtp/*", "mode": "lost_reply", "times": 1}
+    spec = {
+        "version": 1,
+        "id": "mail",
+        "task": {"prompt": "Tell the customer that the contract ends."},
+        "agent": {"type": "command", "command": "python agent.py"},
+        "services": [
+            {"name": "smtp", "type": "http_mock", "record": True,
+             "routes": [{"method": "POST", "path": "/send", "status": 202}]},
+        ],
+        "invariants": {"one_mail": {"description": "One mail", "gate": True, "check": sent}},
+        "chaos_matrix": [{"name": "reply-lost", "tool_faults": [lost]}],
+    }  # fmt: skip
+    made = project(spec, RETRIES)
+    (case,) = made.cli("run", "--json", "--no-report").json["parts"]["scenario"]["cases"]
+    assert case["status"] == "fail", case
+    return made, case["replicas"][0]["trial"]
+
+
+@pytest.mark.parametrize("name", ASSERTIONS)
+def test_a_service_of_the_world_is_asked_again_and_not_the_recording(project: MakeProject, name: str) -> None:
+    made, trial = mailing(project, ASSERTIONS[name])
+    done = made.cli("promote", trial)
+    assert done.code == 0, done.err
+    assert "tool_responses" not in made.read(f"replays/{trial}.yaml")
+    (failed,) = replayed(made).values()
+    assert (failed["status"], failed["reason"]) == ("fail", failed["expected_failure"])
+    (made.folder / "agent.py").write_text(MAILS.replace("AGAIN", "print('It may have been sent.'); break"))
+    (passed,) = replayed(made).values()
+    assert passed["status"] == "pass", passed
+
+
+def test_a_trial_whose_rule_fails_again_by_another_finding_is_refused(project: MakeProject) -> None:
+    made, trial = mailing(project, ASSERTIONS["equals"])
+    (made.folder / "agent.py").write_text(RETRIES.replace("        break", "").replace("range(2)", "range(3)"))
+    refused = made.cli("promote", trial)
+    assert (refused.code, refused.out) == (4, "")
+    assert "request_count is 3" in refused.err
+    assert "request_count is 2" in refused.err
+    assert not (made.folder / "replays").exists()
+
+
 # -- what is stored ----------------------------------------------------------------------------------
 def came_to(run: Any) -> Any:
     return run["exit_code"], {status: count for status, count in run["counts"].items() if count}

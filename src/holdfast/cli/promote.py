@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from holdfast.model.run import TracedTrial
     from holdfast.model.session import RecordedSession
+    from holdfast.model.spec import Spec
+    from holdfast.model.verdict import Verdict
     from holdfast.runner.outcome import RunOutcome
     from holdfast.store.rundir import RunDir
+
+
+_UNSTEADY = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
+
+
+class Refusal(NamedTuple):
+    """Why a trial is not promoted, and what to do about it."""
+
+    why: str
+    hint: str = _UNSTEADY
 
 
 @click.command(name="promote")
@@ -47,8 +62,7 @@ def command(trial: str, run: str, force: bool) -> int:
     session = replace(_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:
-        hint = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
-        raise UsageError(f"trial {session.id} was not promoted: {refused}", hint=hint)
+        raise UsageError(f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint)
     spec = found.manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
@@ -80,8 +94,8 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint)
 
 
-def _replay_once(run: RunDir, session: RecordedSession) -> str:
-    """Replays the session as its file would have it; why the recorded failure did not come back, or nothing."""
+def _replay_once(run: RunDir, session: RecordedSession) -> Refusal | None:
+    """Replays the session as its file would have it; why the recorded failure did not come back, or None."""
     from contextlib import closing
     from tempfile import TemporaryDirectory
 
@@ -104,20 +118,22 @@ def _replay_once(run: RunDir, session: RecordedSession) -> str:
         try:
             derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
         except NothingProven as nothing:
-            return str(nothing)
+            return Refusal(str(nothing))
         job = settled_job(derived, options, ())
         with closing(carry_out(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
-            return _other_failure(stored_trial(run, session.id, os.environ), outcome)
+            return _other_failure(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
 
 
-def _other_failure(before: TracedTrial, outcome: RunOutcome) -> str:
-    """How the replay of a trial failed in another way, or did not fail; empty if it failed as the trial did."""
+def _other_failure(
+    before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
+) -> Refusal | None:
+    """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
     from holdfast.replay.trial_session import failed_rules
 
     now = next(one for one in outcome.cells.traced() if one.trial.kind == "contract")
     again, case = failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
-        return f"it could not be replayed: {now.seen.error}"
+        return Refusal(f"it could not be replayed: {now.seen.error}")
     lost = [rule for rule in failed_rules(before) if rule not in again]
     unjudged = (
         set(lost)
@@ -125,16 +141,56 @@ def _other_failure(before: TracedTrial, outcome: RunOutcome) -> str:
         - {f"forbidden {one.rule}" for one in now.seen.forbidden}
     )
     if unjudged:
-        return f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed"
+        hint = "a session is held to the contract alone: add such a rule there"
+        return Refusal(f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed", hint)
     if lost or case.status != "fail":
         why = f" ({case.reason})" if case.reason else ""
-        return f"replayed, {', '.join(lost) or 'it'} did not fail again{why}"
+        return Refusal(f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _hint(lost, on_state, session))
+    if other := _other_finding(before, now, on_state):
+        was, found = other
+        why = f"replayed, {was.invariant} failed for another reason: {found.reason}; before: {was.reason}"
+        return Refusal(why, _hint([was.invariant], on_state, session))
     unmet = {(one.plane, one.mode) for one in before.seen.met} - {(one.plane, one.mode) for one in now.seen.met}
     if unmet:
-        return f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}"
+        return Refusal(f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}")
     if now.seen.ending != before.seen.ending:
-        return f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
-    return ""
+        return Refusal(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
+    return None
+
+
+def _on_state(spec: Spec) -> frozenset[str]:
+    """The rules that judge what the agent left behind, and ask no model for an opinion of it."""
+    from holdfast.spec.rules import judges_state
+
+    return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
+
+
+_VARIES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d{4}-\d\d-\d\d|\d\d?:\d\d(:\d\d)?(\.\d+)?|[0-9a-f-]{12,})\b")
+"""Durations, times and made ids, which differ in every trial."""
+
+
+def _other_finding(before: TracedTrial, now: TracedTrial, on_state: frozenset[str]) -> tuple[Verdict, Verdict] | None:
+    """The first rule that failed by another finding: another code, or another state that was left.
+
+    What an agent says may differ from trial to trial; what it left behind has to be the same, with its counts.
+    """
+    found = {one.invariant: one for one in now.verdicts if one.outcome == "fail"}
+    for was in before.verdicts:
+        if was.outcome != "fail" or was.invariant not in found:
+            continue
+        one = found[was.invariant]
+        left = [_VARIES.sub("#", each.reason) if was.invariant in on_state else "" for each in (was, one)]
+        if was.code != one.code or bool(was.ending) != bool(one.ending) or left[0] != left[1]:
+            return was, one
+    return None
+
+
+def _hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:
+    """What keeps rules from failing as they did: tools that are answered from the recording leave nothing behind."""
+    if session.responses and on_state & set(rules):
+        tools = ", ".join(dict.fromkeys(one.tool for one in session.responses))
+        return f"in a replay {tools} is answered from the recording and changes nothing in the world; {_UNSTEADY}"
+    return _UNSTEADY
 
 
 def _add(spec: Path, session: Path, *, by_hand: bool) -> None:

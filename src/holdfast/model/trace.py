@@ -87,6 +87,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
     script: str = ""
     """Of a scripted model's reply: the script's file and the line of its rule, as `model.yaml:7`."""
+    to_service: bool = False
+    """A request to a service of the trial's own world."""
 
     @property
     def identity(self) -> str:

@@ -122,12 +122,15 @@ def _asked(traced: TracedTrial) -> tuple[str, ...]:
 
 
 def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
-    """Each call of a tool once, in order; requests that a tool made are its own affair."""
+    """Each call of a tool once, in order; requests that a tool made are its own affair.
+
+    A service of the trial's world is there in the replay, too, and answers for itself.
+    """
     made, _ = split(outermost(calls(trace)))
     tools = [event for event in made if event.event_type in ("tool_call", "mcp_call")]
     at_work = [event for event in tools if event.plane == "tool"]
     for event in made:
-        if event.phase == "declared" or event.tool.startswith("CONNECT "):
+        if event.phase == "declared" or event.tool.startswith("CONNECT ") or event.to_service:
             continue
         if event in tools or (event.event_type == "http_call" and not any(_inside(event, one) for one in at_work)):
             yield event

@@ -75,6 +75,12 @@ class RuleEntry(Struct, frozen=True):
         return bool(self.made.reads == "state" and getattr(self.made, "needs_world", True))
 
 
+def judges_state(rule: Invariant) -> bool:
+    """Whether a rule judges what the agent left behind by itself, without the opinion of a model."""
+    check = plugins.find("checks", rule.check)
+    return check is not None and check.reads == "state" and not getattr(check, "asks_model", False)
+
+
 def find_check(name: str) -> Choice | None:
     """The check of that name."""
     found_check = plugins.find("checks", name)

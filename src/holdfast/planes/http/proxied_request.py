@@ -100,7 +100,9 @@ class ProxiedRequest:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        names = () if self._rules.asks_model(self._want.method, self._want.path, value) else (self._want.url,)
+        # neither a model nor a service of the trial's world is a tool: a recording answers for neither
+        asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
+        names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
         reply = await self.context.through(
             call,
             forward,

@@ -138,6 +138,7 @@ class RequestTrace:
             canaries=self._lookout.found,
             unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),
+            to_service=(want.origin.host, want.origin.port) in context.nearby,
         )
         context.saw(told)
 
