@@ -214,7 +214,7 @@ def test_a_masked_run_of_a_linked_file_is_taken_up(folder: Path) -> None:
     (folder / "real/spec.yaml").write_text(secret)
     (folder / "linked.yaml").symlink_to("real/spec.yaml")
     assert tell(folder, "contract", "run", "linked.yaml").code == 1
-    again = tell(folder, "contract", "run", "--resume", "0001")
+    again = tell(folder, "contract", "run", "--resume", "real/.holdfast/runs/0001")
     assert (again.code, "is not there" in again.err) == (1, False)
 
 
