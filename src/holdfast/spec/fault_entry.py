@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from holdfast import plugins
 from holdfast.model.codec import to_builtins
@@ -75,11 +76,17 @@ def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, 
     for one in injections:
         family = next(known for known in FAMILIES.values() if known.plane == one.plane)
         entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
-        if family.target is not None and one.target != INPUT:
+        if family.target is not None and one.target not in (INPUT, _default_target(family)):
             entry = {family.target: one.target, **entry}
         entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
         lists.setdefault(family.name, []).append(entry)
     return lists
+
+
+@cache
+def _default_target(family: Family) -> object:
+    """What a fault of the family acts on if nothing is written; NODEFAULT where something has to be."""
+    return next(key.default for key in fields(family.keys) if key.name == family.target)
 
 
 @cache

@@ -29,7 +29,7 @@ def keep_part(run: RunDir, spec: Spec) -> None:
 
 
 def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
-    """The spec with the tasks, rules and scenarios that the run was begun with; `own_rules`: with another file's own."""
+    """The spec with the tasks, rules and scenarios that the run was begun with; `own_rules`: with its own rules."""
     path = run.path / _NAME
     if not path.is_file():
         return spec

@@ -109,6 +109,20 @@ EVERY_FAULT = [
     for name, family in FAMILIES.items()
     for mode in plugins.BUILT_IN[family.registry]
 ]
+BY_URL = [
+    {name: [{family.selector: mode, "match_url": "http://shop/*", **({"tool": "*"} if name == "tool_faults" else {})}]}
+    for name, family in FAMILIES.items()
+    if "match_url" in family.keys.__struct_fields__
+    for mode in plugins.BUILT_IN[family.registry]
+    if name != "context_attacks" or hasattr(plugins.find(family.registry, mode), "apply")
+]
+ON_ALL_TOOLS = [
+    {name: [{family.selector: mode, "tool": "*"}]}
+    for name, family in FAMILIES.items()
+    if family.target == "tool"
+    for mode in plugins.BUILT_IN[family.registry]
+    if name != "context_attacks" or hasattr(plugins.find(family.registry, mode), "apply")
+]
 
 
 def read_back(tmp_path: Path, text: str) -> RecordedSession:
@@ -117,7 +131,9 @@ def read_back(tmp_path: Path, text: str) -> RecordedSession:
     return read
 
 
-@pytest.mark.parametrize("lists", [*EVERY_FAULT, *(one for one in DOCUMENTED if "profile" not in one)], ids=str)
+@pytest.mark.parametrize(
+    "lists", [*EVERY_FAULT, *BY_URL, *ON_ALL_TOOLS, *(one for one in DOCUMENTED if "profile" not in one)], ids=str
+)
 def test_the_faults_of_a_session_are_read_as_they_were_written(tmp_path: Path, lists: dict[str, Any]) -> None:
     written = yaml.safe_dump({"id": "a", "input": "hi", "seed": 7, "scenario": {"name": "storm", **lists}})
     first = read_back(tmp_path, written)
