@@ -401,6 +401,19 @@ def test_a_stored_replay_of_a_promoted_trial_reads_back_as_it_ended(project: Mak
     assert came_to(made.cli("show", "0003/replay", "--json").json) == came_to(live.json)
 
 
+def test_a_trial_is_found_in_whichever_run_has_it(project: MakeProject) -> None:
+    made = project(contract([NO_GUESS], [CALM, {"name": "storm", **DOWN}], agent=DESK), GUESSES)
+    trial = failed_trials(made)["storm"]["id"]
+    assert made.run("--scenario", "calm").code == 0
+    done = made.cli("promote", trial[:8].upper())
+    assert (done.code, made.read(f"replays/{trial}.yaml").count("holdfast run 0001")) == (0, 1), done.err
+    assert made.cli("promote", trial, "latest").code == 4
+    assert made.cli("ci", "--no-report").code == 1
+    assert made.cli("replay", "run", "--no-report").code == 1
+    assert made.cli("promote", trial, "--force").code == 0
+    assert "holdfast run 0003" in made.read(f"replays/{trial}.yaml")
+
+
 # -- refused -----------------------------------------------------------------------------------------
 GUESSES = orders("Exception", "'it costs $25'")
 DOWN = {"tool_faults": [{"tool": "find_order", "mode": "error"}]}

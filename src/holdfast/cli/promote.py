@@ -35,13 +35,14 @@ class Refusal(NamedTuple):
 @click.command(name="promote")
 @shared.runs_option
 @click.argument("trial")
-@click.argument("run", default="latest", shell_complete=shared.suggest("runs"))
+@click.argument("run", required=False, shell_complete=shared.suggest("runs"))
 @click.option("--force", is_flag=True, help="Overwrite a session file that is there.")
-def command(trial: str, run: str, force: bool) -> int:
+def command(trial: str, run: str | None, force: bool) -> int:
     """Make a failed trial a session that the spec replays from now on.
 
     The session is replayed once first, and refused if the recorded failure does not come back. It is written to
-    replays/ next to the spec, and its name is added to replays.sessions: only lines are added there.
+    replays/ next to the spec, and its name is added to replays.sessions: only lines are added there. Without RUN the
+    newest run that has the trial is meant.
 
     \b
       holdfast promote 7f3a2c91d044
@@ -50,6 +51,7 @@ def command(trial: str, run: str, force: bool) -> int:
     from msgspec.structs import replace
 
     from holdfast.cli.replay_sessions import FOLDER
+    from holdfast.cli.stored_run import trial_place
     from holdfast.errors import UsageError
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
@@ -58,7 +60,10 @@ def command(trial: str, run: str, force: bool) -> int:
 
     if not trial:
         raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
-    found = RunDir.find(runs_dir(), run)
+    place = trial_place(trial) if run is None else None
+    if place is not None:  # the whole run: a trial may have failed in another of its parts
+        run, trial = place[0].id.partition("/")[0], place[1]
+    found = RunDir.find(runs_dir(), run or "latest")
     session = replace(_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:

@@ -31,7 +31,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
       holdfast show 7f3a2c91            a trial, by how its id begins
       holdfast show 7f3a2c91 0007       the trial of that run
     """
-    from holdfast.cli.stored_run import show_stored
+    from holdfast.cli.stored_run import place_in_run, show_stored, trial_place
     from holdfast.errors import UsageError
     from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
@@ -40,45 +40,16 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         try:
             found = RunDir.find(runs_dir(), what)
         except UsageError as unknown:
-            where = _trial(what)
+            where = trial_place(what)
             if where is None:
                 raise UsageError(f"there is no run and no trial {what!r}", hint=unknown.hint) from None
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
-        where = _in_run(RunDir.find(runs_dir(), run), what)
+        where = place_in_run(RunDir.find(runs_dir(), run), what)
         if where is None:
             raise UsageError(f"run {run} has no trial that begins with {what}", hint=f"holdfast show {run} lists them")
     return _tell(*where, as_json=as_json, verbose=verbose)
-
-
-def _trial(what: str) -> tuple[RunDir, str] | None:
-    """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
-    from holdfast.plan.select import SHORTEST
-    from holdfast.runner.start import runs_dir
-    from holdfast.store.run_names import stored_runs
-    from holdfast.store.rundir import RunDir
-
-    if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
-        return None
-    return next(filter(None, (_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_dir())))), None)
-
-
-def _in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
-    """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
-    from holdfast.errors import UsageError, UserError
-    from holdfast.store.record import trials
-
-    for part in run.parts or (run,):
-        try:
-            ids = list(dict.fromkeys(trial.id for trial in trials(part) if trial.id.startswith(what.lower())))
-        except (OSError, UserError):
-            continue  # a run that cannot be read any more has no trial to show
-        if len(ids) > 1:
-            raise UsageError(f"{len(ids)} trials of run {part.id} begin with {what}", hint=", ".join(ids[:8]))
-        if ids:
-            return part, ids[0]
-    return None
 
 
 def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:

@@ -1,4 +1,4 @@
-"""Showing a run that is stored: shared by `show` and `report`."""
+"""A run that is stored, and where a trial lies: shared by `show`, `report` and `promote`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,34 @@ def show_stored(
         if not outputs or as_json:
             Screen(as_json=as_json, quiet=quiet, verbose=verbose).finish(outcome)
     return 0
+
+
+def trial_place(what: str) -> tuple[RunDir, str] | None:
+    """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
+    from holdfast.plan.select import SHORTEST
+    from holdfast.runner.start import runs_dir
+    from holdfast.store.run_names import stored_runs
+
+    if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
+        return None
+    return next(filter(None, (place_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_dir())))), None)
+
+
+def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
+    """The part of the run that has the trial, and the trial's whole id; UsageError if several trials begin so."""
+    from holdfast.errors import UsageError, UserError
+    from holdfast.store.record import trials
+
+    for part in run.parts or (run,):
+        try:
+            ids = list(dict.fromkeys(trial.id for trial in trials(part) if trial.id.startswith(what.lower())))
+        except (OSError, UserError):
+            continue  # a run that cannot be read any more has no trial to show
+        if len(ids) > 1:
+            raise UsageError(f"{len(ids)} trials of run {part.id} begin with {what}", hint=", ".join(ids[:8]))
+        if ids:
+            return part, ids[0]
+    return None
 
 
 def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
