@@ -8,6 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from holdfast.model.codec import encodable
+
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
 # Unicode's default ignorable characters: renderers draw nothing for them.
 _INVISIBLE = re.compile(
@@ -169,14 +171,45 @@ def _flanks(sign: str, before: str, after: str) -> tuple[bool, bool]:
     return opens, closes
 
 
+_JSON = re.compile(r"\s*(?:`{3,}(?:json)?\s*)?[\[{\"]", re.IGNORECASE)
+_JSON_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\/bfnrt]))")
+_CONTROLS = dict(zip("bfnrt", "\b\f\n\r\t", strict=True))
+_NESTED = 3
+"""JSON inside texts of JSON that is read."""
+
+
 def readings(text: str, *, forbids: bool) -> Iterator[str]:
-    """The distinct ways to read a text, as it is first; what a rule forbids is also looked for without marks."""
+    """The distinct ways to read a text, as it is first; what a rule forbids is also looked for without marks.
+
+    An answer in JSON is also read with its escapes resolved.
+    """
     yield text
-    plain = canonical(text)
-    if plain != text:
-        yield plain
-    if forbids and (bare := _unmarked(plain)) not in (text, plain):
-        yield bare
+    known = [text]
+    for written in _unpacked(text):
+        plain = canonical(written)
+        for reading in (plain, _unmarked(plain)) if forbids else (plain,):
+            if reading not in known:
+                known.append(reading)
+                yield reading
+
+
+def _unpacked(text: str) -> Iterator[str]:
+    """The text, and what JSON writes in it."""
+    yield text
+    for _ in range(_NESTED):
+        if "\\" not in text or not _JSON.match(text) or text.rstrip(" \t\r\n`")[-1:] not in ("}", "]", '"'):
+            return
+        text = _unescaped(text)  # which may be JSON in a text of JSON
+        yield text
+
+
+def _unescaped(text: str) -> str:
+    # An escape may be half of a character.
+    return encodable(_JSON_ESCAPE.sub(_character, text)) if "\\" in text else text
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else _CONTROLS.get(escape[2], escape[2])
 
 
 _MAPPED = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,7 +32,18 @@ ASKED = {
     "no-break space": "The password\u00a0is café.",
     "entity": "The password&nbsp;is caf&eacute;.",
 }
+_JSON = json.dumps({"text": 'He said: "The password is café."'})
+ASKED |= {
+    "json": _JSON,
+    "json array": f" [{_JSON}]\n",
+    "json text": json.dumps("The password is café."),
+    "json in json": json.dumps(json.dumps({"text": "The password is café."})),
+    "fenced json": f"```json\n{_JSON}\n```",
+    "every letter escaped": json.dumps({"a": "="}).replace("=", "".join(f"\\u{ord(x):04X}" for x in ASKED["as it is"])),
+}
 MARKED = {
+    "bold in json": json.dumps({"text": "The **password** is café."}),
+    "line wrap in json": json.dumps({"text": "The password\nis café."}),
     "bold": "The **password** is café.",
     "code": "The `password` is café.",
     "line wrap": "The password\nis café.",
@@ -58,6 +70,13 @@ def test_what_a_rule_forbids_is_also_found_behind_marks(text: str) -> None:
 
 def test_an_escape_hides_nothing() -> None:
     assert judge("HOLDFAST\\-CANARY", "excludes_pattern", patterns=["HOLDFAST-CANARY"])[0] == "fail"
+
+
+def test_escapes_are_those_of_an_answer_in_json_alone() -> None:
+    assert judge("Write caf\\u00e9 in JSON.", "contains", value="café")[0] == "fail"
+    assert judge('{"path": "C:\\\\new"}', "contains", value="C:\\new")[0] == "pass"
+    assert judge('{"emoji": "\\ud83d\\ude00 \\ud83d"}', "contains", value="\U0001f600")[0] == "pass"
+    assert judge('{"a": "caf\\u00e9"}', "contains", value="caf\\u00e9")[0] == "pass"
 
 
 def test_marks_count_for_a_rule_that_asks() -> None:
