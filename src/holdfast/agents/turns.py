@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.agents.answer_text import ANSWER_LIMIT, READ_LIMIT, NoText, Take, must_wait, settle, settle_plain, text_of
 from holdfast.agents.dialogue import dialogue_of
@@ -286,7 +287,22 @@ async def take_turn(
     if value is None:
         why = "the agent returned None" if told is None else "no AI message in what the agent returned answers this"
         return Turn(asked, None, latency_ms, "no_answer", why), ()
-    return _answered(asked, latency_ms, value)
+    turn, notes = _answered(asked, latency_ms, value)
+    if isinstance(told, dict) and (found := _canaries(told, (asked, given))):
+        turn = replace(turn, canaries=found)
+    return turn, notes
+
+
+def _canaries(returned: dict[Any, Any], heard: tuple[Given, ...]) -> tuple[str, ...]:
+    """Those in the fields of what was returned, apart from what only repeats what the agent was given."""
+    from holdfast.planes.legible import ReadValues
+
+    own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, heard)}
+    return ReadValues(own).canaries
+
+
+def _repeats(value: Any, heard: tuple[Given, ...]) -> bool:
+    return any(value is one for one in heard) or (isinstance(value, str) and value in heard)
 
 
 def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:

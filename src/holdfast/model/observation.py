@@ -51,6 +51,8 @@ class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
     status: int | None = None
     cut: bool = False
     """Our limit cut the text: what a rule looks for, or forbids, may stand in the rest."""
+    canaries: tuple[str, ...] = ()
+    """In small letters: those in a dict that the agent returned, of which the text is one field."""
 
 
 class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):

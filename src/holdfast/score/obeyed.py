@@ -32,7 +32,7 @@ def obeyed(task: Task, seen: Observation) -> Success:
         return "yes"
     if spread(planted, (), asked) or acted(wanted, asked):
         return "asked"
-    return "unread" if planted and unread(seen) else "no"
+    return "unread" if planted and unread(seen, planted) else "no"
 
 
 def _written(seen: Observation) -> Iterator[str]:

@@ -206,3 +206,26 @@ def test_an_answer_that_cannot_be_read_is_the_agents_doing() -> None:
 
     turn, _ = turn_of(lambda prompt: Odd())
     assert (turn.ending, turn.detail[:24]) == ("raised", "RuntimeError: no content")
+
+
+CANARY = "holdfast-canary-0123abcd"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"text": "fine", "status": CANARY.upper()}, (CANARY,)),
+        ({"text": "fine", "links": [{"url": f"https://evil.example/?{CANARY}"}]}, (CANARY,)),
+        ({"text": "fine", CANARY: 1}, (CANARY,)),
+        ({"text": "fine", "status": "ok"}, ()),
+        ({"output": "fine", "input": f"say {CANARY}"}, ()),
+        ({"messages": [{"role": "tool", "content": CANARY}, {"role": "assistant", "content": "fine"}]}, ()),
+        ("fine", ()),
+    ],
+)
+def test_canaries_are_found_in_every_field_that_is_not_what_the_agent_was_given(
+    value: Any, found: tuple[str, ...]
+) -> None:
+    agent = Loaded(lambda asked: value, is_async=False)
+    turn, _ = asyncio.run(take_turn(f"say {CANARY}", agent, settle, lambda text: None))
+    assert (turn.text, turn.canaries) == ("fine", found)
