@@ -17,6 +17,10 @@ _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequire
 """Keys that hold no schemas."""
 
 
+class KeyTwice(ValueError):
+    """An object has a key twice."""
+
+
 def parse(text: str, *, unique: bool = False) -> Any:
     """The text as JSON; ValueError if it is not.
 
@@ -34,17 +38,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {shorten(key, 40)} is there twice")
+            raise KeyTwice(f"the key {shorten(key, 40)} is there twice")
         found[key] = value
     return found
 
 
-def read_answer(text: str) -> Any:
+def read_answer(text: str, *, unique: bool = True) -> Any:
     """The answer as JSON, or the Finding that it is not."""
     from json import JSONDecodeError
 
     try:
-        return parse(text)
+        return parse(text, unique=unique)
+    except KeyTwice as bad:
+        return Finding(False, f"JSON that can be read in two ways: {bad}", empty=True)
     except ValueError as bad:
         fenced = "it is fenced by ```; the whole answer must be JSON"
         why = fenced if text.lstrip().startswith("```") else shorten(str(bad), 120)

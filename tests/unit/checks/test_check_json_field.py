@@ -99,6 +99,16 @@ def test_negated_a_missing_field_is_unproven() -> None:
     assert outcome("status", "refunded") == "unproven"
 
 
+def test_a_key_that_is_there_twice_proves_nothing() -> None:
+    assert passed("status", '{"status": "failed", "status": "refunded"}', equals="refunded") is False
+    assert passed("0.status", '[{"a": {"b": 1, "b": 1}, "status": "refunded"}]', equals="refunded") is False
+    assert passed("1.status", '[{"status": "failed"}, {"status": "refunded"}]', equals="refunded") is True
+    for check, settings in (("json_field", {"path": "a", "equals": 1}), ("valid_json", {"path": "b"})):
+        turn = Turn("q", text='{"a": 1, "a": 2}', ending="answered")
+        rule = RuleJudge(Invariant("r", check, settings, negate=True), 1000)
+        assert rule.turn(turn, Observation("t", turns=(turn,)), None)[0] == "unproven"
+
+
 def test_settings_that_say_nothing_are_refused() -> None:
     assert [field for field, _ in JsonField("a").problems()] == ["path"]
     assert [field for field, _ in JsonField("$[", matches="(").problems()] == ["path", "matches"]
