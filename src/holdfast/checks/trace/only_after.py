@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from holdfast.checks.json_parts import parse
 from holdfast.checks.trace.calls import LISTED, Glob, calls, matches, named, times, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
@@ -28,7 +29,7 @@ class OnlyAfter:
         Glob, Meta(description="The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
     ]
     successful: Annotated[
-        bool, Meta(description="Only a call of `requires` that returned without an error counts.")
+        bool, Meta(description="Only a call of `requires` that returned without an error, in its result too, counts.")
     ] = True
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
@@ -66,7 +67,24 @@ class OnlyAfter:
         """A call that was made; one that went well, as the agent saw it, if that is asked for."""
         if event.phase == "declared":
             return False
-        return not self.successful or (event.phase == "done" and not event.failed)
+        return not self.successful or (event.phase == "done" and not event.failed and not _tells_error(event.output))
+
+
+def _tells_error(output: str) -> bool:
+    """Whether a result that came as a success is an object that tells of an error."""
+    if not output.lstrip().startswith("{"):
+        return False
+    try:
+        told = parse(output)
+    except ValueError:
+        return False
+    status = told.get("status")
+    return (
+        bool(told.get("error"))
+        or told.get("isError") is True
+        or told.get("success") is False
+        or (isinstance(status, str) and status.lower() == "error")
+    )
 
 
 def _ended_before(first: TraceEvent, then: TraceEvent) -> bool:

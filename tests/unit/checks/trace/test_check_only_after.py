@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from trace_events import found, http, llm, result, tool
 
 from holdfast.model.trace import TraceEvent
@@ -41,6 +42,32 @@ def test_it_fails_without_one(first: tuple[TraceEvent, ...]) -> None:
     finding = found("only_after", *first, tool("issue_refund", 1.0), **RULE)
     assert finding.passed is False
     assert finding.details["calls"] == ["issue_refund {}"]
+
+
+@pytest.mark.parametrize(
+    ("output", "wanted"),
+    [
+        ('{"error": {"code": 500, "message": "no"}, "status": "error"}', False),
+        ('{"error": "no such order"}', False),
+        (' {"status": "ERROR"}', False),
+        ('{"isError": true, "content": []}', False),
+        ('{"success": false}', False),
+        ('{"error": null, "status": "shipped"}', True),
+        ('{"error": "", "isError": false, "success": true}', True),
+        ('{"status": {"error": 0}, "order": {"error": "of an item"}}', True),
+        ('[{"error": "of one of many"}]', True),
+        ('{"error": cut', True),
+        ("no error", True),
+    ],
+)
+@pytest.mark.parametrize(
+    "lookup", [tool("lookup_order"), http("GET https://shop.example/orders/1")], ids=["tool", "http"]
+)
+def test_a_result_that_tells_of_an_error_is_no_success(lookup: TraceEvent, output: str, wanted: bool) -> None:
+    trace = (replace(lookup, output=output), tool("issue_refund", 1.0))
+    requires = "lookup_order" if lookup.event_type == "tool_call" else "https://shop.example/*"
+    assert passed(*trace, requires=requires) is wanted
+    assert passed(*trace, requires=requires, successful=False) is True
 
 
 def test_every_call_needs_an_earlier_one() -> None:
