@@ -176,3 +176,27 @@ def test_a_variable_that_the_agent_inherits_may_be_another_today(made: Project, 
         before = asked(tmp_path)
     made.run("--cached", env={"DESK_MODE": "good", "SHLVL": "7", "TERM": "dumb", "COLUMNS": "99", "OLDPWD": "/"})
     assert asked(tmp_path) == before
+
+
+def test_a_variable_in_a_comment_gives_nothing(made: Project, tmp_path: Path) -> None:
+    file = made.folder / "holdfast.yaml"
+    file.write_text(f"# headers: {{Authorization: 'Bearer ${{TONE}}'}}\n{file.read_text()}\n# ${{OTHER}}\n")
+    made.run("--cached", env={"TONE": "friendly"})
+    before = asked(tmp_path)
+    made.run("--cached", env={"TONE": "friendly"})
+    assert asked(tmp_path) == before
+
+
+@pytest.mark.parametrize("runs", ["runs", "deep/runs", "."])
+def test_runs_that_lie_beside_the_spec_are_no_change_and_other_files_there_are(
+    made: Project, tmp_path: Path, runs: str
+) -> None:
+    there = ("--cached", "--runs-dir", runs)
+    made.run(*there)
+    made.cli("runs", "--runs-dir", runs)
+    before = asked(tmp_path)
+    made.run(*there)
+    assert asked(tmp_path) == before
+    (made.folder / runs / "prices.txt").write_text("new")
+    made.run(*there)
+    assert asked(tmp_path) > before

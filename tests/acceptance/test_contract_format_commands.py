@@ -243,6 +243,42 @@ def test_holdfast_dir_names_another_folder_and_runs_dir_wins(tmp_path: Path) -> 
     assert (tmp_path / "mine/0001/run.json").is_file()
 
 
+@pytest.mark.parametrize(
+    ("words", "environ", "runs"),
+    [
+        (("--runs-dir", "runs"), {}, "runs"),
+        (("--runs-dir", "a/b"), {}, "a/b"),
+        ((), {"HOLDFAST_DIR": "."}, "runs"),
+        ((), {"HOLDFAST_DIR": "home"}, "home/runs"),
+        (("--runs-dir", ".holdfast"), {}, ".holdfast"),
+    ],
+)
+def test_nothing_is_written_around_the_folder_of_the_runs(
+    tmp_path: Path, words: tuple[str, ...], environ: dict[str, str], runs: str
+) -> None:
+    _elsewhere(tmp_path)
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *words, **environ).code == 0
+    assert tell(tmp_path, "runs", *words, **environ).code == 0
+    assert {path.name for path in (tmp_path / runs).iterdir()} == {".gitignore", "0001", "history.db"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"specs", runs.split("/")[0]})
+    for around in (tmp_path / runs).relative_to(tmp_path).parents:
+        assert not (tmp_path / around / ".gitignore").exists(), around
+
+
+@pytest.mark.parametrize(("given", "left"), [("--runs-dir=.", None), ("--runs-dir=mine", "build\n")])
+def test_git_still_sees_the_files_in_a_folder_of_the_users(tmp_path: Path, given: str, left: str | None) -> None:
+    _elsewhere(tmp_path)
+    folder = tmp_path / given.partition("=")[2]
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if left is not None:
+        ignore.write_text(left)
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", given).code == 0
+    assert tell(tmp_path, "runs", given).code == 0
+    assert (ignore.read_text() if ignore.exists() else None) == left
+    assert (folder / "0001/run.json").is_file()
+
+
 def test_a_run_that_was_left_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
     _elsewhere(tmp_path)
     left = tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--max-trials", "1", "--replicas", "3")

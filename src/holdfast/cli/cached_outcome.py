@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.start import runs_dir
+from holdfast.store.history_file import FILE
+from holdfast.store.run_names import own_folder, stored_runs
 
 
 def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
@@ -28,8 +30,10 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     if named:
         print(f"--cached: everything is asked, since {named} may have another value today", file=sys.stderr)
         return None, ""
-    files = files_digest(job, outputs)
-    run = cached_run(runs_dir(job.spec.path), job, files)
+    runs = runs_dir(job.spec.path)
+    ours = [own_folder(runs) / name for name in (".gitignore", FILE)]
+    files = files_digest(job, [*outputs, *stored_runs(runs), *ours])
+    run = cached_run(runs, job, files)
     if run is None:
         return None, files
     outcome = look(run, environ=os.environ)

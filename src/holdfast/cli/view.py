@@ -76,6 +76,7 @@ def _refuse_no_project(runs: Path) -> None:
 
 
 async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json: bool) -> None:
+    from holdfast.store.run_names import own_folder
     from holdfast.web.opened_page import opened_page
     from holdfast.web.viewer import Viewer
 
@@ -93,7 +94,7 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
             raise UsageError(what, hint="name another by --port, or leave it out: any that is free is taken") from None
         url = viewer.url + (f"#/run/{run}" if run else "")
         _tell(url, viewer.port, as_json)
-        with opened_page(url, runs.parent) if opens else nullcontext():
+        with opened_page(url, own_folder(runs)) if opens else nullcontext():
             await over.wait()
     finally:
         await viewer.close()

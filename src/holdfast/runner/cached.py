@@ -19,10 +19,12 @@ from holdfast.model.codec import canonical, decoder, digest
 from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
+from holdfast.reading.tree import parse
 from holdfast.runner.agent_files import agent_digest, agent_files, file_digest
 from holdfast.runner.job import Job
 from holdfast.spec.load import source_of
 from holdfast.spec.references import given_by
+from holdfast.spec.secrecy import scalars
 from holdfast.store.run_names import parts_of, stored_runs
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
@@ -75,7 +77,9 @@ def variables(job: Job) -> tuple[str, ...]:
     """What the spec names whose value is not in its folder, and is stored nowhere: set variables, and secrets."""
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
-    texts = (source_of(job.spec), *job.spec.secrets, *job.spec.passed_on)
+    root, _ = parse(source_of(job.spec))  # of its values alone: a comment names nothing
+    written = [node.text for node, _ in scalars(root)] if root is not None else []
+    texts = (*written, *job.spec.secrets, *job.spec.passed_on)
     return (*given_by(texts, job.environ), *(one.name for one in secrets))
 
 

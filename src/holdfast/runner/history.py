@@ -24,6 +24,7 @@ from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
+from holdfast.store.run_names import own_folder
 from holdfast.store.rundir import Manifest, RunDir
 
 SEVERAL = "ci"
@@ -38,7 +39,7 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
         with opened(runs, past_run, tell, step) as found:
             yield found
     except (sqlite3.Error, MsgspecError) as broken:
-        file = runs.parent / FILE
+        file = own_folder(runs) / FILE
         raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from holdfast.errors import UsageError
 from holdfast.store.run_locks import is_written
 
+OWN = ".holdfast"
+"""The folder that Holdfast makes for itself."""
 NEWEST = ("latest", "last")
 PARTS = "parts"
 """The folder of a run of several parts: in it a run each."""
@@ -18,11 +20,19 @@ _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "ov
 def name_here(path: Path) -> str:
     """How a command in this folder names the run: by its id where runs are looked for here, else by its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
-    looked_for = Path(os.environ.get("HOLDFAST_DIR") or ".holdfast") / "runs"
+    looked_for = Path(os.environ.get("HOLDFAST_DIR") or OWN) / "runs"
     if runs.absolute() == looked_for.absolute():
         return id_of(path)
     near = os.path.relpath(path)
     return str(path.absolute()) if near.startswith("..") else near
+
+
+def own_folder(runs: Path) -> Path:
+    """Where the files that go with the runs lie: `.holdfast` around them, else their folder, as what is around it
+    is the user's.
+    """
+    around = runs.absolute().parent
+    return around if around.name == OWN else runs
 
 
 def stored_runs(runs: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
+from holdfast.store.run_names import OWN, PARTS, find_run, id_of, own_folder, parts_of, single_run
 from holdfast.store.seals import Seal, seal_of
 
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
@@ -135,10 +135,10 @@ def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -
 
 
 def make_own_folder(path: Path) -> None:
-    """Makes `.holdfast`, which git is told to pass over."""
+    """Makes the folder, which git then ignores; one that holds files of the user's stays visible to git."""
     path.mkdir(parents=True, exist_ok=True)
     ignore = path / ".gitignore"
-    if not ignore.exists():
+    if not ignore.exists() and (path.name == OWN or not any(path.iterdir())):
         ignore.write_text("*\n")
 
 
@@ -192,7 +192,7 @@ class RunDir:
     @classmethod
     def create(cls, runs: Path) -> RunDir:
         """The next free id, taken by mkdir so that two runs never share one."""
-        make_own_folder(runs.parent)
+        make_own_folder(own_folder(runs))
         runs.mkdir(exist_ok=True)
         number = max((int(p.name) for p in runs.iterdir() if p.name.isdigit()), default=0)
         while True:
