@@ -279,6 +279,17 @@ def test_git_still_sees_the_files_in_a_folder_of_the_users(tmp_path: Path, given
     assert (folder / "0001/run.json").is_file()
 
 
+def test_trend_looks_next_to_the_spec_that_it_is_given(tmp_path: Path) -> None:
+    _elsewhere(tmp_path)
+    asked = ("trend", "--spec", "specs/holdfast.yaml")
+    none = tell(tmp_path, *asked)
+    assert (none.code, "specs/.holdfast/runs" in none.err) == (4, True)
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml").code == 0
+    assert [run["id"] for run in tell(tmp_path, *asked, "--json").json["parts"][0]["runs"]] == ["0001"]
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--runs-dir", "mine").code == 0
+    assert tell(tmp_path, *asked, "--runs-dir", "mine").code == 0
+
+
 def test_a_run_that_was_left_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
     _elsewhere(tmp_path)
     left = tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--max-trials", "1", "--replicas", "3")

@@ -79,7 +79,7 @@ def test_trend_refuses_what_it_does_not_know(two: Project) -> None:
     wrong = two.cli("trend", "--rule", "cite")
     assert (wrong.code, "did you mean cites?" in wrong.err) == (4, True)
     wrong = two.cli("trend", "--spec", "other.yaml")
-    assert (wrong.code, "no run of other.yaml is stored here" in wrong.err) == (4, True)
+    assert (wrong.code, "no run of other.yaml is stored in .holdfast/runs" in wrong.err) == (4, True)
 
 
 def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:

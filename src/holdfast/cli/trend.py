@@ -33,9 +33,12 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     from holdfast.report.trend import trends
     from holdfast.runner.history import history
     from holdfast.runner.start import runs_dir
+    from holdfast.store.run_names import stored_runs
 
-    with history(runs_dir(), shared.warn) as found:
-        path = _file(spec, found.runs())
+    looked = list(dict.fromkeys((runs_dir(spec), runs_dir())))  # merged runs lie here, not next to their spec
+    looked = list(filter(stored_runs, looked))[:1] or looked
+    with history(looked[0], shared.warn) as found:
+        path = _file(spec, found.runs(), " or ".join(map(str, looked)))
         of_file = [run.id for run in found.runs() if run.spec == path]
         made = trends(found.runs(cells_of=of_file), path, count)
     _check_rule(rule, made)
@@ -46,18 +49,18 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     return 0
 
 
-def _file(spec: Path | None, runs: Sequence[PastRun]) -> str:
+def _file(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
     """The file that is named, else the default one if it was run, else that of the newest run."""
     from holdfast.errors import UsageError
 
     known = list(dict.fromkeys(run.spec for run in runs if run.spec))
     if not known:
-        raise UsageError("no run is stored here", hint="holdfast contract run makes one")
+        raise UsageError(f"no run is stored in {looked}", hint="holdfast contract run makes one")
     if spec is None:
         here = (str(Path(name).resolve()) for name in DEFAULT_FILES)
         return next((path for path in here if path in known), known[0])
     if str(spec.resolve()) not in known:
-        raise UsageError(f"no run of {spec} is stored here", hint=f"there are runs of: {', '.join(known[:8])}")
+        raise UsageError(f"no run of {spec} is stored in {looked}", hint=f"there are runs of: {', '.join(known[:8])}")
     return str(spec.resolve())
 
 
