@@ -185,6 +185,15 @@ class DeedsTrait(Protocol):
     def judges_deeds(self) -> bool: ...
 
 
+@runtime_checkable
+class ToolsTrait(Protocol):
+    """A check of the calls of tools that its settings name."""
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        """Each setting, as `tool` or `tools[0]`, and the name, glob or URL in it."""
+        ...
+
+
 # -- the world ----------------------------------------------------------------------------------
 class Stdio(Struct, frozen=True):
     """Descriptors for a program's stdin, stdout and stderr; the caller closes its own copies."""

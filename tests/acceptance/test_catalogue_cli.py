@@ -11,8 +11,8 @@ LOST_REPLY = """\
 tool_faults: lost_reply
   Does the work, then loses the answer: the caller cannot know that it succeeded.
 
-  acts        On the tools of a Python agent; on MCP tools; with `match_url` on HTTP calls. Not on a
-              tool's result on its way to the model: the tool has run by then.
+  acts        On the tools of a Python agent; on MCP tools; with `match_url` on HTTP calls. Else on
+              a tool's result on its way to the model.
   met         The other side has answered, and the caller was connected when the reply was lost.
   settings    none of its own
   also takes  probability, after_calls, times, every, on_call, match, tool, match_url, raises

@@ -12,7 +12,13 @@ from holdfast.spec import check
 from holdfast.spec.plugin_page import RULES, SECTIONS, PluginPage, page, pages, pages_named
 
 PAGES = [*pages("fault"), *pages("check")]
-FUNCTIONS = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:search", "shop:send_mail"], "llm": "shop:ask"}
+TOOLS = ("search", "send_mail", "issue_refund", "lookup_order", "delete_order")
+FUNCTIONS = {
+    "type": "python",
+    "endpoint": "shop:answer",
+    "tools": [f"shop:{tool}" for tool in TOOLS],
+    "llm": "shop:ask",
+}
 SERVER = {"mcpServers": {"shop": {"command": "shop-server"}}}
 PROGRAM = {"type": "command", "command": "python shop.py", "mcp_config": SERVER}
 WORLD = {
@@ -25,9 +31,7 @@ WORLD = {
 AGENT = """
 def answer(question): return ask(question)
 def ask(question): return question
-def search(name): return name
-def send_mail(to): return to
-"""
+""" + "".join(f"def {tool}(name): return name\n" for tool in TOOLS)
 
 
 def whole(section: str) -> dict[str, Any]:

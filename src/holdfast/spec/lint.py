@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from holdfast.model.when import applies
+from holdfast.protocols import ToolsTrait
 from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.contract import ContractRules, ScenarioSet
+from holdfast.spec.reach import Reach
 from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
@@ -17,10 +20,11 @@ _LIKENESS = ("similarity", "behavior_unchanged")
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
-def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet) -> None:
+def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
     """Reports every smell of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _rule(reader, rule)
+    _tools(reader, file, rules, folder)
     _contract(reader, rules, weather)
     _delays(reader, file, weather)
     _numbers(reader, file, rules)
@@ -89,6 +93,21 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
         message = f"a {weight} that hangs on one vote of a judge"
         hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
         reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
+
+
+def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> None:
+    """A rule on the calls of a tool that is misspelled would pass whatever the agent does."""
+    naming = [(rule, rule.made) for rule in (*rules.all, *file.run_rules) if isinstance(rule.made, ToolsTrait)]
+    if not naming or reader.failed("agent"):
+        return
+    reach = Reach(file.agent, folder)
+    for rule, check in naming:
+        for field, glob in check.tools_named():
+            hint = None if "://" in glob else reach.unknown_tool(glob)
+            if hint is not None:
+                node, where = spot(rule.settings_at, rule.settings_path, field)
+                message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
+                reader.warn(node, where, message, hint=hint, code="lint-unknown-tool")
 
 
 # -- the contract -------------------------------------------------------------------------------

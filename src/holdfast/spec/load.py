@@ -191,7 +191,7 @@ def _spec(
     database_problems(named_to, file, (*rules.all, *file.run_rules), copied_from or folder)
     agent = stored_agent(reader, file, copied_from or folder)
     mutations = mutation_spec(reader, file)
-    lint(reader, file, rules, weather)
+    lint(reader, file, rules, weather, folder)
     excuse_other_parts(reader, overrides.part, part)
     met = overrides.part != "verify" or not any(one.code == "unreachable-fault" for one in reader.problems)
     return Spec(

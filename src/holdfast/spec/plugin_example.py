@@ -15,7 +15,8 @@ _WHEN = {("world_faults", "killed"): {"after_ms": 500}}
 def fault_example(family: Family, name: str, plugin: type) -> str:
     """A list of a scenario with one entry."""
     entry: dict[str, Any] = {}
-    if family.target is not None:
+    on_input = family.name == "context_attacks" and not hasattr(plugin, "apply")
+    if family.target is not None and not on_input:
         entry[family.target] = _TARGETS[family.target]
     entry |= {family.selector: name, **_shown(plugin), **_WHEN.get((family.name, name), {})}
     return _yaml({family.name: [entry]})

@@ -128,15 +128,19 @@ class Reach:
 
     def stranger(self, fault: FaultEntry) -> str | None:
         """A hint for a tool name that no declared tool has; None if it is known or cannot be told."""
-        target = fault.injection.target
-        known = self._tools.names
-        skip = self.agent.started_by_us or self.agent.mcp_config is not None or fault.injection.match_url is not None
         of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
-        if not of_tools or skip or not self._tools.certain or not known:
+        if not of_tools or fault.injection.match_url is not None:
             return None
-        if any(fnmatchcase(name, target) for name in known):
+        return self.unknown_tool(fault.injection.target)
+
+    def unknown_tool(self, glob: str) -> str | None:
+        """A hint for a glob that no declared tool fits; None if one does, or if it cannot be told."""
+        known = self._tools.names
+        if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None
-        miss = near(target, sorted(known))
+        if any(fnmatchcase(name, glob) for name in known):
+            return None
+        miss = near(glob, sorted(known))
         return f"did you mean {miss}?" if miss else f"tools: {listed(sorted(known))}"
 
 

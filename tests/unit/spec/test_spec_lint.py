@@ -15,6 +15,36 @@ POSITIVE = "{id: p, type: contains, value: x}"
 CHAOS = "chaos_matrix: [{name: calm}, {name: s, tool_faults: [{tool: t, mode: %s}]}]\n"
 
 
+DESK = "agent: {type: python, endpoint: 'desk:ask', tools: ['desk:issue_refund', 'desk:lookup_order']}\n" + (
+    "golden_prompts: [x]\n"
+)
+CALLS = "{id: c, type: claim_matches_state, claims: [{says: done, did: {type: tool_call, tool: %s}}]}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "field"),
+    [
+        ("{id: r, type: only_after, tool: %s, requires: lookup_order}", "tool"),
+        ("{id: r, type: only_after, tool: lookup_order, requires: %s}", "requires"),
+        ("{id: r, type: tool_not_called, tool: %s}", "tool"),
+        ("{id: r, type: tool_called, tool: %s}", "tool"),
+        ("{id: r, type: tool_order, tools: [lookup_order, %s]}", "tools[1]"),
+        ("{id: r, type: max_calls, max: 2, tool: %s}", "tool"),
+        ("{id: r, type: side_effect_once, tool: %s}", "tool"),
+        ("{id: r, type: retries_within, max: 2, tool: %s}", "tool"),
+        ("{id: r, type: recovers_within_ms, max_ms: 9, tool: %s}", "tool"),
+        (CALLS, "claims[0].did.tool"),
+    ],
+)
+def test_a_tool_that_the_agent_does_not_declare(file, rule, field):
+    (file.folder / "desk.py").write_text("def ask(x): ...\ndef issue_refund(x): ...\ndef lookup_order(x): ...\n")
+    (found,) = file.warnings(contract(POSITIVE, rule % "isue_refund", agent=DESK), "lint-unknown-tool")
+    assert (found.path, found.hint) == (f"contract.invariants[1].{field}", "did you mean issue_refund?")
+    for fitting in ("issue_refund", "'issue_*'", "'https://pay.example/*'"):
+        assert file.warnings(contract(POSITIVE, rule % fitting, agent=DESK), "lint-unknown-tool") == []
+    assert file.warnings(contract(POSITIVE, rule % "isue_refund"), "lint-unknown-tool") == []  # its tools are not known
+
+
 def test_doubly_escaped_regex_in_single_quotes(file):
     (found,) = file.warnings(
         contract(POSITIVE, r"{id: r, type: regex, pattern: '\\$[\\d,]+\\.\\d{2}'}"), "lint-escaped-regex"

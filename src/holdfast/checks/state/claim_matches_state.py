@@ -155,6 +155,10 @@ class ClaimMatchesState:
     def _looked_for(self) -> list[Any]:
         return [in_short(claim.did) for claim in self.claims]
 
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        made = ((n, claim.did) for n, claim in enumerate(self.claims) if claim.did.get("type") == _CALL)
+        return [(f"claims[{n}].did.tool", str(did["tool"])) for n, did in made if "tool" in did]
+
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, claim in enumerate(self.claims):
             if why := why_never(claim.says):

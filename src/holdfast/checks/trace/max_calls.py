@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -34,6 +35,9 @@ class MaxCalls:
     def judges_deeds(self) -> bool:
         """Asking a model is not a deed."""
         return self.plane != "llm"
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool)] if self.tool is not None else []
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

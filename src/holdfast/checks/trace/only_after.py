@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -35,6 +36,9 @@ class OnlyAfter:
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool), ("requires", self.requires)]
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -23,6 +23,9 @@ class RetriesWithin:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool)] if self.tool is not None else []
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

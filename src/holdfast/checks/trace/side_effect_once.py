@@ -44,6 +44,9 @@ class SideEffectOnce:
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
 
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool)] if self.tool is not None else []
+
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""
         return ANY_URL if self.tool is None else urls_of(self.tool)

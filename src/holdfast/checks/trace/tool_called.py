@@ -41,6 +41,9 @@ class ToolCalled:
     def texts_read(self) -> tuple[str, ...]:
         return ("target", "arguments") if self.arguments else ("target",)
 
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool)]
+
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""
         return urls_of(self.tool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +30,9 @@ class ToolNotCalled:
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [("tool", self.tool)]
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -28,6 +28,9 @@ class ToolOrder:
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
+
+    def tools_named(self) -> Iterable[tuple[str, str]]:
+        return [(f"tools[{n}]", tool) for n, tool in enumerate(self.tools)]
 
     def urls_read(self) -> tuple[str, ...]:
         """URL globs of the requests that it reads."""
