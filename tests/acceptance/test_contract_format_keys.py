@@ -112,7 +112,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("path", REFUSED)
 def test_a_wrong_value_is_an_error_at_its_key(tmp_path: Path, path: str) -> None:
-    assert [p.path for p in errors_of(tmp_path, SPEC + REFUSED[path] + "\n")] == [path]
+    project(tmp_path, SPEC + REFUSED[path] + "\n")
+    told = tell(tmp_path, "validate", "--json")
+    assert (told.code, [error["path"] for error in told.json["errors"]]) == (4, [path])
 
 
 # -- agent (what a Python agent reads; HTTP keys have a file of their own) ------------------------

@@ -59,9 +59,14 @@ def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
     if asked == "ci":
         return
     for index, one in enumerate(reader.problems):
-        users = next((by for start, codes, by in _USERS if one.path.startswith(start) and one.code in codes), None)
+        users = next((by for below, codes, by in _USERS if one.code in codes and _lies(one.path, below)), None)
         if users is not None and (asked == "verify" or part not in users):
             reader.problems[index] = replace(one, severity="warning")
+
+
+def _lies(path: str, below: tuple[str, ...]) -> bool:
+    """Whether it is one of these keys or below one: `models` is not below `model`."""
+    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in below)
 
 
 _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = (
