@@ -15,7 +15,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
-from holdfast.model.verdict import TOOL_RAN, Finding, Judgement
+from holdfast.model.verdict import NO_CALL, TOOL_RAN, Finding, Judgement
 from holdfast.plan.checks import (
     asks_model,
     is_usable,
@@ -30,8 +30,6 @@ from holdfast.plan.checks import (
 
 if TYPE_CHECKING:
     from holdfast.protocols import Check
-
-NO_CALL = "no call was seen"
 
 
 class RuleJudge:
@@ -108,7 +106,8 @@ class RuleJudge:
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
-            return ("unproven" if self.negative else "fail"), Finding(None if self.negative else False, NO_CALL)
+            found = Finding(None if self.negative else False, "no call was seen", code=NO_CALL)
+            return ("unproven" if self.negative else "fail"), found
         try:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
             outcome, found = self._outcome(found)

@@ -34,6 +34,8 @@ class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
     turn: int = 0
     marks: tuple[tuple[int, int], ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+    code: str = ""
+    """As the verdict has it."""
     output: str = ""
     notes: tuple[str, ...] = ()
     trace: tuple[TraceEvent, ...] = ()

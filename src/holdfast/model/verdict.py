@@ -9,10 +9,14 @@ Judgement = Literal["pass", "fail", "error", "unproven"]
 """The outcome of a trial: n/a is one of cells alone."""
 TOOL_RAN = "tool-ran"
 """Code of a rule on deeds that a fault leaves unproven: the tool ran, though the fault says that it did not."""
+NO_CALL = "no-call"
+"""Code of a rule on calls where none was seen."""
 REFERENCE_FAILED = "reference-failed"
 """Code of a rule that the task's own solution does not satisfy here."""
 UNDECIDING = frozenset({TOOL_RAN, REFERENCE_FAILED})
 """Codes of rules that are unproven for a reason that is not the agent's: they fail no case."""
+EXPLAINED = frozenset({*UNDECIDING, NO_CALL})
+"""Codes of reasons that say what to do, or that more trials would not change."""
 OUTCOMES: tuple[Outcome, ...] = ("pass", "fail", "error", "unproven", "n/a")
 
 

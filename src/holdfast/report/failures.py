@@ -84,8 +84,8 @@ def cell_facts(run: Run, row: CellRow, trial: TrialRow | None) -> Iterator[tuple
         yield "met", one_line("; ".join(map(wording.fault, met[:4])) + _more(len(met) - 4))
     if trial is not None and (script := calls.scripted(trial.trace)):
         yield "model", one_line(script)
-    if row.cell.outcome in ("unproven", "error"):
-        yield "next", wording.next_step(run, row)
+    if row.cell.outcome in ("unproven", "error") and (step := wording.next_step(run, row)):
+        yield "next", step
     if trial is not None and trial.again:
         yield "again", one_line(trial.again)
 

@@ -238,7 +238,8 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
         message = _legal(wording.why(row))
         ET.SubElement(case, "error", message=message, type="error").text = _body(row, places)
     elif outcome == "unproven":
-        message = f"unproven: {_legal(wording.why(row))}. Next: {_legal(wording.next_step(run, row))}"
+        step = wording.next_step(run, row)
+        message = f"unproven: {_legal(wording.why(row))}" + (f". Next: {_legal(step)}" if step else "")
         ET.SubElement(case, "skipped", message=message)
     elif outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")

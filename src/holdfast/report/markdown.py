@@ -238,8 +238,8 @@ def _of_cell(run: Run, cause: Cause) -> Iterator[tuple[str, str]]:
         yield from (("met", one_line(wording.fault(one))) for one in met[:10])
         if known := standards.names(standards.of_cause(run, cause)):
             yield "known as", known
-    if row.cell.outcome in ("unproven", "error"):
-        yield "next", wording.next_step(run, row)
+    if row.cell.outcome in ("unproven", "error") and (step := wording.next_step(run, row)):
+        yield "next", step
     if trial is not None and trial.again:
         yield "again", trial.again
 

@@ -12,6 +12,7 @@ from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS, Injection
+from holdfast.model.verdict import EXPLAINED
 from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
 from holdfast.score.cell import NOT_RUN
@@ -214,7 +215,7 @@ class Places:
 
 
 def next_step(run: Run, row: CellRow) -> str:
-    """What to do about a cell that is unproven or an error."""
+    """What to do about a cell that is unproven or an error; empty where its reason says all."""
     cell = row.cell
     if cell.outcome == "error":
         return "our side broke, not the agent: put the cause right and run it again"
@@ -245,6 +246,8 @@ def next_step(run: Run, row: CellRow) -> str:
             else ""
         )
         return asked + (way or "check the fault's target and schedule")
+    if (trial := telling(row)) is not None and trial.code in EXPLAINED:
+        return ""
     if row.trials and not any(t.answer for t in row.trials):
         return "there was no text to judge: a `completes` or `output_not_empty` rule catches silence"
     return "more replicas or a working agent in calm would decide it; the report has every trial"

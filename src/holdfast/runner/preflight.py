@@ -33,6 +33,8 @@ NO_MODEL = (
     "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
     "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"
 )
+_DIED = ("crashed", "raised", "out_of_memory")
+"""Endings before which an agent may not have come to its model: why it ended is what counts."""
 SAMPLES = "(an agent that samples also looks like this)"
 
 
@@ -51,12 +53,13 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
         )
     if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
         warn(PAGE)
+    died = turn is not None and turn.ending in _DIED
     unread = unread_models(first.calls)
     for place in unread:
         warn(f"{place}, which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace")
-    if spec.agent.gateway and not first.trace:
+    if spec.agent.gateway and not first.trace and not died:
         warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif _expects_model(spec) and not unread and not any(name.startswith("llm:") for name in first.calls):
+    elif not died and _expects_model(spec) and not unread and not any(name.startswith("llm:") for name in first.calls):
         warn(NO_MODEL)
     for program in first.missing_programs:
         warn(f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")

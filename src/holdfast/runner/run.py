@@ -105,7 +105,7 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-        self.log.note(*intake.kept.notes, *unminded(intake.tally.unminded, intake.tally.trials))
+        self.log.note(*intake.kept.notes, *unminded(intake.tally))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:

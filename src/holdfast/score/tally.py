@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.score import Cell, Interval
@@ -92,6 +93,8 @@ class Tally:
         """Of the preflight and what is compared with: paid, and none of the contract's."""
         self.unminded: Counter[str] = Counter()
         """Trials that ended badly and failed no rule, by their ending."""
+        self.minded: set[str] = set()
+        """Endings by which a rule on endings failed in some trial."""
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
@@ -106,6 +109,12 @@ class Tally:
         from holdfast.score.cases import Cases
 
         return Cases(self.spec, self.plan)
+
+    @cached_property
+    def rules_on_endings(self) -> frozenset[str]:
+        """Rules that judge how a trial ends, and nothing else."""
+        found = ((rule.id, plugins.find("checks", rule.check)) for rule in self.plan.invariants)
+        return frozenset(id for id, check in found if check is not None and check.reads == "ending")
 
     @property
     def lost_case(self) -> bool:
@@ -131,6 +140,8 @@ class Tally:
 
     def _ended(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
         """A trial that ended badly, which no rule may mind."""
+        if any(one.outcome == "fail" and one.invariant in self.rules_on_endings for one in verdicts):
+            self.minded.add(observation.turns[-1].ending)
         if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
             self.unminded[observation.turns[-1].ending] += 1
 

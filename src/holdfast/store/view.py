@@ -182,6 +182,7 @@ class Files:
             turn=at,
             marks=verdict.marks,
             details=verdict.details,
+            code=verdict.code,
             output=seen.output,
             notes=seen.notes,
             trace=seen.trace,

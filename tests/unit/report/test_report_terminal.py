@@ -8,6 +8,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.score import Interval
 from holdfast.model.spec import Injection, Scenario
+from holdfast.model.verdict import NO_CALL, TOOL_RAN
 from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal import summary
 
@@ -66,6 +67,14 @@ def test_silence_has_its_own_next_step() -> None:
     silent = trial("1", "unproven", None, ending="timeout")
     rows = [cell("max-latency", "no-chaos", "unproven", silent, unproven=1)]
     assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
+
+
+@pytest.mark.parametrize("code", [NO_CALL, TOOL_RAN, ""])
+@pytest.mark.parametrize("answer", ["hi", None])
+def test_a_reason_that_says_all_has_no_next_step(code: str, answer: str | None) -> None:
+    rows = [cell("max-latency", "no-chaos", "unproven", trial("1", "unproven", answer, code=code), unproven=1)]
+    shown = text(msgspec.structs.replace(sample(), cells=rows))
+    assert bool(re.search(r"^  next ", shown, re.M)) == (not code)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from holdfast.runner.preflight import NO_MODEL, preflight
 
 TRIAL = Trial("0123456789ab", "contract", "calm", Task(("q",)))
 BEDROCK = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse"
+ANSWERED = Turn("q", "a")
 SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
 LIMITED = (Scenario("limit", (Injection("llm", "*", "rate_limit"),)),)
 
@@ -23,18 +24,18 @@ LIMITED = (Scenario("limit", (Injection("llm", "*", "rate_limit"),)),)
 class Answering:
     """An executor whose agent made these calls."""
 
-    def __init__(self, calls: dict[str, int]) -> None:
-        self._seen = Observation(TRIAL.id, (Turn("q", "a"),), calls=calls)
+    def __init__(self, calls: dict[str, int], turn: Turn) -> None:
+        self._seen = Observation(TRIAL.id, (turn,), calls=calls)
 
     async def execute(self, trials: Iterable[Trial]) -> AsyncIterator[tuple[Trial, Observation]]:
         for trial in trials:
             yield trial, self._seen
 
 
-def warnings(calls: dict[str, int], **how: Any) -> list[str]:
+def warnings(calls: dict[str, int], turn: Turn = ANSWERED, *, gateway: bool = False, **how: Any) -> list[str]:
     said: list[str] = []
-    spec = Spec(path="s.yaml", agent=AgentSpec(type="command", command="agent"), **how)
-    asyncio.run(preflight(Answering(calls), spec, TRIAL, said.append))  # type: ignore[arg-type]
+    spec = Spec(path="s.yaml", agent=AgentSpec(type="command", command="agent", gateway=gateway), **how)
+    asyncio.run(preflight(Answering(calls, turn), spec, TRIAL, said.append))  # type: ignore[arg-type]
     return said
 
 
@@ -58,3 +59,12 @@ def test_an_agent_that_goes_past_the_gateway_is_warned_of_where_a_model_is_expec
     calls: dict[str, int], how: dict[str, Any], warned: bool
 ) -> None:
     assert warnings(calls, **how) == ([NO_MODEL] if warned else [])
+
+
+@pytest.mark.parametrize("gateway", [False, True])
+@pytest.mark.parametrize(
+    ("ending", "warned"),
+    [("crashed", False), ("raised", False), ("out_of_memory", False), ("timeout", True), ("empty", True)],
+)
+def test_an_agent_that_died_may_not_have_come_to_its_model(ending: Any, warned: bool, gateway: bool) -> None:
+    assert bool(warnings({}, Turn("q", None, ending=ending), gateway=gateway, models=SCRIPTED)) == warned
