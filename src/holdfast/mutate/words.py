@@ -32,6 +32,9 @@ _UNITS = re.compile(
 """Units that are no words; others are known by the number before them."""
 _UNIT_SIZE = 4
 _NUMBER_BEFORE = re.compile(r"\d[ \u00a0°/]*$")
+_NUMBER_REACH = 32
+"""Characters before a word in which its number is looked for."""
+_FOLLOWED = re.compile(r"[ '’-]+([^\W\d_])")
 _NEGATED = re.compile("n['’]t$|^[nN]['’]")
 _INSIDE = 2
 """Small words that a name may have side by side."""
@@ -116,7 +119,7 @@ def _may_name(word: Word, text: str) -> bool:
     """Whether the word may be a name, or a part of one: a capital, unless it only begins a sentence."""
     if word.text == word.text.lower():
         return False
-    followed = re.match(r"[ '’-]+([^\W\d_])", text[word.end :])
+    followed = _FOLLOWED.match(text, word.end)
     named = followed is not None and followed[1].isupper()
     return named or _is_name(word, text) or word.text.lower() not in common_words()
 
@@ -125,7 +128,12 @@ def _is_quantity(word: Word, text: str) -> bool:
     """A unit, or a word of quantity, negation or condition."""
     if _UNITS.fullmatch(word.text) or word.text.lower() in quantities() or _NEGATED.search(word.text):
         return True
-    return len(word.text) <= _UNIT_SIZE and _NUMBER_BEFORE.search(text[: word.start]) is not None
+    return len(word.text) <= _UNIT_SIZE and _follows_number(word, text)
+
+
+def _follows_number(word: Word, text: str) -> bool:
+    # Not from the beginning of the text: a long one has many short words.
+    return _NUMBER_BEFORE.search(text, max(0, word.start - _NUMBER_REACH), word.start) is not None
 
 
 def _is_between(fixed: Sequence[bool], n: int) -> bool:
@@ -138,5 +146,7 @@ def _is_name(word: Word, text: str) -> bool:
         return False
     if len(word.text) > 1 and word.text[1:] != word.text[1:].lower():
         return True
-    before = text[: word.start].rstrip(" \t\"'“„«(*_-")
-    return bool(before) and before[-1] not in ".!?:\n¿¡…"
+    at = word.start
+    while at and text[at - 1] in " \t\"'“„«(*_-":
+        at -= 1
+    return at > 0 and text[at - 1] not in ".!?:\n¿¡…"

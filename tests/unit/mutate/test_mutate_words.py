@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import pytest
 
 from holdfast.mutate.words import exact_parts, free_words, gaps, names
@@ -50,3 +52,22 @@ def test_free_words_are_neither_names_nor_exact_unless_nothing_else_is_left() ->
 def test_gaps_are_not_inside_of_what_is_exact() -> None:
     prompt = 'tell "b c" it is 4 kg to Oslo now again'
     assert [prompt[at:] for at in gaps(prompt)] == [" is 4 kg to Oslo now again", " again"]
+
+
+def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
+    class Counted(str):
+        copied = 0
+
+        def __getitem__(self, key: SupportsIndex | slice) -> str:
+            part = super().__getitem__(key)
+            Counted.copied += len(part)
+            return part
+
+    text = Counted("Take 5 kg of it to Maria in Oslo, as we go. " * 4_600)
+    assert len(text) > 200_000
+    assert len(free_words(text)) > 4_600
+    assert Counted.copied < 2 * len(text)
+
+
+def test_a_number_makes_a_short_word_a_unit_across_a_few_blanks() -> None:
+    assert [word.text for word in free_words("take 5   st now please")] == ["take", "now", "please"]
