@@ -185,7 +185,7 @@ def _other_finding(before: TracedTrial, now: TracedTrial, on_state: frozenset[st
             continue
         one = found[was.invariant]
         left = [_VARIES.sub("#", each.reason) if was.invariant in on_state else "" for each in (was, one)]
-        if was.code != one.code or bool(was.ended_by) != bool(one.ending) or left[0] != left[1]:
+        if was.code != one.code or bool(was.ended_by) != bool(one.ended_by) or left[0] != left[1]:
             return was, one
     return None
 

@@ -214,10 +214,14 @@ def _character(escape: re.Match[str]) -> str:
 
 _MAPPED = 3
 """Spans that are looked up in the text: each takes some thirty readings of its beginnings."""
+_LONGEST_MAPPED = 20_000
+"""Characters of a text in which they are looked up."""
 
 
 def spans_in(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Where spans of a reading are in the text itself; those that cannot be found exactly are left out."""
+    if len(text) > _LONGEST_MAPPED:  # marks only show a person the place: no verdict depends on them
+        return ()
     read = canonical if canonical(text) == reading else unmarked
 
     def length(end: int) -> int:
