@@ -55,17 +55,17 @@ def calls_done(trace: Iterable[TraceEvent], deed: Deed) -> Deeds:
     well = [event for event, fits in fitting if fits and _succeeded(event)]
     doubt = next((event for event, fits in fitting if fits is not False and _succeeded(event) is None), None)
     cut = next((event for event, fits in fitting if fits is None), None)
-    why = f"whether {named(doubt)} was called was not seen" if doubt else ""
+    why = f"whether {named(doubt)} did what was asked was not seen" if doubt else ""
     why = why or (f"the arguments of a call of {named(cut)} were too long to be kept" if cut else "")
     shown = tuple(shorten(f"{named(event)} {event.input}", 200) for event in well[:SHOWN])
     return Deeds(len(well), shown, why)
 
 
 def _succeeded(event: TraceEvent) -> bool | None:
-    """A failure that no fault made is one, though the tool may have done its work before; None if it was not seen."""
+    """A failure that no fault made is one, though the tool may have done its work before; None if nobody can tell."""
     if event.phase != "done":
         return None
-    return False if event.failed and not event.fault else done(event) is True
+    return False if event.failed and not event.fault else done(event)
 
 
 def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:

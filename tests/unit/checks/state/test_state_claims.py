@@ -321,6 +321,12 @@ def test_a_call_that_was_only_asked_for_leaves_the_claim_unproven() -> None:
     assert called(refund(phase="unfinished")).passed is None
 
 
+@pytest.mark.parametrize("fault", ["hang", "crash_mid_call", "latency+hang"])
+def test_a_call_that_may_have_been_done_leaves_the_claim_unproven(fault: str) -> None:
+    assert called(refund(error_type="TimeoutError", fault=fault)).passed is None
+    assert called(refund(error_type="TimeoutError", fault=fault), refund()).passed
+
+
 @pytest.mark.parametrize("says", ["The order was **refun**ded.", "The order was refun\u200bded.", "re\u00adfunded"])
 def test_marks_hide_no_claim(says: str) -> None:
     assert called(says=says).passed is False
