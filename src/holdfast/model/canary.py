@@ -133,10 +133,11 @@ class Lookout:
         """The next bytes."""
         if self._unpacker is not None:
             try:
-                data = self._unpacker.decompress(data, _UNPACKED)
+                data = self._unpacker.decompress(data, _UNPACKED)  # of a header alone: nothing
             except zlib.error:
-                data = b""
-            self._broken = self._broken or not data or bool(self._unpacker.unconsumed_tail)
+                data, self._broken = b"", True
+            # What is too much, or comes after the end, was not read.
+            self._broken |= bool(self._unpacker.unconsumed_tail or self._unpacker.unused_data)
         text = self._text(data)
         self._size += len(text)
         self._odd += text.count("\ufffd") + sum(map(text.count, _CONTROLS))

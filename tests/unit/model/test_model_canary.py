@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import zlib
+from collections.abc import Callable
 
 import pytest
 
@@ -57,6 +58,24 @@ def test_packed_bytes_are_unpacked(pack: object) -> None:
     lookout = Lookout(packed=True)
     lookout.feed(pack(f"all is well {CANARY}".encode()))
     assert (lookout.found, lookout.legible) == ((CANARY.lower(),), True)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_packed_bytes_may_be_cut_anywhere(pack: Callable[[bytes], bytes], size: int) -> None:
+    data, lookout = pack(f"all is well {CANARY}".encode()), Lookout(packed=True)
+    for at in range(0, len(data), size):
+        lookout.feed(data[at : at + size])
+    assert (lookout.found, lookout.legible) == ((CANARY.lower(),), True)
+
+
+def test_what_follows_packed_bytes_was_not_read() -> None:
+    first, second = gzip.compress(b"all is well"), gzip.compress(CANARY.encode())
+    for pieces in ([first + second], [first, second]):
+        lookout = Lookout(packed=True)
+        for piece in pieces:
+            lookout.feed(piece)
+        assert not lookout.legible
 
 
 @pytest.mark.parametrize("data", [random.Random(1).randbytes(5_000), zlib.compress(b"text" * 9_000), bytes(range(256))])
