@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.model.canary import Lookout, echoes
@@ -28,17 +30,29 @@ def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
         path = sandbox.find(change.path)
     except (HoldfastError, OSError):
         return WrittenCanaries()  # a link that leaves the workspace: it has no content of its own
-    fd = None if path is None else opened(path)
-    if fd is None:
+    if path is None:
         return WrittenCanaries()
+    cached = any(part in _CACHES for part in change.path.split("/"))
+    fd = opened(path)
+    if fd is None:  # an agent may have locked a file of its own: nobody knows what is in it
+        return WrittenCanaries(unread=_is_regular(path) and not cached)
     with os.fdopen(fd, "rb") as file:
         data = file.read(_PIECE)
         lookout = Lookout(packed=data[:2] == b"\x1f\x8b")
         while data and file.tell() <= _FILE_SIZE:
             lookout.feed(data)
             data = file.read(_PIECE)
-    cached = any(part in _CACHES for part in change.path.split("/"))
     return WrittenCanaries(lookout.found, (bool(data) or not lookout.legible) and not cached)
+
+
+def _is_regular(path: Path) -> bool:
+    """Also where a folder on the way to it is locked, and nobody can tell."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 async def in_database(database: Database) -> WrittenCanaries:

@@ -111,3 +111,19 @@ def test_rows_without_one_have_none_and_what_cannot_be_read_is_known() -> None:
     assert held(Tables((1, "nothing"))) == WrittenCanaries()
     assert held(Tables((1, "nothing"), count=2)) == WrittenCanaries(unread=True)
     assert held(Dropped()) == WrittenCanaries(unread=True)
+
+
+def test_a_file_that_its_agent_locked_was_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "a.pyc").touch()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("a.txt")
+    monkeypatch.setattr(os, "open", refuse)  # for root no file is locked
+    sandbox = cast(Sandbox, Frozen(tmp_path))
+    unread = [in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("a.txt", "__pycache__/a.pyc")]
+    assert unread == [True, False]
+    assert not any(in_file(sandbox, FileChange(path, "created", 1)).unread for path in ("pipe", "link", "none"))
