@@ -23,7 +23,9 @@ def can_be_workdir(path: str) -> bool:
     """Whether the workspace can also be found at that path in a sandbox."""
     pure = PurePosixPath(path)
     top = pure.parts[1:2]
-    return pure.is_absolute() and ".." not in pure.parts and bool(top) and top[0] not in _TAKEN and pure != _HOME
+    if not pure.is_absolute() or ".." in pure.parts or not top or top[0] in _TAKEN:
+        return False
+    return not pure.is_relative_to(_HOME) and not _HOME.is_relative_to(pure)
 
 
 def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:

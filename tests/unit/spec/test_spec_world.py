@@ -34,7 +34,10 @@ determinism: {clock: "2026-01-01T00:00:00Z", seed: 42, network_latency: 0ms, dns
 audit: {commands: true}
 forbidden: {db_writes_outside: [customers], http_except: [smtp], secrets_in_logs: deny, file_writes_outside: [src/]}
 """
-TAKEN = ("app", "/", "/tmp/x", "/usr/local/app", "/opt/x", "/workspace", "/workspace/x", "/home/agent", "/app/../etc")
+TAKEN = (
+    *("app", "/", "/tmp/x", "/usr/local/app", "/opt/x", "/workspace", "/workspace/x", "/app/../etc"),
+    *("/home", "/home/", "/home/agent", "/home/agent/app"),
+)
 """Paths that the workspace cannot have, too."""
 
 
