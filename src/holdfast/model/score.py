@@ -150,6 +150,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """The mean of its replicas' composites; None if one has none."""
     unmet: tuple[str, ...] = ()
     """Rules whose faults no trial of it met: those that passed are unproven, and score nothing."""
+    undecided: tuple[str, ...] = ()
+    """Of one that is unproven: rules that are so for another reason than a fault that was not met."""
     unproven_only: bool = False
     """It would have passed, but for those rules: nobody's fault, though its status is error."""
     replicas: tuple[Replica, ...] = ()

@@ -159,10 +159,11 @@ class Cases:
 def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
     """A case that would have passed but for rules that are unproven; it names those that count as passed."""
     reasons = {rule: UNMET for rule in case.unmet if any(_passed(one, rule) for one in judged)}
-    reasons |= {rule: why for one in judged for rule, why in one.open.items()}
+    undecided = {rule: why for one in judged for rule, why in one.open.items()}
+    reasons |= undecided
     reason = why_unproven(reasons, reasons) or NEVER_MET
     open_ = tuple([_open(one, reason) if one.status == "error" else one for one in case.replicas])
-    return replace(case, status="error", unproven_only=True, replicas=open_, reason=reason)
+    return replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=open_, reason=reason)
 
 
 def _open(one: Replica, reason: str) -> Replica:

@@ -97,8 +97,9 @@ def _broken(case: Case, options: ScoreOptions) -> bool:
 
 
 def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]:
-    vacuous = sum(case.unproven_only and bool(case.unmet) for case in cases)
-    others = sum(case.unproven_only and not case.unmet for case in cases)
+    unproven = [case for case in cases if case.unproven_only]
+    vacuous = sum(bool(case.unmet) and not case.undecided for case in unproven)
+    others = len(unproven) - vacuous
     if vacuous and not options.allow_vacuous:
         yield UNPROVEN, f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
     if others:

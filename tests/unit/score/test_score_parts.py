@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.model.score import Case, Replica, Score
 from holdfast.score.parts import beside_cells, passed, with_cases
@@ -63,8 +64,10 @@ def test_a_case_without_proof_is_neither_a_failure_nor_an_error_of_ours(
 def test_a_case_whose_faults_were_met_and_that_proves_nothing_is_not_allowed_as_a_vacuous_one(
     options: ScoreOptions,
 ) -> None:
-    score = with_cases(HELD, (), [*cases("pass"), Case("calm", "error", unproven_only=True)], options)
-    assert (score.exit_code, score.passed) == (5, False)
+    met = Case("calm", "error", unproven_only=True)
+    for one in (met, replace(met, undecided=("r",)), replace(met, undecided=("r",), unmet=("s",))):
+        score = with_cases(HELD, (), [*cases("pass"), one], options)
+        assert (score.exit_code, score.passed) == (5, False)
 
 
 def test_a_run_that_was_left_does_not_blame_itself_for_what_it_did_not_reach() -> None:
