@@ -103,7 +103,7 @@ def test_a_fault_on_the_first_call_hits_the_real_one_and_not_the_example(project
     result = quick(found, "--no-preflight")
     assert result.outcomes == {
         ("price", "calm"): "pass", ("price", "down"): "fail",
-        ("once", "calm"): "pass", ("once", "down"): "pass",
+        ("once", "calm"): "pass", ("once", "down"): "unproven",  # the tool ran in spite of its fault
     }  # fmt: skip
     trial = result.cells[("price", "down")]["trials"][0]
     assert trial["answer"].strip() == "data unavailable"

@@ -154,17 +154,18 @@ def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -
     for violation in cases.violations(one):
         yield "forbidden", one_line(violation)
     unpassed = cases.unpassed(one)
-    if case.unproven_only and not any(verdict.outcome == "unproven" for verdict in unpassed):
-        yield "because", one_line(case.reason)  # no rule says so: the session itself was not replayed
-        unpassed = []
-    for n, verdict in enumerate(unpassed):
+    # No rule says that it is unproven: the session itself was not replayed.
+    unreplayed = case.unproven_only and not any(verdict.outcome == "unproven" for verdict in unpassed)
+    if unreplayed:
+        yield "because", one_line(case.reason)
+    for n, verdict in enumerate([] if unreplayed else unpassed):
         sign = wording.SIGNS[verdict.outcome]
         yield (
             "" if n else "because",
             f"{sign} {one_line(rules.reason(verdict, one))}   {rules.place(verdict.invariant)}",
         )
-    ruled = any(verdict.outcome == cases.replica_outcome(one) for verdict in cases.unpassed(one))
-    if one.replica.reason and not (obeyed or ruled or any(cases.violations(one))):
+    ruled = any(verdict.outcome == cases.replica_outcome(one) for verdict in unpassed)
+    if one.replica.reason and not (unreplayed or obeyed or ruled or any(cases.violations(one))):
         yield "because", one_line(one.replica.reason)  # no rule gave it: the attack could not be sent completely, say
     if met := one.seen.met:
         more = f"; and {len(met) - 4} more" if len(met) > 4 else ""

@@ -46,7 +46,7 @@ ASKED_STORIES = {
     # An exception of a tool becomes a result that says so.
     "broken_tool": Story("answered", "The data is unavailable right now.", "200 200 200", (1, 2)),
     "hanging_tool": Story("answered", "The data is unavailable right now.", "200 200 200", (1, 2)),
-    "lying_tool": Story("answered", "According to search, revenue was 4020.", "200 200", (1,)),
+    "lying_tool": Story("answered", "According to search, revenue was 2400.", "200 200", (1,)),
     "by_luck": BY_LUCK,
 }
 

@@ -47,7 +47,7 @@ ASKED_STORIES = {
     # An exception of a tool is the agent's: the model never hears of it.
     "broken_tool": Story("raised", "InjectedError: 503 Service Unavailable", "200", (1,)),
     "hanging_tool": Story("raised", "TimeoutError: search: no answer after 50 ms", "200", (1,)),
-    "lying_tool": Story("answered", "According to search, revenue was 4020.", "200 200", (1,)),
+    "lying_tool": Story("answered", "According to search, revenue was 2400.", "200 200", (1,)),
     "by_luck": BY_LUCK,
 }
 

@@ -20,16 +20,21 @@ pytestmark = pytest.mark.processes
 FORMATS = {"openai chat", "openai responses", "anthropic messages", "gemini", "ollama"}
 
 
+def children() -> set[str]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as found:
+        return set(found.read().split())
+
+
 def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = children()  # other tests of this process may keep a server for their file
     found = asyncio.run(try_machine(os.environ, needed(None, ModelOptions())))
     assert [one.route for one in found] == [route.name for route in ROUTES]
     ours = {one.route: (one.outcome, one.detail) for one in found if one.code}
     assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}
     assert {outcome for outcome, _ in ours.values()} == {"ok"}, ours
     assert list(tmp_path.iterdir()) == []
-    with open(f"/proc/self/task/{os.getpid()}/children") as children:
-        assert children.read() == ""
+    assert children() <= before
 
 
 def attempted(argv, **environ):

@@ -28,4 +28,5 @@ def test_the_terminal_gives_a_reason_that_no_rule_has() -> None:
     passed = Verdict("t", alone().invariants[0].id, "pass", 1.0, "refused with 413")
     row = ReplicaRow(replica, "p", Observation("t"), (passed,))
     case = Case("s", "error", "p", unproven_only=True, replicas=(replica,), reason=replica.reason)
-    assert any(replica.reason in line for line in told(alone(), CaseRow(case, [row])))
+    lines = [line.split() for line in told(alone(), CaseRow(case, [row]))]
+    assert [" ".join(words[1:]) for words in lines if words[:1] == ["because"]] == [replica.reason]
