@@ -55,7 +55,7 @@ ASKED_STORIES = {
     # An exception of a tool is told to the model as a message of the user's, until the steps are used up.
     "broken_tool": Story("answered", "None", "200 200 200 200 200", (1, 2, 3, 4)),
     "hanging_tool": Story("answered", "None", "200 200 200 200 200", (1, 2, 3, 4)),
-    "lying_tool": Story("answered", "According to search, revenue was 2400.", "200 200", (1,)),
+    "lying_tool": Story("answered", "According to search, revenue was 4020.", "200 200", (1,)),
     "by_luck": BY_LUCK,
 }
 
