@@ -318,23 +318,29 @@ RETRIES = MAILS.replace("AGAIN", "continue")
 ASSERTIONS: dict[str, dict[str, Any]] = {"equals": {"equals": 1}, "at_most": {"at_most": 1}}
 
 
-def mailing(project: MakeProject, assertion: Mapping[str, Any]) -> tuple[Project, str]:
+def mailing(
+    project: MakeProject,
+    assertion: Mapping[str, Any],
+    source: str = RETRIES,
+    *,
+    agent: Mapping[str, Any] = MappingProxyType({"type": "command", "command": "python agent.py"}),
+    lost: Mapping[str, Any] = MappingProxyType({"tool": "mail", "match_url": "http://smtp/*"}),
+) -> tuple[Project, str]:
     """An agent that sends its mail again when the reply is lost, and the trial that failed."""
     sent = {"type": "http_mock_assertions", "service": "smtp", "assertions": [{"field": "request_count", **assertion}]}
-    lost = {"tool": "mail", "match_url": "http://smtp/*", "mode": "lost_reply", "times": 1}
     spec = {
         "version": 1,
         "id": "mail",
         "task": {"prompt": "Tell the customer that the contract ends."},
-        "agent": {"type": "command", "command": "python agent.py"},
+        "agent": dict(agent),
         "services": [
             {"name": "smtp", "type": "http_mock", "record": True,
              "routes": [{"method": "POST", "path": "/send", "status": 202}]},
         ],
         "invariants": {"one_mail": {"description": "One mail", "gate": True, "check": sent}},
-        "chaos_matrix": [{"name": "reply-lost", "tool_faults": [lost]}],
+        "chaos_matrix": [{"name": "reply-lost", "tool_faults": [{**lost, "mode": "lost_reply", "times": 1}]}],
     }  # fmt: skip
-    made = project(spec, RETRIES)
+    made = project(spec, source)
     (case,) = made.cli("run", "--json", "--no-report").json["parts"]["scenario"]["cases"]
     assert case["status"] == "fail", case
     return made, case["replicas"][0]["trial"]
@@ -361,6 +367,31 @@ def test_a_trial_whose_rule_fails_again_by_another_finding_is_refused(project: M
     assert "request_count is 3" in refused.err
     assert "request_count is 2" in refused.err
     assert not (made.folder / "replays").exists()
+
+
+SENDS = """
+import os, urllib.request
+
+
+def send(text):
+    urllib.request.urlopen(os.environ["SMTP_URL"] + "/send", text.encode(), timeout=5)
+    return "sent"
+
+
+def ask(prompt):
+    try:
+        return send(prompt)
+    except Exception:
+        return send(prompt)
+"""
+
+
+def test_a_tool_that_asks_a_service_is_named_where_its_trial_is_refused(project: MakeProject) -> None:
+    agent = {"type": "python", "endpoint": "agent:ask", "tools": ["agent:send"]}
+    made, trial = mailing(project, ASSERTIONS["at_most"], SENDS, agent=agent, lost={"tool": "send"})
+    refused = made.cli("promote", trial)
+    assert (refused.code, refused.out) == (4, "")
+    assert "send from the recording" in refused.err
 
 
 # -- what is stored ----------------------------------------------------------------------------------

@@ -194,7 +194,8 @@ def _hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSes
     """What keeps rules from failing as they did: tools that are answered from the recording leave nothing behind."""
     if session.responses and on_state & set(rules):
         tools = ", ".join(dict.fromkeys(one.tool for one in session.responses))
-        return f"in a replay {tools} is answered from the recording and changes nothing in the world; {_UNSTEADY}"
+        again = f"holdfast run --trial {session.id} asks it again"
+        return f"a replay answers {tools} from the recording, which changes nothing in the world; {again}"
     return _UNSTEADY
 
 
