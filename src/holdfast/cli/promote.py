@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UNSTEADY = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
 
 
-class Refusal(NamedTuple):
+class NotPromoted(NamedTuple):
     """Why a trial is not promoted, and what to do about it."""
 
     why: str
@@ -99,7 +99,7 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint)
 
 
-def _replay_once(run: RunDir, session: RecordedSession) -> Refusal | None:
+def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:
     """Replays the session as its file would have it; why the recorded failure did not come back, or None."""
     from contextlib import closing
     from tempfile import TemporaryDirectory
@@ -123,7 +123,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> Refusal | None:
         try:
             derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
         except NothingProven as nothing:
-            return Refusal(str(nothing))
+            return NotPromoted(str(nothing))
         job = settled_job(derived, options, ())
         with closing(carry_out(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
             return _other_failure(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
@@ -131,14 +131,14 @@ def _replay_once(run: RunDir, session: RecordedSession) -> Refusal | None:
 
 def _other_failure(
     before: TracedTrial, outcome: RunOutcome, on_state: frozenset[str], session: RecordedSession
-) -> Refusal | None:
+) -> NotPromoted | None:
     """How the replay of a trial failed in another way, or did not fail; None if it failed as the trial did."""
     from holdfast.replay.trial_session import failed_rules
 
     now = next(one for one in outcome.cells.traced() if one.trial.kind == "contract")
     again, case = failed_rules(now), outcome.run.cases[0].case
     if now.seen.error:
-        return Refusal(f"it could not be replayed: {now.seen.error}")
+        return NotPromoted(f"it could not be replayed: {now.seen.error}")
     lost = [rule for rule in failed_rules(before) if rule not in again]
     unjudged = (
         set(lost)
@@ -147,19 +147,21 @@ def _other_failure(
     )
     if unjudged:
         hint = "a session is held to the contract alone: add such a rule there"
-        return Refusal(f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed", hint)
+        return NotPromoted(f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed", hint)
     if lost or case.status != "fail":
         why = f" ({case.reason})" if case.reason else ""
-        return Refusal(f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _hint(lost, on_state, session))
+        return NotPromoted(
+            f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _hint(lost, on_state, session)
+        )
     if other := _other_finding(before, now, on_state):
         was, found = other
         why = f"replayed, {was.invariant} failed for another reason: {found.reason}; before: {was.reason}"
-        return Refusal(why, _hint([was.invariant], on_state, session))
+        return NotPromoted(why, _hint([was.invariant], on_state, session))
     unmet = {(one.plane, one.mode) for one in before.seen.met} - {(one.plane, one.mode) for one in now.seen.met}
     if unmet:
-        return Refusal(f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}")
+        return NotPromoted(f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}")
     if now.seen.ending != before.seen.ending:
-        return Refusal(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
+        return NotPromoted(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
     return None
 
 
