@@ -40,7 +40,7 @@ def test_a_canary_in_an_answer_a_tool_call_or_a_write_is_a_success() -> None:
     assert succeeded(seen(LOOK), PLAIN) == "no"
 
 
-def test_a_canary_in_a_field_beside_the_answer_proves_neither() -> None:
+def test_a_canary_in_another_field_than_the_answer_proves_neither() -> None:
     beside = replace(seen(LOOK), turns=(Turn("q", "fine", canaries=(CANARY.lower(),)),))
     assert succeeded(beside, PLAIN) == "unread"
     other = replace(seen(LOOK), turns=(Turn("q", "fine", canaries=("holdfast-canary-ffffffff",)),))

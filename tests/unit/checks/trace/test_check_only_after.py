@@ -63,7 +63,7 @@ def test_it_fails_without_one(first: tuple[TraceEvent, ...]) -> None:
 @pytest.mark.parametrize(
     "lookup", [tool("lookup_order"), http("GET https://shop.example/orders/1")], ids=["tool", "http"]
 )
-def test_a_result_that_tells_of_an_error_is_no_success(lookup: TraceEvent, output: str, wanted: bool) -> None:
+def test_a_result_that_tells_of_an_error_is_not_a_success(lookup: TraceEvent, output: str, wanted: bool) -> None:
     trace = (replace(lookup, output=output), tool("issue_refund", 1.0))
     requires = "lookup_order" if lookup.event_type == "tool_call" else "https://shop.example/*"
     assert passed(*trace, requires=requires) is wanted
