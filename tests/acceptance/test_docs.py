@@ -24,6 +24,9 @@ from holdfast.spec.reference import reference
 DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")
 AGENT = {"type": "python", "endpoint": "shop:answer", "tools": ["shop:find_item"], "llm": "shop:model"}
+TOOLS = ["shop:check_balance", "shop:delete_order", "shop:find_item", "shop:issue_refund", "shop:lookup_order",
+         "shop:market_data_api", "shop:send_payment"]  # fmt: skip
+"""Those that the rules of the pages name."""
 ON_THE_WIRE = {
     "type": "command",
     "command": "python shop.py",
@@ -54,7 +57,7 @@ def whole(block: Block) -> str:
         assert "section" in block.words, f"{block.name}: say after ```yaml what the block is"
         more = part
     contract = {"name": "The contract", "invariants": rules, "chaos_matrix": matrix}
-    agent = ON_THE_WIRE if "wire" in block.words else AGENT
+    agent = ON_THE_WIRE if "wire" in block.words else {**AGENT, "tools": TOOLS} if "rule" in block.words else AGENT
     stock: dict[str, Any] = {"agent": agent, "golden_prompts": ["How much?"], "contract": contract}
     return yaml.safe_dump({**stock, **more}, sort_keys=False)
 
