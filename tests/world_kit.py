@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import OutsideError, QueryFailed
+from holdfast.execute.context import LiveContext
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.spec import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec
@@ -115,6 +117,7 @@ class FakeWorld:
         audit: Sequence[AuditEvent] = (),
     ) -> None:
         self.trial = TRIAL
+        self.context: Any = LiveContext(TRIAL, CALM)
         self.root = folder
         self.sandbox: Any = FolderSandbox(folder, ran, changes)
         self.environ: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "DB_HOST": "db", "DB_PORT": "5432"}

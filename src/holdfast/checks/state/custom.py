@@ -33,6 +33,10 @@ from holdfast.reading.fields import about
 OUTPUT_KEPT = 1_000_000
 """Bytes of a result that are read."""
 _REFERENCE = "reference"
+_NO_CONTROL = (
+    "its own solution was not tried as a control, so reference_timeout did nothing: "
+    "that needs a world without services, and a sandbox that throws away what a check writes"
+)
 _OWN = ("passed", "score", "reason", "details")
 
 
@@ -86,6 +90,8 @@ class Custom:
                 if key not in world.remembered:
                     world.remembered[key] = await self._reference(world)
             world.foreseen[_REFERENCE, self.script] = world.remembered[key]
+            if world.remembered[key] is None:
+                world.context.note(f"{self.script}: {_NO_CONTROL}")
 
     async def _reference(self, world: World) -> Ended | None:
         """How the script ends when it has solved the task itself, before there is an agent; None if it must not try.

@@ -272,6 +272,8 @@ def test_a_solution_that_a_trial_could_notice_is_not_tried(tmp_path: Path, throw
     run(check.foresee(world))
     assert world.sandbox.orders == []
     assert check.decide(gathered(check, world)).passed
+    (note,) = world.context.notes
+    assert "reference_timeout" in note
 
 
 def test_a_solution_of_its_own_is_for_a_script_in_the_sandbox() -> None:
