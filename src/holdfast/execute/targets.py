@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from holdfast.errors import SpecError
+from holdfast.model.observation import unread_models
 from holdfast.model.spec import Injection, Problem, Scenario, Spec
 from holdfast.model.trace import TraceEvent
 from holdfast.spec.load import source_of
@@ -13,6 +14,7 @@ from holdfast.spec.load import source_of
 _OF_TOOLS = ("tool", "tool_result", "mcp")
 """Planes on which a tool was seen at work."""
 _UNSEEN = "nothing can meet this fault: the agent declares no tools, and asked in calm it offered its model none"
+_UNREAD = "nothing can meet this fault: the agent declares no tools, and Holdfast cannot read how it asks its model"
 _DECLARE = (
     "list its tool functions in agent.tools, or keep them in a holdfast.ToolRegistry and name it in agent.tool_registry"
 )
@@ -46,12 +48,17 @@ def awaits_tools(spec: Spec, targets: Sequence[str]) -> bool:
     return any(map(_named_fault, spec.scenarios))
 
 
-def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent]) -> None:
-    """Refuses tool faults once a calm trial has shown that the agent offers its model no tools."""
+def check_tools_seen(spec: Spec, trace: Iterable[TraceEvent], calls: Iterable[str]) -> None:
+    """Refuses tool faults once a calm trial has shown no tools that the agent offers its model.
+
+    `calls` tell where it asked models in formats that nothing here reads: what it offers those nobody knows.
+    """
     if any(event.offers_tools or event.plane in _OF_TOOLS for event in trace):
         return
     found = [(scenario, fault) for scenario in spec.scenarios if (fault := _named_fault(scenario)) is not None]
-    problems = [_problem(scenario, fault, _UNSEEN, _DECLARE, "no-tools-seen") for scenario, fault in found]
+    unread = unread_models(calls)
+    why = f"{_UNREAD}: {', '.join(unread)}" if unread else _UNSEEN
+    problems = [_problem(scenario, fault, why, _DECLARE, "no-tools-seen") for scenario, fault in found]
     raise SpecError(spec.path, problems, source=source_of(spec))
 
 

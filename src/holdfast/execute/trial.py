@@ -60,7 +60,7 @@ async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
             error = ""
         _stop_if_ended()
         if site.awaits_tools and not error and not context.stormy and _answered(answer):
-            check_tools_seen(site.spec, context.traced())
+            check_tools_seen(site.spec, context.traced(), answer.calls | context.weather.calls)
             site.awaits_tools = False
         if not error or attempt > site.spec.retries or not _answered(answer):
             context.closed = True

@@ -1,6 +1,7 @@
 """An Observation: everything that was seen in one trial."""
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
@@ -175,3 +176,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def met(self) -> tuple[FaultMet, ...]:
         return tuple(f for f in self.ledger if f.effect == "met")
+
+
+def unread_models(calls: Iterable[str]) -> list[str]:
+    """Of the calls that were counted: where models were asked in formats that nothing reads, `HOST speaks FORMAT`."""
+    return [name.removeprefix("unread:") for name in calls if name.startswith("unread:")]

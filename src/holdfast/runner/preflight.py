@@ -7,11 +7,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.observation import NO_TEXT, Observation
+from holdfast.model.observation import NO_TEXT, Observation, unread_models
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
-from holdfast.score.unmet import unread_models
 
 if TYPE_CHECKING:
     from holdfast.protocols import Executor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from holdfast.model.observation import unread_models
 from holdfast.model.spec import Injection, Scenario
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
@@ -66,11 +67,6 @@ def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str
         if kind == "llm":
             told += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
     return "; ".join(told)
-
-
-def unread_models(calls: Mapping[str, int]) -> list[str]:
-    """Where models were asked in formats that nothing here reads, as `HOST speaks FORMAT`."""
-    return [target for plane, target in map(_call, calls) if plane == "unread"]
 
 
 def _kind(injection: Injection) -> str:

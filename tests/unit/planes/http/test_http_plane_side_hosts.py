@@ -3,9 +3,9 @@
 import pytest
 import requests
 
+from holdfast.model.observation import unread_models
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.side_hosts import side_kind, unread_format
-from holdfast.score.unmet import unread_models
 
 SENTRY = "http://o1.ingest.sentry.io/api"
 DENIED = Policy(default="deny")
