@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.checks.wording import shorten
+from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.reading.json_schema import validator
 
@@ -15,6 +16,8 @@ _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentS
 """Keys of a schema that hold schemas by names of the user's own."""
 _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequired")
 """Keys that hold no schemas."""
+_TOO_DEEP = "Recursion limit"
+"""The validator's words where the value breaks the schema, and the part that it would show cannot be handed over."""
 
 
 class KeyTwice(ValueError):
@@ -136,12 +139,14 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
 
 
 def violation(schema: dict[str, Any], value: Any) -> str | None:
-    """The first thing in which the value breaks the schema, or None."""
+    """The first thing in which the value breaks the schema, or None; HarnessError if the schema cannot be used."""
     try:
         errors = list(islice(validator(schema).iter_errors(value), 1))
     except UnicodeEncodeError:
         raise
-    except ValueError:  # there is one, and the part that it shows cannot be handed over
+    except ValueError as bad:
+        if _TOO_DEEP not in str(bad):
+            raise HarnessError(f"the schema cannot be used: {shorten(str(bad).partition(chr(10))[0], 120)}") from bad
         return "a part of it is nested too deeply to be shown"
     for error in errors:
         where = ".".join(str(key) for key in error.instance_path)

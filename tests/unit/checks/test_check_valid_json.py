@@ -2,6 +2,7 @@ import pytest
 from check_exhibits import exhibit
 
 from holdfast.checks.response.valid_json import ValidJson
+from holdfast.errors import HarnessError
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -92,3 +93,9 @@ def test_a_schema_that_json_of_any_depth_breaks_is_a_fail():
     deep = "[" * 20_000 + "]" * 20_000
     assert ValidJson({"type": "array"}).decide(exhibit(deep)).passed
     assert ValidJson({"type": "object"}).decide(exhibit(deep)).passed is False
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#/none"}, {"properties": {"n": {"$ref": "other.json"}}}, {"type": "odd"}])
+def test_a_schema_that_cannot_be_used_is_no_violation_of_the_agent(schema):
+    with pytest.raises(HarnessError):
+        ValidJson(schema).decide(exhibit('{"n": 1}'))
