@@ -170,11 +170,19 @@ def test_a_default_is_the_files_own(made: Project, tmp_path: Path) -> None:
 def test_a_variable_that_the_agent_inherits_may_be_another_today(made: Project, tmp_path: Path) -> None:
     made.run("--cached", env={"DESK_MODE": "good"})
     before = asked(tmp_path)
-    for changed in ({"DESK_MODE": "bad"}, {}, {"DESK_MODE": "good", "DESK_NEW": "1"}):
-        made.run("--cached", env=changed)
+    for changed, names in (
+        ({"DESK_MODE": "bad-value"}, "DESK_MODE"),
+        ({}, "DESK_MODE"),
+        ({"DESK_MODE": "good", "DESK_NEW": "1"}, "DESK_MODE, DESK_NEW"),
+    ):
+        told = made.run("--cached", env=changed).err
+        assert f": {names}\n" in told
+        assert "bad-value" not in told
         assert asked(tmp_path) > before, changed
         before = asked(tmp_path)
-    made.run("--cached", env={"DESK_MODE": "good", "SHLVL": "7", "TERM": "dumb", "COLUMNS": "99", "OLDPWD": "/"})
+    shell = {"SHLVL": "7", "TERM": "dumb", "COLUMNS": "99", "OLDPWD": "/"}
+    job = {"SSH_CLIENT": "::1", "XDG_SESSION_ID": "4", "GITHUB_RUN_ID": "5", "CI_JOB_ID": "6", "BUILD_ID": "7"}
+    assert "variables" not in made.run("--cached", env={"DESK_MODE": "good", **shell, **job}).err
     assert asked(tmp_path) == before
 
 

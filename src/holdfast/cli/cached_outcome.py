@@ -22,7 +22,7 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it
     cannot be told.
     """
-    from holdfast.runner.cached import cached_run, files_digest, refuse_uncacheable, variables
+    from holdfast.runner.cached import cached_run, changed_variables, files_digest, refuse_uncacheable, variables
     from holdfast.runner.stored import look
 
     refuse_uncacheable(job.spec, job.options)
@@ -35,6 +35,9 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     files = files_digest(job, [*outputs, *stored_runs(runs), *ours])
     run = cached_run(runs, job, files)
     if run is None:
+        changed = ", ".join(changed_variables(runs_dir(job.spec.path), job))
+        if changed:
+            print(f"--cached: everything is asked, since these variables changed: {changed}", file=sys.stderr)
         return None, files
     outcome = look(run, environ=os.environ)
     said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, nothing was asked"

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError, UserError
-from holdfast.model.codec import canonical, decoder, digest
+from holdfast.model.codec import canonical, decoder, digest, encodable
 from holdfast.model.score import Score
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
@@ -42,9 +42,19 @@ NOT_COMPARED = frozenset({
     "COLORTERM", "COLUMNS", "LINES", "LS_COLORS", "SSH_TTY", "STY", "TERM", "TERMCAP", "TERMINFO", "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TMUX", "TMUX_PANE", "VTE_VERSION", "WINDOW", "WINDOWID",
     "EPOCHREALTIME", "EPOCHSECONDS", "RANDOM", "SECONDS", "SRANDOM",
+    "ALACRITTY_WINDOW_ID", "DBUS_SESSION_BUS_ADDRESS", "GNOME_TERMINAL_SCREEN", "INVOCATION_ID", "ITERM_SESSION_ID",
+    "JOURNAL_STREAM", "KITTY_WINDOW_ID", "SESSION_MANAGER", "SSH_AGENT_PID", "SSH_AUTH_SOCK", "SSH_CLIENT",
+    "SSH_CONNECTION", "SYSTEMD_EXEC_PID", "WEZTERM_PANE", "WT_SESSION", "XDG_SESSION_ID",
+    "GITHUB_ACTION", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_RUN_ATTEMPT", "GITHUB_RUN_ID",
+    "GITHUB_RUN_NUMBER", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "RUNNER_NAME", "RUNNER_TRACKING_ID",
+    "CI_CONCURRENT_ID", "CI_CONCURRENT_PROJECT_ID", "CI_JOB_ID", "CI_JOB_STARTED_AT", "CI_JOB_URL",
+    "CI_PIPELINE_CREATED_AT", "CI_PIPELINE_ID", "CI_PIPELINE_IID", "CI_PIPELINE_URL", "CI_RUNNER_ID",
+    "BUILD_BUILDID", "BUILD_BUILDNUMBER", "BUILD_DISPLAY_NAME", "BUILD_ID", "BUILD_NUMBER", "BUILD_TAG", "BUILD_URL",
+    "BUILDKITE_BUILD_ID", "BUILDKITE_BUILD_NUMBER", "BUILDKITE_BUILD_URL", "BUILDKITE_JOB_ID", "CIRCLE_BUILD_NUM",
+    "CIRCLE_BUILD_URL", "CIRCLE_WORKFLOW_ID", "CIRCLE_WORKFLOW_JOB_ID", "EXECUTOR_NUMBER", "SYSTEM_JOBID",
 })  # fmt: skip
-"""Variables of the shell, the terminal and the time: they change from one command to the next, and no agent works by
-them."""
+"""Variables of the shell, the terminal, the session, the job of a CI and the time: they change from one command or job
+to the next, and no agent works by them."""
 
 
 def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
@@ -109,6 +119,12 @@ def _environment(job: Job) -> list[list[str]]:
     return sorted([name, value] for name, value in job.environ.items() if name not in NOT_COMPARED)
 
 
+def variable_marks(job: Job) -> dict[str, str]:
+    """By each variable that is compared, a few digits of a digest: enough to see that a value is another, and too few
+    to find it out."""
+    return {encodable(name): digest(encodable(value).encode(), 2) for name, value in _environment(job)}
+
+
 def _files(root: Path) -> Iterator[Path]:
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in _PASSED_OVER)
@@ -162,6 +178,19 @@ def cached_run(runs: Path, job: Job, files: str) -> RunDir | None:
         except (UserError, OSError):
             continue  # one that cannot be read cannot be shown
     return None
+
+
+def changed_variables(runs: Path, job: Job) -> list[str]:
+    """The names of variables that differ from those of the newest run that was asked the same with `--cached`."""
+    wanted, now = _wanted(job), variable_marks(job)
+    for path in reversed([one for run in stored_runs(runs) for one in (run, *parts_of(run))]):
+        try:
+            known = RunDir(path).manifest()
+        except (UserError, OSError):
+            continue
+        if known.files and _asked(known) == wanted:
+            return sorted(name for name in now.keys() | known.variables if now.get(name) != known.variables.get(name))
+    return []
 
 
 def _wanted(job: Job) -> tuple[object, ...]:

@@ -60,7 +60,12 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
     run.lock()
     recording = job.options.replay
     options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
-    run.describe(replace(_manifest(run, job.spec, options), files=files))
+    manifest = _manifest(run, job.spec, options)
+    if files:
+        from holdfast.runner.cached import variable_marks
+
+        manifest = replace(manifest, files=files, variables=variable_marks(job))
+    run.describe(manifest)
     keep_part(run, job.spec)
     return run
 

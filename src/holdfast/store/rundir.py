@@ -62,6 +62,8 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     """The digest of each file of the agent, by its path from the spec's folder."""
     files: str = ""
     """Of a run that was made with `--cached`: the digest of all that lay beside the spec, and of what was installed."""
+    variables: dict[str, str] = {}
+    """Of such a run: by each variable that its agent inherited, a mark that changes with the value."""
     built: int = 0
     """Of a spec that Python code built: the line of it in the file; 0: the spec is the file."""
 
