@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
-from cli import CALM, DOWN, MakeProject, Project, contract, python, rule, rundir
+from cli import CALM, DOWN, MakeProject, Project, contract, python, rule, rundir, unseal
 
 PROMPTS = tuple(f"p{n}" for n in range(8))
 RULES = [rule("sourced", value="source"), rule("says", value="says")]
@@ -266,6 +266,17 @@ def test_runs_of_a_scripted_model_are_compared_exactly(project: MakeProject) -> 
     assert made.cli("compare", "2", "1", "--json").json["better"] == ["says"]
     made.run("--seed", "7")
     assert made.cli("compare", "1", "3", "--json").json["worse"] == [], "other luck: not the same run"
+
+
+def test_a_damaged_score_is_named(project: MakeProject) -> None:
+    made = scripted(project)
+    made.run()
+    made.run()
+    unseal(made, "0002")
+    (rundir(made, "0002") / "score.json").write_text('{"value": ')
+    refused = made.cli("compare", "1", "2")
+    assert refused.code == 4
+    assert "score.json" in refused.err
 
 
 def test_recorded_runs_are_compared_exactly(project: MakeProject) -> None:

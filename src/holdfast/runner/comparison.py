@@ -20,7 +20,7 @@ from holdfast.runner.start import stored_spec
 from holdfast.score.combine import needed, settle
 from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
-from holdfast.store.rundir import RunDir
+from holdfast.store.rundir import RunDir, read_json
 from holdfast.store.seal_check import check
 
 _Rule = tuple[str, str]
@@ -249,7 +249,7 @@ def _is_fixed(run: RunDir, spec: Spec) -> bool:
     if run.manifest().options.replay is not None or not spec.scripted:
         return run.manifest().options.replay is not None
     path = run.path / "score.json"
-    spent = decoder(Score).decode(path.read_bytes()).spent if path.is_file() else None
+    spent = read_json(path, decoder(Score)).spent if path.is_file() else None
     return spent is None or (spent.cost_usd is None and not spent.unpriced)
 
 
