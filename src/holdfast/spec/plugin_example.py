@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.reading.fields import Field, keys_of
-from holdfast.spec.fault_entry import Family
+from holdfast.spec.fault_entry import Family, is_on_input
 
 _TARGETS = {"tool": "search", "service": "db", "match_url": "https://api.example.com/*"}
 _WHEN = {("world_faults", "killed"): {"after_ms": 500}}
@@ -15,8 +15,7 @@ _WHEN = {("world_faults", "killed"): {"after_ms": 500}}
 def fault_example(family: Family, name: str, plugin: type) -> str:
     """A list of a scenario with one entry."""
     entry: dict[str, Any] = {}
-    on_input = family.name == "context_attacks" and not hasattr(plugin, "apply")
-    if family.target is not None and not on_input:
+    if family.target is not None and not is_on_input(plugin):
         entry[family.target] = _TARGETS[family.target]
     entry |= {family.selector: name, **_shown(plugin), **_WHEN.get((family.name, name), {})}
     return _yaml({family.name: [entry]})
