@@ -268,6 +268,20 @@ def test_runs_of_a_scripted_model_are_compared_exactly(project: MakeProject) -> 
     assert made.cli("compare", "1", "3", "--json").json["worse"] == [], "other luck: not the same run"
 
 
+def test_an_agent_that_samples_is_not_compared_exactly_though_its_model_is_a_script(project: MakeProject) -> None:
+    made = scripted(project)
+    for lucky in ("0", "1"):
+        sampling = (
+            f'        if os.environ["HOLDFAST_REPLICA"] == "{lucky}" and prompt == "one":\n            return "no"\n'
+        )
+        agent = ASKS.replace("        return json.load(reply)", sampling + "        return json.load(reply)")
+        (made.folder / "agent.py").write_text(agent)
+        made.run("--replicas", "2")
+    found = made.cli("compare", "1", "2", "--json").json
+    assert found["worse"] == []
+    assert None not in [one["p"] for one in found["rules"]]
+
+
 def test_a_damaged_score_is_named(project: MakeProject) -> None:
     made = scripted(project)
     made.run()

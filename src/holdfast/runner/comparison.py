@@ -245,12 +245,19 @@ def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> 
 
 
 def _is_fixed(run: RunDir, spec: Spec) -> bool:
-    """Whether a recording or scripts gave every reply of a model; a name that no script is for goes to its provider."""
-    if run.manifest().options.replay is not None or not spec.scripted:
-        return run.manifest().options.replay is not None
+    """Whether the run repeats: a recording or scripts gave every reply of a model, and replicas agree.
+
+    A name that no script is for goes to its provider. Replicas that disagree all the same show that the agent samples.
+    """
+    recorded = run.manifest().options.replay is not None
+    if not recorded and not spec.scripted:
+        return False
     path = run.path / "score.json"
-    spent = read_json(path, decoder(Score)).spent if path.is_file() else None
-    return spent is None or (spent.cost_usd is None and not spent.unpriced)
+    score = read_json(path, decoder(Score)) if path.is_file() else None
+    if score is None:
+        return True
+    asked = score.spent is not None and (score.spent.cost_usd is not None or bool(score.spent.unpriced))
+    return not score.flaky and (recorded or not asked)
 
 
 def _left_out(plan: PairingPlan) -> Iterator[str]:
