@@ -74,6 +74,13 @@ def test_a_page_is_whole(shown: PluginPage) -> None:
     assert [f for f in shown.settings if f.required and f.key.upper() in shown.example] == []
 
 
+def test_an_attack_on_the_input_lists_no_key_that_is_refused() -> None:
+    tools = {"tool", "match", "match_url"}
+    attacks = {shown.name: shown for shown in PAGES if shown.section == "context_attacks"}
+    listed = {name: {setting.key for setting in shown.common} & tools for name, shown in attacks.items()}
+    assert listed == {name: tools if name == "indirect_injection" else set() for name in attacks}
+
+
 def test_what_pages_point_to_is_there() -> None:
     known = {f"{shown.section}.{shown.name}" for shown in PAGES}
     assert {other for shown in PAGES for other in shown.see} <= known

@@ -172,6 +172,10 @@ def _match_problems(reader: Reader, family: Family, node: Node, path: str) -> No
             reader.error(match.key(key), f"{path}.match.{key}", message, hint=hint, code="conflict")
 
 
+NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
+"""Keys of an attack on tools that one on the input cannot have, and why."""
+
+
 def is_on_input(plugin: type) -> bool:
     """An attack on what the agent is asked: it rewrites a text, and has no call to act on."""
     return hasattr(plugin, "rewrite") and not hasattr(plugin, "apply")
@@ -180,7 +184,7 @@ def is_on_input(plugin: type) -> bool:
 def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node, path: str) -> str | Bad:
     """What an attack is placed on: tools, or the input."""
     if is_on_input(chosen.choice.type):
-        for key, what in (("match", "arguments"), ("match_url", "URL"), ("tool", "tool")):
+        for key, what in NOT_OF_INPUT.items():
             if key in common:
                 message = f"this attack is on the input, which has no {what}"
                 return reader.error(node.key(key), f"{path}.{key}", message)

@@ -11,7 +11,7 @@ from holdfast import plugins
 from holdfast.model.spec import NOT_ON_RESULTS
 from holdfast.model.standards import StandardEntry, standards_of
 from holdfast.reading.fields import Field, keys_of
-from holdfast.spec.fault_entry import FAMILIES, Family
+from holdfast.spec.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.schema import first_line
@@ -146,6 +146,7 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
     from holdfast.spec.plugin_example import fault_example
 
     own, section = _settings(plugin), family.name
+    refused = NOT_OF_INPUT if is_on_input(plugin) else ()
     return PluginPage(
         kind="fault",
         section=section,
@@ -154,7 +155,7 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
         acts=_acts(section, name, plugin),
         met=MET.get(f"{section}.{name}", MET_BY_SECTION[section]),
         settings=own,
-        common=_settings(family.keys, family.selector, *(setting.key for setting in own)),
+        common=_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
         example=fault_example(family, name, plugin),
         standards=standards_of("fault", name),
         see=_see(section, name),
