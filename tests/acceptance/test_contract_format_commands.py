@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from files1 import CALM, ECHO, PYTHON, RULES, SPEC, project, tell
 
+import holdfast
+
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 
 
@@ -305,3 +307,10 @@ def test_last_failed_finds_the_run_next_to_the_spec(tmp_path: Path) -> None:
     _elsewhere(tmp_path)
     tell(tmp_path, "contract", "run", "specs/holdfast.yaml")
     assert "nothing failed up to run 0001" in tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--lf").err
+
+
+def test_a_spec_that_comes_with_holdfast_has_its_runs_in_this_folder(tmp_path: Path) -> None:
+    shipped = Path(holdfast.__file__).parent / "demo/finance/good.yaml"
+    assert tell(tmp_path, "contract", "run", str(shipped), "-q", "--no-report").code == 0
+    assert (tmp_path / ".holdfast/runs/0001").is_dir()
+    assert not (shipped.parent / ".holdfast").exists()

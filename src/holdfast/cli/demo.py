@@ -27,17 +27,12 @@ class _Left(Exception):
 
 
 @click.command(name="demo")
-@click.pass_context
-def command(ctx: click.Context) -> int:
+def command() -> int:
     """The finance agent, good and careless: a contract, a mail sent twice, and the overall score. No network, no key.
 
     \b
       holdfast demo
     """
-    from holdfast.cli.options import use_runs
-    from holdfast.runner.start import runs_dir
-
-    use_runs(ctx, runs_dir())  # its specs are Holdfast's own: the runs are the user's
     try:
         surprises = [found for found in _acts() if found]
     except _Left:

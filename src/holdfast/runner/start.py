@@ -34,6 +34,7 @@ HOME = "HOLDFAST_DIR"
 """The variable that names another folder than `.holdfast`."""
 SHOWN = 5
 """Changed files that are named."""
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def runs_dir(spec: str | Path | None = None) -> Path:
@@ -45,6 +46,8 @@ def runs_dir(spec: str | Path | None = None) -> Path:
     if spec is None or not Path(spec).is_file():  # a spec that is piped in has no folder of its own
         return RUNS
     file = Path(spec)
+    if file.resolve().is_relative_to(_PACKAGE):  # the demo's specs: nothing is stored in the installed program
+        return RUNS
     return (file.resolve() if file.is_symlink() else file).parent / RUNS
 
 

@@ -159,7 +159,7 @@ def test_a_cancelled_run_is_stored_as_far_as_it_went_and_closed(
 
     assert asyncio.run(cancel())
     assert closed == ["0001"]
-    assert [path.name for path in tmp_path.iterdir()] == ["0001"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".gitignore", "0001"]
     assert '"complete":false' in (tmp_path / "0001/ended.json").read_text().replace(" ", "")
 
 
