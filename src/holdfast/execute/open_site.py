@@ -109,9 +109,10 @@ class _Opening:
     def recording_spec(self) -> Spec | None:
         """The spec, if a check of it records something without a world; most do not, and cost no time then."""
         from holdfast import plugins
+        from holdfast.protocols import GatheringCheck
 
         found = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
-        return self.spec if any(check is not None and hasattr(check, "gather") for check in found) else None
+        return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in found) else None
 
     async def on_machine(self, agent: AgentSpec, machine: Machine) -> Site:
         """The agent of a section, opened on this machine."""

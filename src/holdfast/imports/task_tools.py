@@ -169,7 +169,7 @@ def pytest_arguments(args: list[str]) -> list[str]:
 
 
 def real(name: str, args: list[str]) -> int:
-    """Becomes the program of that name which is not one of ours."""
+    """Replaces this process with the real program of that name, the first on PATH that is not a stand-in."""
     own = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join(one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if one != own)
     found = shutil.which(name, path=path)

@@ -156,7 +156,7 @@ def refuse_missing(place: str, output: str) -> None:
 
 
 def fail(why: str, output: str) -> NoReturn:
-    """Ends with an error: what the tests printed, and why that is no verdict as the last line."""
+    """Ends with an error. It prints what the tests printed, then, on the last line, why that is not a verdict."""
     sys.exit(f"{output[-OUTPUT_SHOWN:]}\n{why}")
 
 

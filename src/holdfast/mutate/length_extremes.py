@@ -17,7 +17,7 @@ _REPEATED = 4_000
 
 
 def _curt(prompt: str, rng: Random) -> str:
-    """Without courtesies, and without the sign at its end where that is no part of a name."""
+    """Without courtesies, and without the final punctuation mark unless it belongs to a name."""
     made = prompt
     for pattern in _courtesies():
         made = pattern.sub("", made)

@@ -110,7 +110,7 @@ def _last_asked(said: Sequence[ForeignMessage]) -> AskedQuestion | None:
 
 
 def _transcript(value: str) -> list[ForeignMessage]:
-    """The messages of a text in which each begins with who speaks; empty if it is no such text."""
+    """The messages of a transcript, in which each begins with its speaker; empty for any other text."""
     if _SPEAKER.match(value) is None:
         return []
     parts = _SPEAKER.split(value)[1:]
