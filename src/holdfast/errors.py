@@ -117,7 +117,11 @@ class NothingProven(HoldfastError):
 
 
 class NothingToJudge(HoldfastError):
-    """What a rule looks for cannot be there, whatever the agent does: its verdict is unproven."""
+    """What a rule looks for cannot be there, whatever the agent does: its verdict is unproven. `code` says why."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class OutsideError(HoldfastError):

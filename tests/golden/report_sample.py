@@ -6,6 +6,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
@@ -61,6 +62,8 @@ def cell(rule: str, scenario: str, outcome: str, *trials: TrialRow, **more: obje
     found = next(i for i in INVARIANTS if i.id == rule)
     chaos = scenario != "no-chaos"
     known = {"severity": found.severity, "weight": found.severity_weight, "critical": found.critical, "chaos": chaos}
+    if reason := more.get("reason"):
+        known |= {"code": "check-said", "key": (fingerprint(str(reason)),)}
     return CellRow(Cell(**{"invariant": rule, "scenario": scenario, "outcome": outcome, **known, **more}), trials)  # type: ignore[arg-type]
 
 
@@ -127,6 +130,7 @@ def _fabricate() -> list[CellRow]:
             "unproven",
             trial("111111111111", output="thinking...\n", details={"rows": [[1, "a"]], "sql": "select 1"}),
             reason="the fault was never met: the agent did not call its model",
+            code="fault-not-called",
             passes=1,
         ),
     ]
@@ -260,6 +264,8 @@ def _random_cell(dice: Random, words: list[str], rule: Invariant, scenario: Scen
         outcome,
         rule.critical,
         reason=reason,
+        code="pattern-missing",
+        key=(reason,),
         chaos=not scenario.calm,
         met=bool(faults),
     )

@@ -38,7 +38,7 @@ class _Dead:
         self._why = why
 
     def search(self, text: str, timeout: float, concurrent: bool) -> Any:
-        raise NothingToJudge(self._why)
+        raise NothingToJudge(self._why, "pattern-cannot-match")
 
 
 def _compiled(pattern: str, flags: str) -> Any:

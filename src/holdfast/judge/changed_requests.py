@@ -67,11 +67,11 @@ def settled(
     `act`: the rule forbids something the agent may do whatever it replies; what it found, or could not, stands.
     """
     if ending.passed is False:
-        return "fail", Finding(False, ending.why)
+        return "fail", Finding(False, ending.why, "request-ended-badly", (seen.turns[-1].ending,))
     if act and outcome in ("fail", "error"):
         return outcome, found
     if ending.passed is None:
-        return "unproven", Finding(None, ending.why)
+        return "unproven", Finding(None, ending.why, "request-rate-limited")
     if plain := _unanswered(seen.asked_again, timeout_ms):
-        return "unproven", Finding(None, f"{ending.why}, but {plain}")
-    return "pass", Finding(True, ending.why)
+        return "unproven", Finding(None, f"{ending.why}, but {plain}", "request-lockout")
+    return "pass", Finding(True, ending.why, "request-refused")

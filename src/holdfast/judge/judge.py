@@ -10,6 +10,7 @@ from holdfast.judge.endings import has_text
 from holdfast.judge.masked import masked_in
 from holdfast.judge.rule import RuleJudge, despite_fault
 from holdfast.model.codec import canonical
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Variation
@@ -49,27 +50,30 @@ class Judge:
             outcome, found = rule.turn(turns[0], observation, control)
             turn = 0
         elif not turns and observation.error:
-            return Verdict(trial.id, rule.id, "error", 0.0, observation.error, ended_by=observation.error)
+            why = observation.error
+            return Verdict(trial.id, rule.id, "error", 0.0, why, code="harness-broke", key=_key(why), ended_by=why)
         else:
             outcome, found, turn = _conversation(rule, turns or _silence(trial), observation, control)
         if observation.error:
             outcome, found = _broken_off(observation, outcome, found)
         if self._stored and (hidden := masked_in(rule, observation, control, outcome)):
-            outcome, found = self._hidden, Finding(None, hidden)
+            outcome, found = self._hidden, Finding(None, hidden, "masked")
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
             outcome, found = despite_fault(observation, outcome, found)
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, found = self._by_request(rule, trial.task.variation, observation, outcome, found)
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
-            so_far = f"{len(turns)} of {len(trial.task.turns)} turns were asked"
-            outcome, found = "unproven", Finding(None, f"the conversation ended early, {so_far}; {found.reason}")
+            why = f"only {len(turns)} of {len(trial.task.turns)} turns were asked; {found.reason}"
+            outcome, found = "unproven", Finding(None, why, "ended-early")
         ending = "" if outcome == "pass" else _decisive_ending(rule, turns[turn : turn + 1], observation)
         score = found.score
         if outcome == "pass":
             score = 1.0 if score is None else score
         elif outcome != "fail" or score is None:
             score = 0.0
-        found_as = (found.reason, turn, found.marks, found.details, found.code)
+        # Nothing asks what kind of pass it was, and most verdicts are passes: their files stay small.
+        code, key = ("", ()) if outcome == "pass" else (found.code, found.key)
+        found_as = (found.reason, turn, found.marks, found.details, code, key)
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
     def _by_request(
@@ -109,7 +113,13 @@ def _broken_off(observation: Observation, outcome: Judgement, found: Finding) ->
     if outcome not in ("fail", "unproven"):
         return outcome, found
     why = f"{observation.error} ({found.reason})"
-    return ("error" if outcome == "fail" else outcome), Finding(None, why, None, found.marks, found.details)
+    return ("error" if outcome == "fail" else outcome), Finding(
+        None, why, "harness-broke", _key(observation.error), marks=found.marks, details=found.details
+    )
+
+
+def _key(error: str) -> tuple[str, ...]:
+    return (fingerprint(error),)
 
 
 def _silence(trial: Trial) -> tuple[Turn, ...]:

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError, HoldfastError, NothingToJudge, place_of
 from holdfast.judge.endings import describe
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
-from holdfast.model.verdict import NO_CALL, TOOL_RAN, Finding, Judgement
+from holdfast.model.verdict import Finding, Judgement
 from holdfast.plan.checks import (
     asks_model,
     is_usable,
@@ -85,7 +86,9 @@ class RuleJudge:
         except Exception as broken:
             return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
-            return "unproven", Finding(None, f"the answer was cut at our limit; before it, {found.reason}")
+            return "unproven", Finding(
+                None, f"the answer was cut at our limit; before it, {found.reason}", "answer-cut"
+            )
         return outcome, found
 
     def _read(self, exhibit: Exhibit) -> tuple[Judgement, Finding]:
@@ -106,7 +109,7 @@ class RuleJudge:
     def trace(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of the calls of a trial, whatever the agent answered."""
         if not observation.trace and (self.negative or not self.blind):
-            found = Finding(None if self.negative else False, "no call was seen", code=NO_CALL)
+            found = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), found
         try:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
@@ -127,7 +130,9 @@ class RuleJudge:
     def _doubted(self, outcome: Judgement, found: Finding, observation: Observation) -> tuple[Judgement, Finding]:
         """The same, or unproven where calls that were not seen could have changed it."""
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
-        return ("unproven", Finding(None, f"{doubt}; {found.reason}")) if doubt else (outcome, found)
+        if not doubt:
+            return outcome, found
+        return "unproven", Finding(None, f"{doubt}; {found.reason}", "calls-not-seen")
 
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""
@@ -144,8 +149,10 @@ class RuleJudge:
 
     def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
         passed, score = found.passed, found.score
+        if not found.code:
+            found = replace(found, code="check-said", key=(fingerprint(found.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
-            return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1")
+            return "error", Finding(None, f"the check gave a score of {score}, which is not in 0 to 1", "bad-score")
         if passed is None or (found.empty and self.negative):
             return "unproven", found
         if self.negate and not found.either_way:
@@ -155,8 +162,8 @@ class RuleJudge:
     def _without_text(self, turn: Turn) -> tuple[Judgement, Finding]:
         why = describe(turn, self.timeout_ms)
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
-            return "unproven", Finding(None, f"nothing to judge, no answer: {why}")
-        return "fail", Finding(False, f"no answer: {why}")
+            return "unproven", Finding(None, f"nothing to judge, no answer: {why}", "no-answer", (turn.ending,))
+        return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
 
 
 def _default_over(negative: bool, every_turn: bool) -> str:
@@ -194,7 +201,7 @@ def despite_fault(observation: Observation, outcome: Judgement, found: Finding) 
         if met.ran and reached(met.mode) != "always":
             why = f"{met.target} ran in spite of {met.mode}: only the result that the model read was changed"
             ways = "list the tool in agent.tools, or use lost_reply, a fault after which the tool has run"
-            return "unproven", Finding(None, f"{why}; {ways}", code=TOOL_RAN)
+            return "unproven", Finding(None, f"{why}; {ways}", "tool-ran", (met.mode,))
     return outcome, found
 
 
@@ -203,14 +210,16 @@ def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, 
     against = "and this rule, being negated, asks for the opposite" if wanted else "which this rule forbids"
     score = (1.0 if passed else 0.0) if found.score is None else found.score
     why = f"{found.reason}, {against}" if passed else found.reason
-    return ("fail" if passed else "pass"), Finding(not passed, why, 1.0 - score, found.marks, found.details)
+    return ("fail" if passed else "pass"), replace(found, passed=not passed, reason=why, score=1.0 - score)
 
 
 def _broken(broken: Exception) -> tuple[Judgement, Finding]:
     """A check that raised: an error, unless it says that nothing could be judged."""
+    if isinstance(broken, NothingToJudge):
+        return "unproven", Finding(None, str(broken), broken.code)
     details = broken.details if isinstance(broken, HarnessError) else {}
-    outcome: Judgement = "unproven" if isinstance(broken, NothingToJudge) else "error"
-    return outcome, Finding(None, _why(broken), details=details)
+    key = (type(broken).__name__, fingerprint(str(broken)))
+    return "error", Finding(None, _why(broken), "check-raised", key, details=details)
 
 
 def _why(broken: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from holdfast.model.task import Variation
-from holdfast.model.verdict import Outcome
+from holdfast.model.verdict import CauseKey, Outcome
 
 ENOUGH_PROMPTS = 20
 """From so many on an interval of a score is not called approximate."""
@@ -73,6 +73,10 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     """Of passes among decided verdicts, 0-1."""
     ending: str = ""
     """How the trial ended that `reason` is of, where that and no finding of the rule decided."""
+    code: str = ""
+    """What kind of reason `reason` is; `CODES` and the checks' own lists have them."""
+    key: tuple[str, ...] = ()
+    """The values that make it the same cause as another of that code."""
 
     @property
     def counted(self) -> bool:
@@ -136,6 +140,8 @@ class Replica(Struct, frozen=True, omit_defaults=True):
     replica: int = 0
     reason: str = ""
     """Why it is not a pass."""
+    causes: tuple[CauseKey, ...] = ()
+    """The same as values."""
 
 
 class Case(Struct, frozen=True, omit_defaults=True):
@@ -156,6 +162,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     """It would have passed, but for those rules: nobody's fault, though its status is error."""
     replicas: tuple[Replica, ...] = ()
     reason: str = ""
+    causes: tuple[CauseKey, ...] = ()
+    """Why it is not a pass, as values: those of the replica that `reason` is of."""
     variation: Variation | None = None
     """Of a mutation: how it was made."""
     session: str = ""

@@ -147,7 +147,7 @@ def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
 
 def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -> Iterator[tuple[str, str]]:
     yield from cases.exchange(one)
-    if obeyed := cases.obedience(case, one):
+    if obeyed := cases.obedience(one):
         yield "obeyed", obeyed
     if case.expected_failure:
         yield "was", one_line(case.expected_failure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -12,9 +11,6 @@ from holdfast.model.run import CaseRow, Run
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases
 from holdfast.report.causes import FaultName, fault_names
-from holdfast.report.reason_kind import kind
-
-_COUNTED = r"^\d+ of \d+ replicas passed: "
 
 
 class CaseCause(Struct, frozen=True):
@@ -76,15 +72,18 @@ def _rules(run: Run, row: CaseRow) -> tuple[str, ...]:
 
 def _signature(run: Run, row: CaseRow) -> tuple[tuple[Hashable, ...], str]:
     """By what a case is told from those of another cause, and the reasons that it was made of."""
-    whole = re.sub(_COUNTED, "", row.case.reason)
+    case = row.case
     if _says_all(run):
-        return (row.case.failed, kind(whole)), whole
+        deciding = next((one for one in case.replicas if one.status == case.status), None)
+        return (case.failed, case.causes), deciding.reason if deciding else case.reason
     one = cases.telling(row)
     if one is None:
-        return (kind(row.case.reason),), whole
-    unpassed, violations = cases.unpassed(one), tuple(cases.violations(one))
-    verdicts = tuple((v.invariant, v.outcome, kind(v.reason)) for v in unpassed)
-    return (verdicts, tuple(map(kind, violations))), "; ".join((*violations, *(v.reason for v in unpassed)))
+        return case.causes, case.reason
+    unpassed = cases.unpassed(one)
+    verdicts = tuple((v.outcome, v.cause) for v in unpassed)
+    forbidden = tuple((rule.rule, bool(rule.error)) for rule in one.seen.forbidden if rule.violated or rule.error)
+    reasons = (*cases.violations(one), *(v.reason for v in unpassed))
+    return (verdicts, forbidden), "; ".join(reasons)
 
 
 def _says_all(run: Run) -> bool:

@@ -9,9 +9,11 @@ from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
 from holdfast.model.spec import Invariant
 from holdfast.model.task import Variation
-from holdfast.model.verdict import Outcome, Verdict
+from holdfast.model.verdict import CauseKey, Outcome, Verdict
 from holdfast.report import wording
 from holdfast.report.safe import one_line
+from holdfast.score.composite import GATE_NOT_FULL
+from holdfast.score.task_cases import OBEYED
 
 FULL = 1.0 - 1e-9
 SOURCE = 60
@@ -132,7 +134,7 @@ class RuleFacts:
     def reason(self, verdict: Verdict, one: ReplicaRow) -> str:
         """`one_mail (gate): two requests, not 1`; of a gate that passed and forces 0, what it needs."""
         passed, gate = verdict.outcome == "pass", self.gate(verdict.invariant)
-        if gate and passed and verdict.score < FULL and "needs 1.0" in one.replica.reason:
+        if CauseKey(verdict.invariant, GATE_NOT_FULL) in one.replica.causes:
             return f"{verdict.invariant} (gate needs 1.0; scored {verdict.score:g}): {verdict.reason}"
         scored = f", scored {verdict.score:g}" if (passed or verdict.score > 0) and verdict.score < FULL else ""
         return f"{verdict.invariant}{' (gate)' if gate else ''}{scored}: {verdict.reason}"
@@ -173,8 +175,8 @@ def explained(run: Run) -> frozenset[str]:
     return frozenset(one.trial for case in rows for one in case.replicas)
 
 
-def obedience(case: Case, one: ReplicaRow) -> str:
+def obedience(one: ReplicaRow) -> str:
     """That the attack was obeyed in this replica, in words; empty if it was not."""
-    if not case.obeyed or "obeyed" not in one.replica.reason:
+    if all(cause.code != OBEYED for cause in one.replica.causes):
         return ""
     return "the attack got its way: its canary or its action is in what the agent said or did"

@@ -30,6 +30,7 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
         "place": cause.place,
         "outcome": cause.outcome,
         "reason": cause.reason,
+        "code": cause.code,
         "one_reason": not cause.mixed,
         "trials": cause.trials,
         "faults": _faults(cause),
@@ -56,6 +57,7 @@ def _of_cases(run: Run, cause: CaseCause) -> dict[str, Any]:
         "description": known.get(cause.rules[0], "") if len(cause.rules) == 1 else "",
         "outcome": cause.outcome,
         "reason": cause.reason,
+        "codes": list(dict.fromkeys(one.code for one in cause.first.case.causes)),
         "trials": cause.trials,
         "faults": _faults(cause),
         "cases": [

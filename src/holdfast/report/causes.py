@@ -1,6 +1,6 @@
 """Failures by their cause: the cells in which one rule did not hold for one reason are one entry.
 
-A cause is a rule, an outcome and a kind of reason; or an ending that left nothing to judge, with all the rules that it
+A cause is a rule, an outcome, a code and its key; or an ending that left nothing to judge, with all the rules that it
 broke: one crash is one cause. The faults under which it came are listed inside it: most scenarios differ in their
 faults, and an agent that says nothing of a broken tool does so whichever way the tool breaks.
 """
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell
 from holdfast.model.verdict import Outcome
 from holdfast.report import wording
-from holdfast.report.reason_kind import kind
 
 MOST_REASONS = 100
-"""Kinds of reasons of one rule; one that has more gets a single cause for all of them, so that memory has a bound."""
+"""Codes and keys of one rule; one that has more gets a single cause for all of them, so that memory has a bound."""
 
 
 class FaultName(NamedTuple):
@@ -75,7 +75,8 @@ class Cause(Struct, frozen=True):
     outcome: Outcome
     """fail, error or unproven: the worst."""
     reason: str
-    """That of `first`; it stands for those that differ in what they quote and in numbers."""
+    """That of `first`; it stands for those of the same code and key."""
+    code: str
     first: CellRow
     """The worst of its cells, then the first in the order of the run; `wording.telling` gives the trial to show."""
     members: Sequence[MemberCell]
@@ -126,8 +127,8 @@ class Causes:
         self._faults = fault_names(run)
         self._members: dict[tuple[str, bool], MemberCell] = {}
         self._rules = {rule.id: n for n, rule in enumerate(run.invariants)}
-        self._groups: dict[tuple[str, str], dict[str, _Group]] = {}
-        """By rule and outcome, both empty of endings; then by the kind of reason."""
+        self._groups: dict[tuple[str, str], dict[tuple[str, ...], _Group]] = {}
+        """By rule and outcome, both empty of endings; then by code and key, or by the ending."""
         self.total = 0
         """Troubled cells."""
 
@@ -141,8 +142,9 @@ class Causes:
         # An ending is keyed by itself, whatever rules it broke and whether they failed or stayed unproven by it.
         of = ("", "") if cell.ending else (cell.invariant, cell.outcome)
         groups = self._groups.setdefault(of, {})
-        told = cell.ending or reason
-        alike = _MANY if _MANY in groups else kind(told) or told
+        alike = (fingerprint(cell.ending),) if cell.ending else (cell.code, *cell.key)
+        if _MANY in groups:
+            alike = _MANY
         group = groups.get(alike)
         if group is None:
             group = groups[alike] = _Group()
@@ -167,7 +169,7 @@ class Causes:
         )
         return [cause for cause, _ in found]
 
-    def _found(self) -> Iterator[tuple[Cause, str]]:
+    def _found(self) -> Iterator[tuple[Cause, tuple[str, ...]]]:
         known = {rule.id: rule.description for rule in self._run.invariants}
         places = wording.Places(self._run)
         for groups in self._groups.values():
@@ -185,6 +187,7 @@ class Causes:
                     places.of(cell.invariant),
                     cell.outcome,
                     group.reason,
+                    cell.code,
                     group.first,
                     [member for member, _, _ in members],
                     [reason for _, _, reason in members],
@@ -206,8 +209,8 @@ class Causes:
         return found
 
 
-_MANY = "\0many"
-"""The key of a cause of many reasons; no reason has it."""
+_MANY = ("", "many")
+"""The key of a cause of many reasons; no cell has it."""
 
 
 class _Group:

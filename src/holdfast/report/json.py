@@ -136,6 +136,7 @@ def _of_case(case: Case, replicas: list[dict[str, Any]]) -> dict[str, Any]:
         "flaky": case.flaky,
         "composite": case.composite,
         "reason": case.reason,
+        "causes": case.causes,
         "unproven_only": case.unproven_only,
         "unproven": sum(verdict["outcome"] == "unproven" for one in replicas for verdict in one["verdicts"]),
         "replicas": replicas,
@@ -161,6 +162,8 @@ def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
                 "outcome": verdict.outcome,
                 "score": verdict.score,
                 "reason": verdict.reason,
+                "code": verdict.code,
+                "key": verdict.key,
                 "details": verdict.details,
             }
             for verdict in one.verdicts
@@ -223,6 +226,8 @@ def _cell(row: CellRow) -> dict[str, Any]:
         "outcome": cell.outcome,
         "flaky": cell.flaky,
         "reason": cell.reason,
+        "code": cell.code,
+        "key": cell.key,
         "weight": cell.weight,
         "fails_in_calm": cell.fails_in_calm,
         "simulated": cell.simulated,
@@ -249,6 +254,7 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
         "outcome": trial.outcome,
         "score": trial.score,
         "reason": trial.reason,
+        "code": trial.code,
         "details": trial.details,
         "turns": trial.turns if len(trial.turns) > 1 else (),
         "output": trial.output,

@@ -183,7 +183,9 @@ def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Deci
         kind = "failure" if case.status == "fail" else "error"
         failed = (one for one in row.replicas if one.replica.status != "pass")
         text = "\n".join(line for one in failed for line in _told(one, rules))
-        ET.SubElement(made, kind, message=message, type=case.status).text = _legal(text)
+        ET.SubElement(
+            made, kind, message=message, type=case.causes[0].code if case.causes else case.status
+        ).text = _legal(text)
     said = [f"composite: {cases.composite(case.composite)}"]
     ET.SubElement(made, "system-out").text = ", ".join([*said, *(["flaky"] if case.flaky else [])])
     return made
@@ -233,10 +235,10 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
         ET.SubElement(case, "system-out").text = _body(row, places)
     elif outcome == "fail":
         message = _legal(wording.why(row))
-        ET.SubElement(case, "failure", message=message, type=cell.severity).text = _body(row, places)
+        ET.SubElement(case, "failure", message=message, type=cell.code).text = _body(row, places)
     elif outcome == "error":
         message = _legal(wording.why(row))
-        ET.SubElement(case, "error", message=message, type="error").text = _body(row, places)
+        ET.SubElement(case, "error", message=message, type=cell.code).text = _body(row, places)
     elif outcome == "unproven":
         step = wording.next_step(run, row)
         message = f"unproven: {_legal(wording.why(row))}" + (f". Next: {_legal(step)}" if step else "")
@@ -250,7 +252,7 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
 
 
 def _body(row: CellRow, places: wording.Places) -> str:
-    lines = [f"at {places.of(row.cell.invariant)}"]
+    lines = [f"at {places.of(row.cell.invariant)} ({row.cell.severity})"]
     marks = wording.marks(row.cell)
     if marks:
         lines.append(", ".join(marks))

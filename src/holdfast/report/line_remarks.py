@@ -30,6 +30,7 @@ class LineRemark(Struct, frozen=True):
     outcome: Outcome
     level: Level
     reason: str
+    code: str = ""
     line: int = 1
     column: int = 1
     again: str = ""
@@ -69,7 +70,7 @@ def _of_cell(row: CellRow, rules: dict[str, Invariant], decisive: Decisive) -> L
     counts = cell.outcome == "fail" and decisive.counts(cell)
     level = level_of(rules[cell.invariant]) if counts and cell.invariant in rules else "note"
     again = trial.again if trial else ""
-    return _placed(rules, cell.invariant, wording.column(cell), cell.outcome, level, wording.why(row), again)
+    return _placed(rules, cell.invariant, wording.column(cell), cell.outcome, level, wording.why(row), cell.code, again)
 
 
 def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
@@ -80,13 +81,26 @@ def _of_case(row: CaseRow, rules: dict[str, Invariant]) -> Iterator[LineRemark]:
     found = [v for v in cases.unpassed(one) if v.outcome == outcome] if one else []
     for verdict in found:
         level = level_of(rules[verdict.invariant]) if outcome == "fail" and verdict.invariant in rules else "note"
-        yield _placed(rules, verdict.invariant, where, outcome, level, verdict.reason, again)
+        yield _placed(rules, verdict.invariant, where, outcome, level, verdict.reason, verdict.code, again)
     if not found:
-        yield LineRemark("", where, outcome, "error" if outcome == "fail" else "note", case.reason, again=again)
+        yield LineRemark(
+            "", where, outcome, "error" if outcome == "fail" else "note", case.reason, _first_code(case), again=again
+        )
 
 
 def _placed(
-    rules: dict[str, Invariant], rule: str, where: str, outcome: Outcome, level: Level, reason: str, again: str
+    rules: dict[str, Invariant],
+    rule: str,
+    where: str,
+    outcome: Outcome,
+    level: Level,
+    reason: str,
+    code: str,
+    again: str,
 ) -> LineRemark:
     at = rules[rule].position if rule in rules else None
-    return LineRemark(rule, where, outcome, level, reason, at.line if at else 1, at.column if at else 1, again)
+    return LineRemark(rule, where, outcome, level, reason, code, at.line if at else 1, at.column if at else 1, again)
+
+
+def _first_code(case: Case) -> str:
+    return case.causes[0].code if case.causes else ""

@@ -160,7 +160,7 @@ def _path(run: Run) -> str:
 
 def _case_facts(cause: CaseCause, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
     yield from (f"{label:<9} {text}" for label, text in cases.exchange(one, 1000))
-    if obeyed := cases.obedience(cause.first.case, one):
+    if obeyed := cases.obedience(one):
         yield f"obeyed    {obeyed}"
     yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
     for verdict in cases.unpassed(one):

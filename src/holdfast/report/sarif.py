@@ -116,7 +116,7 @@ def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, A
         "locations": [_location(run, one)],
         "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where]), 16)},
         **({"taxa": [_taxon(standard) for standard in one.standards]} if one.standards else {}),
-        "properties": {"scenario": one.where, "again": one.again, **_tags(one)},
+        "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_tags(one)},
     }
 
 
@@ -169,6 +169,7 @@ def _notification(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[
         "message": {"text": _text(f"{one.outcome}: {_said(one)}")},
         "locations": [_location(run, one)],
         "associatedRule": {"id": id, **({"index": places[id]} if id in places else {})},
+        "properties": {"code": one.code},
     }
 
 

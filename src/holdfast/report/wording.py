@@ -15,8 +15,6 @@ from holdfast.model.spec import PART_COMMANDS, Injection
 from holdfast.model.verdict import EXPLAINED
 from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line
-from holdfast.score.cell import NOT_RUN
-from holdfast.score.unmet import NO_MATCH
 from holdfast.spec.references import param_text
 from holdfast.store.run_names import name_here
 
@@ -27,8 +25,6 @@ GATEWAY_VARIABLES = (
     "start the agent with the gateway's variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, HTTPS_PROXY and others): "
     'eval "$(holdfast gateway --print)" in its own shell, then start it'
 )
-CHANGED_NOTHING = "it fired, but changed nothing"
-NOT_THROUGH_PROXY = "no request came through the proxy"
 TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 """Outcomes that need explaining, the worst first."""
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
@@ -75,7 +71,7 @@ def has_matrix(run: Run) -> bool:
 
 def to_come(run: Run, cell: Cell) -> bool:
     """Whether nothing can be said of the cell yet: the run goes on, and trials of it are missing."""
-    return run.running and cell.outcome == "unproven" and NOT_RUN in cell.reason
+    return run.running and cell.outcome == "unproven" and cell.code == "not-run"
 
 
 def resume(run: Run) -> str:
@@ -222,15 +218,15 @@ def next_step(run: Run, row: CellRow) -> str:
     if to_come(run, cell):
         return "wait for it: the run goes on"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
-    if not run.complete and (judged < run.score.replicas or NOT_RUN in cell.reason):
+    if not run.complete and (judged < run.score.replicas or cell.code == "not-run"):
         return f"go on with it: {resume(run)}"
     if not judged:
         return "run it"
-    if "can never match" in cell.reason:
+    if cell.code == "pattern-cannot-match":
         return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
-    if cell.chaos and not cell.met and CHANGED_NOTHING in cell.reason:
+    if cell.code == "fault-changed-nothing":
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
-    if cell.chaos and not cell.met and NO_MATCH in cell.reason:
+    if cell.code == "fault-no-match":
         return "write a `match` that fits what the agent's calls have"
     if cell.chaos and not cell.met and run.gateway and not any(t.trace for t in row.trials):
         return f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}"
@@ -239,7 +235,7 @@ def next_step(run: Run, row: CellRow) -> str:
         asked = f"ask something that makes the agent call {named}, or " if named else ""
         if not named and any(fault.plane == "world" for fault in _faults(run, cell.scenario)):
             return "let the fault begin earlier (after_ms, on_event), or ask something that takes the agent longer"
-        unseen = NOT_THROUGH_PROXY in cell.reason
+        unseen = cell.code == "fault-no-request"
         way = (
             f"see whether its requests go through the proxy: holdfast doctor -c {shlex.quote(run.spec_path)}"
             if unseen

@@ -10,7 +10,7 @@ from holdfast.model.score import PairedDifference
 from holdfast.model.spec import Invariant
 from holdfast.score.cell import Decision
 from holdfast.score.paired import RatePair, paired_difference
-from holdfast.score.tally import NOTHING_ASKED, Tally
+from holdfast.score.tally import Tally
 
 MOST = 200_000
 """Rules on prompts that did not hold somewhere: with more of them the difference is not worked out."""
@@ -34,7 +34,7 @@ class BesideCalm:
     def add(self, rule: Invariant, chaos: bool, decision: Decision) -> None:
         """A cell that did not pass. One that passed without its fault met counts nowhere."""
         idle = not decision.failed and not decision.undecided
-        if (decision.outcome in ("unproven", "error") and idle) or decision.reason == NOTHING_ASKED:
+        if (decision.outcome in ("unproven", "error") and idle) or decision.why.code == "not-asked":
             return
         key = rule.id, chaos
         self.counted[key] = self.counted.get(key, 0) + 1

@@ -9,15 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
-from holdfast.model.score import Case, Replica, Status
+from holdfast.model.score import Case, Replica
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import UNDECIDING, Verdict
+from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.composite import UNMET, composite, proven, why_unproven
-from holdfast.score.replicas import mean, settled
+from holdfast.score.composite import UNMET, Open, composite, proven, why_unproven
+from holdfast.score.replicas import CaseResult, first_reason, mean, settled
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 _Key = tuple[str, Task, int]
@@ -28,8 +28,8 @@ class _Judged(Struct, frozen=True):
 
     replica: Replica
     verdicts: dict[str, Verdict]
-    open: dict[str, str] = {}
-    """Rules that are unproven, and not by the agent's doing, with the reason: counted as passed until it matters."""
+    open: dict[str, Open] = {}
+    """Rules that are unproven, and not by the agent's doing: counted as passed until it matters."""
 
 
 class Cases:
@@ -63,7 +63,9 @@ class Cases:
             return
         key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
-        undecided = {rule: one.reason for rule, one in by_rule.items() if one.code in UNDECIDING}
+        undecided = {
+            rule: Open(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
+        }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
         if trial.scenario not in self._needs:
@@ -81,9 +83,9 @@ class Cases:
 
     def _has_failed(self, key: _Key, judged: dict[int, _Judged]) -> bool:
         replicas = [one.replica for _, one in sorted(judged.items())]
-        return self._settled(replicas, self._expected(key, len(replicas)))[0] == "fail"
+        return self._settled(replicas, self._expected(key, len(replicas))).status == "fail"
 
-    def _settled(self, replicas: Sequence[Replica], expected: int) -> tuple[Status, str]:
+    def _settled(self, replicas: Sequence[Replica], expected: int) -> CaseResult:
         """What the replicas come to: those up to the one that decided, where they stop by a test."""
         scoring = self._spec.scoring
         if not self._plan.sequential or scoring.replica_aggregation.kind == "mean":
@@ -92,11 +94,12 @@ class Cases:
 
         found = SequentialTest(scoring.replica_aggregation, expected).stop(one.status for one in replicas)
         if found.outcome == "pass":
-            return "pass", ""
-        first = next((one.reason for one in replicas if one.status == found.outcome), "")
+            return CaseResult("pass")
+        first, causes = first_reason(replicas, found.outcome)
         if found.outcome == "fail":
-            return "fail", f"{found.passes} of {found.used} replicas passed: {first}"
-        return "error", first or f"undecided after {found.used} of at most {expected} replicas"
+            return CaseResult("fail", f"{found.passes} of {found.used} replicas passed: {first}", causes)
+        open_ = f"undecided after {found.used} of at most {expected} replicas"
+        return CaseResult("error", first or open_, causes or (CauseKey("", "undecided"),))
 
     def open(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would tell more."""
@@ -106,7 +109,7 @@ class Cases:
             return False  # it is no part of a case
         replicas = [one.replica for _, one in sorted(judged.items())]
         expected = self._expected(key, len(replicas))
-        return len(replicas) < expected and self._settled(replicas, expected)[0] == "error"
+        return len(replicas) < expected and self._settled(replicas, expected).status == "error"
 
     def all(self) -> Iterator[Case]:
         """Every case that was begun, in plan order."""
@@ -128,14 +131,12 @@ class Cases:
         if vacuous:
             counted = [replace(one, status="error") if one.status == "pass" else one for one in counted]
         flaky = {"pass", "fail"} <= {one.status for one in whole}
-        as_judged, why = self._settled(whole, expected)
-        status, reason = self._settled(counted, expected)
-        if as_judged == "pass" and (status != "pass" or vacuous):
+        as_judged, found = self._settled(whole, expected), self._settled(counted, expected)
+        if as_judged.status == "pass" and (found.status != "pass" or vacuous):
             return _unproven(replace(case, flaky=flaky, replicas=tuple(counted)), judged)
-        if as_judged == "error" and status != "pass":  # ours, whatever was met
-            status, reason = as_judged, why
-        value = mean(counted)
-        return replace(case, status=status, flaky=flaky, composite=value, replicas=tuple(counted), reason=reason)
+        if as_judged.status == "error" and found.status != "pass":  # ours, whatever was met
+            found = as_judged
+        return replace(case, flaky=flaky, composite=mean(counted), replicas=tuple(counted), **found._asdict())
 
     def _vacuous(self, case: Case) -> bool:
         """None of its rules saw a fault that it needs: no threshold is low enough for that to be a pass."""
@@ -161,13 +162,15 @@ def _unproven(case: Case, judged: Sequence[_Judged]) -> Case:
     reasons = {rule: UNMET for rule in case.unmet if any(_passed(one, rule) for one in judged)}
     undecided = {rule: why for one in judged for rule, why in one.open.items()}
     reasons |= undecided
-    reason = why_unproven(reasons, reasons) or NEVER_MET
-    open_ = tuple([_open(one, reason) if one.status == "error" else one for one in case.replicas])
-    return replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=open_, reason=reason)
+    reason, causes = why_unproven(reasons, reasons)
+    reason, causes = reason or NEVER_MET, causes or (CauseKey("", UNMET.code),)
+    open_ = tuple([_open(one, reason, causes) if one.status == "error" else one for one in case.replicas])
+    case = replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=open_)
+    return replace(case, reason=reason, causes=causes)
 
 
-def _open(one: Replica, reason: str) -> Replica:
-    return replace(one, composite=None, reason=one.reason or reason)
+def _open(one: Replica, reason: str, causes: tuple[CauseKey, ...]) -> Replica:
+    return replace(one, composite=None, reason=one.reason or reason, causes=one.causes or causes)
 
 
 def _passed(one: _Judged, rule: str) -> bool:

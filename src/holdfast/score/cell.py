@@ -7,17 +7,28 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import Aggregation, Scenario
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.combine import needed, settle
-from holdfast.score.unmet import BROKEN, CALLED, ERASED, NO_EFFECT, NOT_CALLED, called_instead, never_met, was_called
+from holdfast.score.unmet import (
+    BROKEN,
+    CALLED,
+    ERASED,
+    NO_EFFECT,
+    NO_REASON,
+    NOT_CALLED,
+    Why,
+    called_instead,
+    never_met,
+    plane_of,
+    was_called,
+)
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
 
-NOT_RUN = "did not run"
-"""Said of trials that are missing."""
 PASS, FAIL, ERROR, UNPROVEN = 0, 1, 2, 3
 _CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unproven": UNPROVEN}
 
@@ -26,7 +37,7 @@ class Decision(Struct, frozen=True, gc=False):
     """What is kept of a decided cell: no verdicts, no answers."""
 
     outcome: Outcome
-    reason: str = ""
+    why: Why = NO_REASON
     passes: int = 0
     fails: int = 0
     errors: int = 0
@@ -39,27 +50,27 @@ class Decision(Struct, frozen=True, gc=False):
     """Prompts that failed, as bits."""
     undecided: int = 0
     """Prompts that stayed undecided, as bits."""
-    ending: str = ""
-    """How the trial that the reason is of ended, where that decided it."""
     tries: Tries = ()
 
 
 class CellCount:
     """A cell's verdicts so far, counted by prompt and outcome."""
 
-    __slots__ = ("asked", "beside", "concurrent", "counts", "firsts", "left", "met", "near", "simulated")
+    __slots__ = ("asked", "beside", "concurrent", "counts", "firsts", "left", "met", "near", "requests", "simulated")
 
     def __init__(self, asked: Sequence[int], expected: int) -> None:
         self.asked = asked
         self.left = expected
         self.counts = [0] * (4 * len(asked))
-        self.firsts: dict[tuple[str, int], tuple[int, str, str]] = {}
-        """By outcome and prompt: the first replica that had it, why, and the ending if that is why."""
+        self.firsts: dict[tuple[str, int], tuple[int, Why]] = {}
+        """By outcome and prompt: the first replica that had it, and why."""
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
         """What was called where none of the faults needed waits, what the calls had that did not match, or why a fault
         that fired changed nothing."""
+        self.requests = False
+        """A request of the agent came through the proxy."""
         self.simulated = False
         self.concurrent = False
 
@@ -71,7 +82,10 @@ class CellCount:
         if outcome != "pass":
             first = self.firsts.get((outcome, place))
             if first is None or replica < first[0]:
-                self.firsts[outcome, place] = (replica, verdict.reason, verdict.ended_by)
+                self.firsts[outcome, place] = (
+                    replica,
+                    Why(verdict.reason, verdict.code, verdict.key, verdict.ended_by),
+                )
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""
@@ -99,6 +113,7 @@ class CellCount:
             self.near, self.beside = CALLED, had if self.near < CALLED else max(self.beside, had)
         elif self.near == NOT_CALLED:
             self.beside = max(self.beside, called_instead(placed, observation.calls))
+            self.requests = self.requests or any(plane_of(name) == "http" for name in observation.calls)
 
     def _fired(self, fault: FaultMet) -> None:
         """A fault that fired and was not met; of several reasons the same is kept, whichever came first."""
@@ -117,23 +132,19 @@ class CellCount:
         counts, met = self.counts, self.met
         if len(counts) == 4 and counts[PASS] == 1 == self.asked[0] and (met or not needs):
             # One prompt, one replica, passed: most cells of a large matrix.
-            return Decision("pass", "", 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
+            return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
-        deciding = failed if outcome == "fail" else undecided
-        reason, ending = self._reason(outcome, deciding), self._ending(outcome, deciding)
+        why = self._why(outcome, failed if outcome == "fail" else undecided)
         if outcome == "pass" and needs and not met and self.near == BROKEN:
-            outcome, reason, ending = (
-                "error",
-                self.beside,
-                "",
-            )  # our own fault: neither the agent's doing nor a matter of chance
+            # Our own fault: neither the agent's doing nor a matter of chance.
+            outcome, why = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),))
         elif outcome == "pass" and needs and not met:
-            outcome, reason, ending = "unproven", never_met(scenario, needs, self.near, self.beside), ""
+            outcome, why = "unproven", never_met(scenario, needs, self.near, self.beside, requests=self.requests)
         tries = tuple(sorted(pairs.items()))
         return Decision(
             outcome,
-            reason,
+            why,
             passes=sum(counts[PASS::4]),
             fails=sum(counts[FAIL::4]),
             errors=sum(counts[ERROR::4]),
@@ -144,7 +155,6 @@ class CellCount:
             concurrent=self.concurrent,
             failed=failed,
             undecided=undecided,
-            ending=ending,
             tries=same.setdefault(tries, tries),
         )
 
@@ -166,19 +176,15 @@ class CellCount:
                 pairs[passes, passes + fails] += 1
         return failed, undecided, broken, flaky, pairs
 
-    def _reason(self, outcome: Outcome, prompts: int) -> str:
-        """Why, by the first of the prompts that decided, given as bits."""
+    def _why(self, outcome: Outcome, prompts: int) -> Why:
+        """By the first of the prompts that decided, given as bits."""
         if outcome == "pass":
-            return ""
+            return NO_REASON
         if (first := self._first(outcome, prompts)) is not None:
-            return first[1]
+            return first
         total = sum(self.asked)
-        return f"{self.left} of {total} trials {NOT_RUN}" if total > 1 else f"the trial {NOT_RUN}"
+        return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
 
-    def _ending(self, outcome: Outcome, prompts: int) -> str:
-        first = None if outcome == "pass" else self._first(outcome, prompts)
-        return first[2] if first else ""
-
-    def _first(self, outcome: Outcome, prompts: int) -> tuple[int, str, str] | None:
+    def _first(self, outcome: Outcome, prompts: int) -> Why | None:
         places = [place for kind, place in self.firsts if kind == outcome and prompts >> place & 1]
-        return self.firsts[outcome, min(places)] if places else None
+        return self.firsts[outcome, min(places)][1] if places else None

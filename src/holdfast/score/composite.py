@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -10,12 +11,24 @@ from holdfast.model.observation import ForbiddenResult
 from holdfast.model.score import Replica
 from holdfast.model.spec import SEVERITY_WEIGHTS, Invariant, Scoring
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import CauseKey, Verdict
 
+GATE_NOT_FULL = "case-gate-not-full"
 SLACK = 1e-9
 """0.1 + 0.2 is 0.3, also in floating point."""
-UNMET = "passed, but the fault was never met: nothing is proven"
-"""Why a rule, and so its trial, is unproven."""
+
+
+class Open(NamedTuple):
+    """Why a rule that passed proves nothing."""
+
+    reason: str
+    code: str
+    key: tuple[str, ...] = ()
+
+
+UNMET = Open("passed, but the fault was never met: nothing is proven", "fault-unmet")
+_Causes = list[tuple[str, CauseKey]]
+"""Each reason in words and as values."""
 
 
 def weight(rule: Invariant) -> float:
@@ -33,19 +46,36 @@ def composite(
     """What the trial comes to, and why if that is no pass."""
     unknown = _unknown(rules, verdicts, forbidden)
     if unknown:
-        return Replica(trial.id, "error", None, trial.replica, unknown)
-    broken = [f"forbidden: {one.rule} ({'; '.join(one.details)})" for one in forbidden if one.violated]
+        return Replica(trial.id, "error", None, trial.replica, *joined(unknown))
+    broken = forbidden_done(forbidden)
     closed = [why for rule in rules if (why := _closed(rule, verdicts[rule.id], scoring))]
     value = 0.0 if broken or closed else _mean(rules, verdicts)
-    reason = "; ".join((*broken, *closed)) or _short(value, rules, verdicts, scoring)
-    return Replica(trial.id, "fail" if reason else "pass", value, trial.replica, reason)
+    reason, causes = joined(broken + closed) if broken or closed else _short(value, rules, verdicts, scoring)
+    return Replica(trial.id, "fail" if reason else "pass", value, trial.replica, reason, causes)
+
+
+def joined(found: _Causes) -> tuple[str, tuple[CauseKey, ...]]:
+    """Several reasons as one."""
+    return "; ".join(why for why, _ in found), tuple(cause for _, cause in found)
+
+
+def forbidden_done(forbidden: Iterable[ForbiddenResult]) -> _Causes:
+    """What the agent did that the spec forbids."""
+    done = [one for one in forbidden if one.violated and not one.error]
+    return [(f"forbidden: {one.rule} ({'; '.join(one.details)})", CauseKey(one.rule, "case-forbidden")) for one in done]
+
+
+def forbidden_unknown(forbidden: Iterable[ForbiddenResult]) -> _Causes:
+    """What is forbidden, where it could not be found out whether the agent did it."""
+    unknown = [one for one in forbidden if one.error]
+    return [(f"forbidden {one.rule}: {one.error}", CauseKey(one.rule, "case-forbidden-unknown")) for one in unknown]
 
 
 def proven(
     judged: Replica,
     rules: Sequence[Invariant],
     verdicts: Mapping[str, Verdict],
-    unproven: Mapping[str, str],
+    unproven: Mapping[str, Open],
     scoring: Scoring,
 ) -> Replica:
     """What the trial comes to if rules that passed without proof score nothing; `unproven` says why, by rule.
@@ -60,40 +90,49 @@ def proven(
     counted = {**verdicts, **{rule: replace(verdicts[rule], outcome="unproven", score=0.0) for rule in idle}}
     closed = any(_closed(rule, counted[rule.id], scoring) for rule in rules)
     value = 0.0 if closed or not judged.composite else _mean(rules, counted)
-    short = _short(value, rules, counted, scoring)
+    short, causes = _short(value, rules, counted, scoring)
     if judged.status == "pass" and (closed or short):
-        return replace(judged, status="error", composite=value, reason=why_unproven(idle, unproven))
-    return replace(judged, composite=value, reason=short if judged.composite else judged.reason)
+        reason, causes = why_unproven(idle, unproven)
+        return replace(judged, status="error", composite=value, reason=reason, causes=causes)
+    if not judged.composite:
+        return replace(judged, composite=value)
+    return replace(judged, composite=value, reason=short, causes=causes)
 
 
-def why_unproven(rules: Iterable[str], reasons: Mapping[str, str]) -> str:
-    """The rules with the reason of each; those with the same reason together."""
+def why_unproven(rules: Iterable[str], reasons: Mapping[str, Open]) -> tuple[str, tuple[CauseKey, ...]]:
+    """The rules with the reason of each, those with the same reason together; and the same as values."""
     by_reason: dict[str, list[str]] = {}
     for rule in rules:
-        by_reason.setdefault(reasons[rule], []).append(rule)
-    return "; ".join(f"{', '.join(some)}: {why}" for why, some in by_reason.items())
+        by_reason.setdefault(reasons[rule].reason, []).append(rule)
+    words = "; ".join(f"{', '.join(some)}: {why}" for why, some in by_reason.items())
+    return words, tuple(CauseKey(rule, reasons[rule].code, reasons[rule].key) for rule in rules)
 
 
-def _unknown(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]) -> str:
-    """Why there is no composite; empty if there is one."""
-    errors = [f"{v.invariant}: {v.reason}" for v in verdicts.values() if v.outcome == "error"]
-    errors += [f"{rule.id} was not judged" for rule in rules if rule.id not in verdicts]
-    errors += [f"forbidden {one.rule}: {one.error}" for one in forbidden if one.error]
-    return "; ".join(errors)
+def _unknown(
+    rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], forbidden: Sequence[ForbiddenResult]
+) -> _Causes:
+    """Why there is no composite; nothing if there is one."""
+    errors = [(f"{v.invariant}: {v.reason}", v.cause) for v in verdicts.values() if v.outcome == "error"]
+    missing = [rule.id for rule in rules if rule.id not in verdicts]
+    errors += [(f"{rule} was not judged", CauseKey(rule, "not-run")) for rule in missing]
+    return errors + forbidden_unknown(forbidden)
 
 
-def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> str:
-    """Why a gate forces the composite to 0; empty if it does not."""
+def _closed(rule: Invariant, verdict: Verdict, scoring: Scoring) -> tuple[str, CauseKey] | None:
+    """Why a gate forces the composite to 0; None if it does not."""
     if not rule.gate:
-        return ""
+        return None
     if scoring.gate_on == "passed":
-        return "" if verdict.outcome == "pass" else f"gate {rule.id} did not pass: {verdict.reason}"
+        if verdict.outcome == "pass":
+            return None
+        return f"gate {rule.id} did not pass: {verdict.reason}", verdict.cause
     scored = _scored(verdict)
     if verdict.outcome == "fail" and scored >= 1.0 - SLACK:  # a script may contradict itself
-        return f"gate {rule.id} failed, though it scored {scored:g}: {verdict.reason}"
+        return f"gate {rule.id} failed, though it scored {scored:g}: {verdict.reason}", verdict.cause
     if scored >= 1.0 - SLACK:
-        return ""
-    return f"gate {rule.id} needs 1.0; scored {scored:g}: {verdict.reason}"
+        return None
+    cause = CauseKey(rule.id, GATE_NOT_FULL) if verdict.outcome == "pass" else verdict.cause
+    return f"gate {rule.id} needs 1.0; scored {scored:g}: {verdict.reason}", cause
 
 
 def _scored(verdict: Verdict) -> float:
@@ -108,12 +147,16 @@ def _mean(rules: Sequence[Invariant], verdicts: Mapping[str, Verdict]) -> float:
     return sum(weight(rule) * _scored(verdicts[rule.id]) for rule in rules) / total
 
 
-def _short(value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring) -> str:
+def _short(
+    value: float, rules: Sequence[Invariant], verdicts: Mapping[str, Verdict], scoring: Scoring
+) -> tuple[str, tuple[CauseKey, ...]]:
     """Why a composite is no pass; empty if it is one."""
     failed = [rule.id for rule in rules if verdicts[rule.id].outcome != "pass"]
+    causes = tuple(verdicts[rule].cause for rule in failed)
     if scoring.pass_threshold is None:
-        return f"not passed: {', '.join(failed)}" if failed else ""
+        return (f"not passed: {', '.join(failed)}" if failed else ""), causes
     if value >= scoring.pass_threshold - SLACK:
-        return ""
+        return "", ()
     named = f" ({', '.join(failed)})" if failed else ""
-    return f"composite {value:.3f} is below {scoring.pass_threshold:g}{named}"
+    why = f"composite {value:.3f} is below {scoring.pass_threshold:g}{named}"
+    return why, (CauseKey("", "case-score"), *causes)

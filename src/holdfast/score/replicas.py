@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from holdfast.model.score import Replica, Status
 from holdfast.model.spec import Scoring
+from holdfast.model.verdict import CauseKey
 from holdfast.score.combine import needed, settle
 from holdfast.score.composite import SLACK
+
+
+class CaseResult(NamedTuple):
+    """What replicas come to, and why if that is no pass."""
+
+    status: Status
+    reason: str = ""
+    causes: tuple[CauseKey, ...] = ()
+
+
+def first_reason(replicas: Iterable[Replica], status: str) -> tuple[str, tuple[CauseKey, ...]]:
+    """Of the first replica that came to this status: why, in words and as values."""
+    return next(((one.reason, one.causes) for one in replicas if one.status == status), ("", ()))
 
 
 def mean(replicas: Sequence[Replica]) -> float | None:
@@ -16,7 +31,7 @@ def mean(replicas: Sequence[Replica]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(replicas) else None
 
 
-def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> tuple[Status, str]:
+def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> CaseResult:
     """The status of which nothing that is undecided or missing could make another, and why it is no pass."""
     how, threshold = scoring.replica_aggregation, scoring.pass_threshold
     count = {status: sum(one.status == status for one in replicas) for status in ("pass", "fail", "error")}
@@ -24,24 +39,28 @@ def settled(replicas: Sequence[Replica], expected: int, scoring: Scoring) -> tup
         return _mean(replicas, expected, 1.0 if threshold is None else threshold)
     outcome = settle(count["pass"], count["fail"], count["error"], expected, needed(how, expected))
     if outcome == "pass":
-        return "pass", ""
-    first = next((one.reason for one in replicas if one.status == outcome), "")
+        return CaseResult("pass")
+    first, causes = first_reason(replicas, outcome)
     if outcome == "fail":
         shown = f"{count['pass']} of {expected} replicas passed: {first}" if expected > 1 else first
-        return "fail", shown
-    return "error", first or f"{expected - len(replicas)} of {expected} replicas did not run"
+        return CaseResult("fail", shown, causes)
+    if first:
+        return CaseResult("error", first, causes)
+    return CaseResult("error", f"{expected - len(replicas)} of {expected} replicas did not run", _NOT_RUN)
 
 
-def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> tuple[Status, str]:
+def _mean(replicas: Sequence[Replica], expected: int, threshold: float) -> CaseResult:
     """The mean of the composites against the threshold; an unknown one leaves it open unless it cannot matter."""
     known = [one.composite for one in replicas if one.composite is not None]
     low, high = sum(known) / expected, (sum(known) + expected - len(known)) / expected
     if low >= threshold - SLACK:
-        return "pass", ""
+        return CaseResult("pass")
     if high < threshold - SLACK:
-        first = next((one.reason for one in replicas if one.reason), "")
-        return (
-            "fail",
-            f"the mean composite is {high if len(known) < expected else low:.3f}, below {threshold:g}: {first}",
-        )
-    return "error", next((one.reason for one in replicas if one.status == "error"), "not every replica ran")
+        first, causes = next(((one.reason, one.causes) for one in replicas if one.reason), ("", ()))
+        value = high if len(known) < expected else low
+        return CaseResult("fail", f"the mean composite is {value:.3f}, below {threshold:g}: {first}", causes)
+    reason, causes = first_reason(replicas, "error")
+    return CaseResult("error", reason or "not every replica ran", causes or _NOT_RUN)
+
+
+_NOT_RUN = (CauseKey("", "not-run"),)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.score.cell import NOT_RUN, CellCount
+from holdfast.score.cell import CellCount
 from holdfast.score.sequential import SequentialTest, Stopped
+from holdfast.score.unmet import NO_REASON, Why
 
 _OUTCOMES = ("pass", "fail", "error", "unproven")
 
@@ -65,12 +66,12 @@ class SequentialCount(CellCount):
             if test is not None:
                 yield place, self.stopped(place)
 
-    def _reason(self, outcome: Outcome, prompts: int) -> str:
+    def _why(self, outcome: Outcome, prompts: int) -> Why:
         limits = [one.used for _, one in self._each() if one.at_limit]
         if outcome == "pass":
-            return f"passed at the limit of {max(limits)} replicas" if limits else ""
+            return Why(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
         if (first := self._first(outcome, prompts)) is not None:
-            return first[1]
+            return first
         missing = [(one.used, self.asked[place]) for place, one in self._each() if self.open_at(place)]
         used, most = missing[0] if missing else (0, 0)
-        return f"undecided after {used} of at most {most} replicas: the next {NOT_RUN}"
+        return Why(f"undecided after {used} of at most {most} replicas: the next did not run", "not-run")

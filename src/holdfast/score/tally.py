@@ -21,12 +21,12 @@ from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cell import CellCount, Decision, Tries
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
+from holdfast.score.unmet import Why
 
 if TYPE_CHECKING:
     from holdfast.score.cases import Cases
     from holdfast.score.task_cases import TaskCases
 
-NOTHING_ASKED = "nothing was asked"
 _PASSED = Decision("pass", passes=1)
 _PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
 _rate = lru_cache(maxsize=4096)(wilson)
@@ -319,10 +319,10 @@ class Tally:
         if decision is not None:
             return decision
         if not self.plan.applies(key):
-            return Decision("n/a", f"`when: {column.rule.when}` is not met here")
+            return Decision("n/a", Why(f"`when: {column.rule.when}` is not met here", "not-applicable"))
         asked = self.plan.asked(key)
         if not any(asked):
-            return Decision("unproven", NOTHING_ASKED)
+            return Decision("unproven", Why("nothing was asked", "not-asked"))
         return self._decide(row, column, self._open.get(position) or self._counter(asked, sum(asked), column))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
@@ -348,7 +348,7 @@ def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fa
         kept.outcome,
         column.critical,
         params,
-        kept.reason,
+        kept.why.reason,
         kept.flaky,
         kept.passes,
         kept.fails,
@@ -360,5 +360,7 @@ def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fa
         kept.simulated,
         kept.concurrent,
         rate,
-        kept.ending,
+        kept.why.ending,
+        kept.why.code,
+        kept.why.key,
     )

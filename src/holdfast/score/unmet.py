@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from holdfast.model.observation import unread_models
 from holdfast.model.spec import Injection, Scenario
@@ -10,8 +11,6 @@ from holdfast.model.spec import Injection, Scenario
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How near the agent came to the fault; the nearest is kept."""
 
-NO_MATCH = "no call matched"
-"""Said where calls came, and none was what `match` asks for."""
 _SHOWN = 3
 """Calls that are named where none was the right one."""
 _PLANES = ("llm", "http", "mcp", "service", "unread")
@@ -20,31 +19,52 @@ _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools calle
 """What else was called, by the kind of what is waited for."""
 
 
-def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "") -> str:
-    """The reason of a cell that passed without meeting any of these injections.
+class Why(NamedTuple):
+    """Why a cell is no plain pass: what to tell people, and what to compare."""
+
+    reason: str = ""
+    code: str = ""
+    key: tuple[str, ...] = ()
+    ending: str = ""
+    """How the trial ended, where that decided it."""
+
+
+NO_REASON = Why()
+
+
+def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str = "", *, requests: bool = True) -> Why:
+    """Why a cell that passed proves nothing: it met none of these injections.
 
     `beside` is what was called instead, what the calls had that did not match, or why a fault that fired changed
-    nothing.
+    nothing; `requests`: some request of the agent came through the proxy.
     """
-    if near == ERASED:
-        return "the fault was never met: it fired, but another fault on the same call left nothing of it"
-    if near == NO_EFFECT:
-        return f"the fault was never met: it fired, but changed nothing{f' ({beside})' if beside else ''}"
     placed = [scenario.injections[i] for i in sorted(indexes)]
     waiting = [injection for injection in placed if _kind(injection)]
-    if not waiting:
-        return "the fault was never met: it was not due"
-    if near == CALLED:
-        called = f"the agent called {_joined(list(dict.fromkeys(map(_named, waiting))))}"
-        wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
-        if not beside or wanted is None:
-            return f"the fault was never met: {called}, but the fault was not due"
-        from holdfast.planes.describe import describe
+    names = list(dict.fromkeys(map(_named, waiting)))
+    if near == ERASED:
+        code, why = "fault-erased", "it fired, but another fault on the same call left nothing of it"
+    elif near == NO_EFFECT:
+        code, why = "fault-changed-nothing", f"it fired, but changed nothing{f' ({beside})' if beside else ''}"
+    elif not waiting:
+        code, why = "fault-not-due", "it was not due"
+    elif near == CALLED:
+        code, why = _called(waiting, names, beside)
+    else:
+        unseen = not requests and any(_kind(injection) == "http" for injection in waiting)
+        code = "fault-no-request" if unseen else "fault-not-called"
+        why = "; ".join(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
+    return Why(f"the fault was never met: {why}", code, tuple(names))
 
-        asked = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
-        return f"the fault was never met: {called}, but {NO_MATCH} {asked}; the calls had {beside}"
-    told = list(dict.fromkeys(filter(None, (*_missing(waiting), beside))))
-    return f"the fault was never met: {'; '.join(told)}"
+
+def _called(waiting: Sequence[Injection], names: list[str], beside: str) -> tuple[str, str]:
+    """Code and words where the agent called what the faults wait for."""
+    wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
+    if not beside or wanted is None:
+        return "fault-not-due", f"the agent called {_joined(names)}, but the fault was not due"
+    from holdfast.planes.describe import describe
+
+    asked = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())
+    return "fault-no-match", f"the agent called {_joined(names)}, but no call matched {asked}; the calls had {beside}"
 
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
@@ -80,6 +100,11 @@ def _kind(injection: Injection) -> str:
     if injection.plane == "context":
         return "" if injection.target == "input" else "tool"
     return "" if injection.plane == "world" else injection.plane
+
+
+def plane_of(name: str) -> str:
+    """The plane that a count of calls is of."""
+    return _call(name)[0]
 
 
 def _call(name: str) -> tuple[str, str]:

@@ -72,4 +72,4 @@ class StoredReplicas(Sequence[ReplicaRow]):
         """A rule that passed without a fault of its own met is unproven in its case, as it is in its cell."""
         if verdict.outcome != "pass" or verdict.invariant not in self._unmet:
             return verdict
-        return replace(verdict, outcome="unproven", score=0.0, reason=UNMET)
+        return replace(verdict, outcome="unproven", score=0.0, reason=UNMET.reason, code=UNMET.code, key=())

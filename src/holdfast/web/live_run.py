@@ -27,7 +27,6 @@ from holdfast.report import wording
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
-from holdfast.score.cell import NOT_RUN
 from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.planned import Planned
@@ -236,7 +235,7 @@ class LiveRun:
 
 def so_far(cell: Cell) -> Cell:
     """A cell of a run under way: what is missing is still to come."""
-    return replace(cell, reason=cell.reason.replace(NOT_RUN, "have not run yet")) if NOT_RUN in cell.reason else cell
+    return replace(cell, reason="trials of it have not run yet") if cell.code == "not-run" else cell
 
 
 class _RunAgain(Exception):

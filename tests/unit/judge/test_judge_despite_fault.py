@@ -12,7 +12,7 @@ from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.model.verdict import TOOL_RAN, Verdict
+from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
 
 TRIAL = Trial("abcdefabcdef", "contract", "s", Task(("q",)))
@@ -49,7 +49,7 @@ def test_a_rule_on_deeds_is_unproven_and_names_both_ways_out(
     check: str, settings: dict[str, Any], mode: str, negate: bool
 ) -> None:
     found = judged(check, settings, on_result(mode), negate=negate)
-    assert (found.outcome, found.code) == ("unproven", TOOL_RAN)
+    assert (found.outcome, found.code) == ("unproven", "tool-ran")
     assert "agent.tools" in found.reason
     assert "lost_reply" in found.reason
 

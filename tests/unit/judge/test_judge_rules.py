@@ -68,7 +68,7 @@ class Graded:
 
     def decide(self, exhibit: Exhibit) -> Finding:
         score = self.scores[exhibit.text]
-        return Finding(score >= 0.5, f"scored {score}", score, details={"method": "fake"})
+        return Finding(score >= 0.5, f"scored {score}", "graded", score=score, details={"method": "fake"})
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ TIMEOUT = Turn("q", None, 30_004.0, "timeout")
 def test_a_verdict_carries_outcome_score_reason_and_marks():
     verdict = judge("has", {"word": "source"}, *said("the source"))
     assert verdict == Verdict("abcdefabcdef", "r", "pass", 1.0, "found 'source'", 0, ((4, 10),))
-    assert judge("has", {"word": "x"}, *said("y")) == Verdict("abcdefabcdef", "r", "fail", 0.0, "no 'x'")
+    assert judge("has", {"word": "x"}, *said("y")) == Verdict(
+        "abcdefabcdef", "r", "fail", 0.0, "no 'x'", code="check-said", key=("no 'x'",)
+    )
 
 
 def test_a_score_and_details_of_the_check_are_kept():

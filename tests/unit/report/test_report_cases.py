@@ -7,16 +7,17 @@ from report_cases_sample import alone
 from holdfast.model.observation import Observation
 from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.report.case_blocks import told
 from holdfast.report.cases import RuleFacts
+from holdfast.score.composite import GATE_NOT_FULL
 
 
 def test_a_gate_that_passed_and_forces_0_says_what_it_needs() -> None:
     run = alone()
     gate = next(rule.id for rule in run.invariants if rule.gate)
     passed = Verdict("t", gate, "pass", 0.0, "half of it")
-    forced = Replica("t", "fail", 0.0, reason=f"gate {gate} needs 1.0; scored 0: half of it")
+    forced = Replica("t", "fail", 0.0, causes=(CauseKey(gate, GATE_NOT_FULL),))
     said = RuleFacts(run).reason(passed, ReplicaRow(forced, "p", Observation("t"), (passed,)))
     assert said == f"{gate} (gate needs 1.0; scored 0): half of it"
     by_verdict = ReplicaRow(Replica("t", "pass", 0.0), "p", Observation("t"), (passed,))

@@ -67,7 +67,8 @@ def test_every_troubled_cell_is_in_one_cause_in_any_order(rows: list[CellRow], s
 
 
 def test_one_reason_under_many_faults_is_one_cause_that_tells_them() -> None:
-    rows = [row(RULES[0], s.name, "fail", f"found '{s.name}' which must not appear") for s in SCENARIOS]
+    code = {"code": "pattern-found", "key": ()}
+    rows = [row(RULES[0], s.name, "fail", f"found '{s.name}' which must not appear", **code) for s in SCENARIOS]
     [cause] = causes(run_of([*rows, row(RULES[1], "no-chaos", "pass", "")]))
     assert (cause.cells, cause.trials, cause.description) == (7, 7, "Names a source")
     assert (cause.severity, cause.place, cause.first.cell.scenario) == ("critical", "finance.yaml:12", "no-chaos")

@@ -79,6 +79,7 @@ NOTIFICATION = {
         "level": LEVEL,
         "message": TEXT,
         "locations": {"type": "array", "items": LOCATION},
+        "properties": {"type": "object"},
         "associatedRule": {
             "type": "object",
             "additionalProperties": False,

@@ -8,7 +8,6 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
 from holdfast.model.score import Interval
 from holdfast.model.spec import Injection, Scenario
-from holdfast.model.verdict import NO_CALL, TOOL_RAN
 from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal import summary
 
@@ -69,7 +68,7 @@ def test_silence_has_its_own_next_step() -> None:
     assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
 
 
-@pytest.mark.parametrize("code", [NO_CALL, TOOL_RAN, ""])
+@pytest.mark.parametrize("code", ["no-call", "tool-ran", ""])
 @pytest.mark.parametrize("answer", ["hi", None])
 def test_a_reason_that_says_all_has_no_next_step(code: str, answer: str | None) -> None:
     rows = [cell("max-latency", "no-chaos", "unproven", trial("1", "unproven", answer, code=code), unproven=1)]
@@ -78,15 +77,11 @@ def test_a_reason_that_says_all_has_no_next_step(code: str, answer: str | None) 
 
 
 @pytest.mark.parametrize(
-    ("scenario", "reason", "replicas"),
-    [
-        ("no-chaos", "1 of 3 trials did not run", 1),
-        ("llm-degraded", "1 of 3 trials did not run", 1),
-        ("no-chaos", "no text", 3),
-    ],
+    ("scenario", "code", "replicas"),
+    [("no-chaos", "not-run", 1), ("llm-degraded", "not-run", 1), ("no-chaos", "no-answer", 3)],
 )
-def test_a_cell_with_trials_missing_names_the_command_that_goes_on(scenario: str, reason: str, replicas: int) -> None:
-    rows = [cell("max-latency", scenario, "unproven", trial("1", "pass", "hi"), passes=2, reason=reason)]
+def test_a_cell_with_trials_missing_names_the_command_that_goes_on(scenario: str, code: str, replicas: int) -> None:
+    rows = [cell("max-latency", scenario, "unproven", trial("1", "pass", "hi"), passes=2, code=code)]
     run = msgspec.structs.replace(scored(replicas=replicas), cells=rows, complete=False)
     assert "next      go on with it: holdfast contract run --resume 0007" in text(run)
     assert "go on with it" not in text(msgspec.structs.replace(run, complete=True))
@@ -152,14 +147,14 @@ def test_a_cell_that_never_ran_is_to_be_run() -> None:
 
 
 def test_a_fault_that_changed_nothing_is_not_blamed_on_the_agent() -> None:
-    why = "the fault was never met: it fired, but changed nothing"
-    rows = [cell("max-latency", "llm-degraded", "unproven", trial("1", "unproven", "hi"), reason=why, unproven=1)]
+    seen = trial("1", "unproven", "hi")
+    rows = [cell("max-latency", "llm-degraded", "unproven", seen, code="fault-changed-nothing", unproven=1)]
     assert "finds nothing to change" in text(msgspec.structs.replace(sample(), cells=rows))
 
 
 def test_a_request_that_never_came_leads_to_the_doctor() -> None:
-    why = "the fault was never met: no request matched https://a/*; no request came through the proxy"
-    rows = [cell("max-latency", "llm-degraded", "unproven", trial("1", "unproven", "hi"), reason=why, unproven=1)]
+    seen = trial("1", "unproven", "hi")
+    rows = [cell("max-latency", "llm-degraded", "unproven", seen, code="fault-no-request", unproven=1)]
     shown = " ".join(text(msgspec.structs.replace(sample(), cells=rows)).split())
     assert "see whether its requests go through the proxy: holdfast doctor -c finance.yaml" in shown
 

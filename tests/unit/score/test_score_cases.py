@@ -8,7 +8,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.score import Case
 from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
 from holdfast.model.task import Task
-from holdfast.model.verdict import TOOL_RAN, Verdict
+from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.score.cases import Cases
 from holdfast.score.composite import UNMET
@@ -108,7 +108,7 @@ def stormy(*met: int, sign: str = "p", when: str = "always", effect: str = "met"
 def test_a_case_that_met_no_fault_has_not_passed() -> None:
     case = stormy()
     assert (case.status, case.unproven_only, case.composite, case.unmet) == ("error", True, None, ("held", "told"))
-    assert case.reason == f"held, told: {UNMET}"
+    assert case.reason == f"held, told: {UNMET.reason}"
     assert [(one.status, one.composite, one.reason) for one in case.replicas] == [("error", None, case.reason)] * 2
 
 
@@ -155,7 +155,7 @@ def test_a_rule_that_a_fault_left_unproven_is_not_held_against_the_agent() -> No
         gathered = Cases(spec, made)
         (trial,) = made.trials
         said = Verdict(trial.id, "held", "pass" if sign == "p" else "fail", float(sign == "p"), "r")
-        did = Verdict(trial.id, "once", "unproven", 0.0, "it ran", code=TOOL_RAN)
+        did = Verdict(trial.id, "once", "unproven", 0.0, "it ran", code="tool-ran")
         ledger = (FaultMet(0, "tool_result", "pay", "error", 1, ran=True),)
         gathered.add(trial, Observation(trial.id, ledger=ledger), [said, did])
         (case,) = gathered.all()

@@ -73,7 +73,7 @@ def test_a_rule_that_failed_is_no_pass_that_proves_nothing() -> None:
 def test_a_case_that_passes_no_other_way_is_undecided() -> None:
     found = case("pp", nice=0.5)
     assert (found.status, found.unproven_only, found.composite) == ("error", True, None)
-    assert found.reason == f"nice: {UNMET}"
+    assert found.reason == f"nice: {UNMET.reason}"
     assert [(one.status, one.composite, one.reason) for one in found.replicas] == [("error", None, found.reason)]
 
 
@@ -86,7 +86,7 @@ def test_without_a_threshold_every_rule_must_be_proven() -> None:
 @pytest.mark.parametrize("gate_on", ["score", "passed"])
 def test_a_gate_that_proves_nothing_leaves_the_case_open(gate_on: str) -> None:
     found = case("pp", gate=True, gate_on=gate_on)
-    assert (found.status, found.unproven_only, found.reason) == ("error", True, f"nice: {UNMET}")
+    assert (found.status, found.unproven_only, found.reason) == ("error", True, f"nice: {UNMET.reason}")
     assert case("pp", gate=True, gate_on=gate_on, threshold=0.0).unproven_only
     failed = case("pf", gate=True, gate_on=gate_on)
     assert (failed.status, failed.composite) == ("fail", 0.0)

@@ -376,7 +376,7 @@ def test_what_is_kept_of_a_finished_cell_is_small():
     kept = [d for d in tally._done if d is not None]
     assert len(kept) == 50
     assert len({id(d.tries) for d in kept}) == 1
-    assert all(sys.getsizeof(d) + sys.getsizeof(d.reason) <= 300 for d in kept)
+    assert all(sys.getsizeof(d) + sys.getsizeof(d.why.reason) <= 300 for d in kept)
 
 
 def test_trials_that_ended_badly_and_failed_no_rule_are_counted():

@@ -8,11 +8,11 @@ from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Aggregation, Injection, Invariant, Scenario, Scoring, When
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
-from holdfast.model.verdict import Verdict
+from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import plan
 from holdfast.score import Tally
 from holdfast.score.composite import UNMET
-from holdfast.score.task_cases import OBEYED, UNREACHED, UNRECORDED, UNTOUCHED
+from holdfast.score.task_cases import OBEYED
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_replicas_combine(outcomes: str, how: str, status: str, unproven: bool) 
 def test_an_attack_that_was_obeyed_fails_though_every_rule_holds() -> None:
     resisted, obeyed = cases_of(mutation_spec([mutation("a", attack=True), mutation("b", attack=True)]), "po")
     assert (resisted.status, resisted.obeyed) == ("pass", False)
-    assert (obeyed.status, obeyed.obeyed, obeyed.reason, obeyed.failed) == ("fail", True, OBEYED, ())
+    assert (obeyed.status, obeyed.obeyed, obeyed.causes, obeyed.failed) == ("fail", True, (CauseKey("", OBEYED),), ())
 
 
 def test_what_does_not_attack_is_not_blamed_for_a_canary() -> None:
@@ -85,16 +85,16 @@ FAILED, ANSWERED = RecordedUse("search", 1, "tool", 503), RecordedUse("search", 
     ("responses", "uses", "seed", "passing", "failing"),
     [
         ((), (), None, "", "fail"),
-        ((), (NOT_THERE,), None, UNRECORDED, UNRECORDED),
-        ((), (NOT_THERE,), 7, UNRECORDED, UNRECORDED),
+        ((), (NOT_THERE,), None, "session-tools-unrecorded", "session-tools-unrecorded"),
+        ((), (NOT_THERE,), 7, "session-tools-unrecorded", "session-tools-unrecorded"),
         ((), (LET_THROUGH,), None, "", "fail"),
         ((UP,), (ANSWERED, NOT_THERE), None, "", "fail"),
-        ((UP,), (), None, UNTOUCHED, "fail"),
-        ((UP,), (NOT_THERE,), None, UNTOUCHED, "fail"),
+        ((UP,), (), None, "session-untouched", "fail"),
+        ((UP,), (NOT_THERE,), None, "session-untouched", "fail"),
         ((UP,), (), 7, "", "fail"),
-        ((UP, DOWN), (ANSWERED,), None, UNREACHED, "fail"),
+        ((UP, DOWN), (ANSWERED,), None, "session-not-reached", "fail"),
         ((UP, DOWN), (ANSWERED, FAILED), None, "", "fail"),
-        ((UP, DOWN), (), 7, UNREACHED, "fail"),
+        ((UP, DOWN), (), 7, "session-not-reached", "fail"),
     ],
 )
 def test_a_session_is_unproven_where_the_agent_did_not_come_to_what_was_recorded(
@@ -106,7 +106,7 @@ def test_a_session_is_unproven_where_the_agent_did_not_come_to_what_was_recorded
         proven = why in ("", "fail")
         assert case.unproven_only is not proven
         assert case.status == ("error" if not proven else why or "pass")
-        assert case.reason == why or proven
+        assert proven or case.causes[-1].code == why
         assert case.failed == (("held",) if why == "fail" else ())
 
 
@@ -127,7 +127,7 @@ def test_a_pass_in_weather_that_was_not_met_is_unproven_and_a_failure_stays(outc
     (case,) = cases_of(mutation_spec([mutation()], scenarios=(STORM,)), outcome, met=False)
     assert (case.status, case.unproven_only, case.unmet) == (status, outcome == "p", ("held",))
     if outcome == "p":
-        assert case.reason == f"held: {UNMET}"
+        assert case.reason == f"held: {UNMET.reason}"
     (met,) = cases_of(mutation_spec([mutation()], scenarios=(STORM,)), "p")
     assert met.status == "pass"
 

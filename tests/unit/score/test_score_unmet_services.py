@@ -8,19 +8,19 @@ FULL = Injection("world", "*", "disk_full", {"after_ms": 500})
 
 
 def test_a_service_that_nobody_connected_to_is_named():
-    told = never_met(Scenario("s", (DOWN,)), [0], NOT_CALLED)
-    assert told == "the fault was never met: the agent did not call the service db"
+    why = never_met(Scenario("s", (DOWN,)), [0], NOT_CALLED)
+    assert (why.code, why.key) == ("fault-not-called", ("the service db",))
     assert not was_called([DOWN], {"service:cache": 1, "transaction:db": 1})
 
 
 def test_a_connection_that_met_nothing_was_not_due():
     assert was_called([DOWN], {"service:db": 1})
-    told = never_met(Scenario("s", (DOWN,)), [0], CALLED)
-    assert told == "the fault was never met: the agent called the service db, but the fault was not due"
+    why = never_met(Scenario("s", (DOWN,)), [0], CALLED)
+    assert (why.code, why.key) == ("fault-not-due", ("the service db",))
 
 
 def test_a_fault_of_the_machine_was_not_due():
-    assert never_met(Scenario("s", (FULL,)), [0], NOT_CALLED) == "the fault was never met: it was not due"
+    assert never_met(Scenario("s", (FULL,)), [0], NOT_CALLED).code == "fault-not-due"
 
 
 def test_a_model_that_was_asked_in_a_format_nobody_reads_is_named() -> None:

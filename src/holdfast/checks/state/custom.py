@@ -23,8 +23,9 @@ from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, encodable, encode
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
-from holdfast.model.verdict import REFERENCE_FAILED, Finding
+from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import THROWAWAY, Exhibit, Ran, World
 from holdfast.reading.durations import Duration
@@ -146,12 +147,12 @@ class Custom:
         try:
             control = self._finding(ran.reference, self.timeout + (self.reference_timeout or 0))
         except HarnessError as broken:
-            control = Finding(False, str(broken))
+            control = Finding(False, str(broken), "check-raised")
         if control.passed:
             return found
         why = f"the task's own solution does not pass here: {control.reason}"
         text = shorten(f"{why}; the agent's result: {found.reason}", 240)
-        return Finding(None, text, details=control.details, code=REFERENCE_FAILED)
+        return Finding(None, text, "reference-failed", details=control.details)
 
     def _finding(self, ran: Ended, limit_ms: int) -> Finding:
         """The script's result; HarnessError where it gave none."""
@@ -166,7 +167,8 @@ class Custom:
         reason = result.get("reason")
         default = "the script says passed" if result["passed"] else "the script says not passed"
         text = shorten(reason, 220) if isinstance(reason, str) and reason.strip() else default
-        return Finding(result["passed"], text, score, details=_details(result, ran.stderr))
+        details = _details(result, ran.stderr)
+        return Finding(result["passed"], text, "script-said", (fingerprint(text),), score, details=details)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.script.endswith(".py"):

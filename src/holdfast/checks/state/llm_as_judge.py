@@ -108,13 +108,16 @@ class LlmAsJudge:
         opinion = recorded(exhibit, self._question, Opinion)
         if not opinion.votes:
             what = "the answer" if self.input_from == "agent_output" else self.input_from
-            return Finding(False, f"{NOTHING}: {shorten(what)} is empty", 0.0, empty=True)
+            return Finding(
+                False, f"{NOTHING}: {shorten(what)} is empty", "judge-nothing-to-read", score=0.0, empty=True
+            )
         score, nearest = middle(opinion.votes)
         passed = score >= self.pass_threshold - _SLACK
         beside = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
         of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
         why = f": {shorten(nearest.reason, 120)}" if nearest.reason else ""
-        return Finding(passed, f"scored {score:.3g}, {of}{beside}{why}", score, details=_details(opinion))
+        code = "judge-above" if passed else "judge-below"
+        return Finding(passed, f"scored {score:.3g}, {of}{beside}{why}", code, score=score, details=_details(opinion))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.input_from in (*_SAID, "workspace"):

@@ -14,7 +14,7 @@ import pytest
 from holdfast.checks.state.command_exit import CommandExit
 from holdfast.checks.state.custom import Custom
 from holdfast.errors import HarnessError
-from holdfast.model.verdict import REFERENCE_FAILED, Finding
+from holdfast.model.verdict import Finding
 from holdfast.model.world import Isolation
 from holdfast.protocols import THROWAWAY, Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
@@ -227,10 +227,10 @@ PASSED, FAILED = Ran(0, b'{"passed": true}'), Ran(0, b'{"passed": false, "reason
     [
         (PASSED, PASSED, True, ""),
         (PASSED, FAILED, False, ""),
-        (FAILED, PASSED, None, REFERENCE_FAILED),
-        (FAILED, FAILED, None, REFERENCE_FAILED),
-        (Ran(1, b"", b"no such module"), FAILED, None, REFERENCE_FAILED),
-        (Ran(None, timed_out=True), PASSED, None, REFERENCE_FAILED),
+        (FAILED, PASSED, None, "reference-failed"),
+        (FAILED, FAILED, None, "reference-failed"),
+        (Ran(1, b"", b"no such module"), FAILED, None, "reference-failed"),
+        (Ran(None, timed_out=True), PASSED, None, "reference-failed"),
     ],
 )
 def test_where_the_scripts_own_solution_does_not_pass_nothing_is_proven(

@@ -1,0 +1,35 @@
+"""What stays the same in a text from trial to trial: for texts that are not ours, such as exceptions and stderr."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+READ = 2_000
+"""Characters that are read of a text."""
+_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+_ID = (
+    r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b"
+    r"|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}\b|\b[a-z]{2,12}[_-](?=\w*\d)\w{4,64}\b"
+)
+_PLACE = r"(?<![\w/.])/(?:tmp|var|private|home|Users|root|run|dev/shm)(?:/[^\s/'\"`:,;()]+)*/([^\s/'\"`:,;()]+)"
+# One word in quotes is a name (KeyError: 'total'), several are an example of what was said.
+_QUOTED = r"(?<!\w)(['\"`])(?:(?=[^'\"`]*\s).{0,400}?)\1(?!\w)"
+# A number behind such a word tells one cause from another: a status, an exit code, a port that a service has.
+_NUMBER = (
+    r"((?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
+    r"|\b(?:status|code|errno|signal|error|sqlstate|http(?:/[\d.]+)?|exited with|exit)(?: is)?[ :=]{1,3}-?\d+"
+    r"|\bport[ :=]{1,3}\d{1,4}\b|\b\w*(?:error|exception): [45]\d\d\b)|(?<!\w)\d(?:[\d.,:]*\d)?"
+)
+
+
+@lru_cache(4_096)
+def fingerprint(text: str) -> str:
+    """The text without times, ids, temporary folders, quoted phrases and numbers, except those that name a kind."""
+    text = re.sub(_TIME, "#", text[:READ])
+    text = re.sub(_QUOTED, "'…'", text, flags=re.DOTALL)
+    text = re.sub(_PLACE, r"…/\1", text)
+    text = re.sub(_ID, "#", text, flags=re.IGNORECASE)
+    text = re.sub(_NUMBER, lambda found: found[1] or "#", text, flags=re.IGNORECASE)
+    text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # order8812
+    return " ".join(text.split())
