@@ -177,6 +177,14 @@ class Check(Protocol):
 
 
 @runtime_checkable
+class CodesTrait(Protocol):
+    """A check that gives its findings codes. Without this trait failures are grouped by what stays in their reasons."""
+
+    codes: ClassVar[Mapping[str, str]]
+    """Each code of a finding, in kebab-case, and what it means."""
+
+
+@runtime_checkable
 class DeedsTrait(Protocol):
     """A check that says whether it judges deeds: calls, side effects, state. Without this trait, one that reads the
     trace or the state does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -46,6 +46,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+JSON_CODES: Mapping[str, str] = {
+    "json-invalid": "The answer is not JSON.",
+    "json-key-twice": "An object has a key twice.",
+    "json-part-missing": "There is nothing at the path.",
+    "json-unreadable": "Holdfast cannot check this JSON.",
+}
+
+
 def read_answer(text: str, *, unique: bool = True) -> Any:
     """The answer as JSON, or the Finding that it is not."""
     from json import JSONDecodeError
@@ -53,12 +61,13 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
     try:
         return parse(text, unique=unique)
     except KeyTwice as bad:
-        return Finding(False, f"JSON that can be read in two ways: {bad}", empty=True)
+        return Finding(False, f"JSON that can be read in two ways: {bad}", "json-key-twice", empty=True)
     except ValueError as bad:
         fenced = "it is fenced by ```; the whole answer must be JSON"
         why = fenced if text.lstrip().startswith("```") else shorten(str(bad), 120)
         stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
-        return Finding(False, f"not JSON: {why}", marks=((stopped, stopped + 1),) if stopped < len(text) else ())
+        marks = ((stopped, stopped + 1),) if stopped < len(text) else ()
+        return Finding(False, f"not JSON: {why}", "json-invalid", marks=marks)
 
 
 def _refuse(name: str) -> Any:

@@ -102,7 +102,8 @@ def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> 
     why = f": {shorten(nearest.reason, 100)}" if nearest.reason else ""
     details = {"method": "model", "similarity": round(score, 4), "threshold": needed, **_details(said[at])}
     passed = score >= needed - 1e-9
-    return Finding(passed, f"{how if passed else f'only {how}'}{why}", details=details)
+    code = "answer-alike" if passed else "answer-differs"
+    return Finding(passed, f"{how if passed else f'only {how}'}{why}", code, details=details)
 
 
 def _details(said: ModelOpinion) -> dict[str, Any]:

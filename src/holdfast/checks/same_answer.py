@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
@@ -28,6 +28,10 @@ Votes: TypeAlias = Annotated[
 ]
 
 DEFAULT = 0.75
+CODES: Mapping[str, str] = {
+    "answer-alike": "The answer says the same.",
+    "answer-differs": "The answer says something else.",
+}
 
 
 def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:
@@ -38,9 +42,9 @@ def compare(wanted: str, given: str, what: str, needed: float, method: Method) -
         details["differs"] = list(found.conflicts)
     how = f"{found.score:.2f} like {what} ({method}, needs {needed:g})"
     if found.score >= needed - 1e-9:
-        return Finding(True, how, details=details)
+        return Finding(True, how, "answer-alike", details=details)
     why = f": {shorten('; '.join(found.conflicts), 100)}" if found.conflicts else ""
-    return Finding(False, f"only {how}{why}", details=details)
+    return Finding(False, f"only {how}{why}", "answer-differs", details=details)
 
 
 def threshold(threshold: float | None, similarity_threshold: float | None) -> float:

@@ -132,7 +132,7 @@ class RuleJudge:
         doubt = self._doubt(observation) if outcome == ("pass" if self.negative else "fail") else ""
         if not doubt:
             return outcome, found
-        return "unproven", Finding(None, f"{doubt}; {found.reason}", "calls-not-seen")
+        return "unproven", Finding(None, f"{doubt}; {found.reason}", "calls-hidden")
 
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.model.verdict import CODES
+from holdfast.protocols import CodesTrait
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.editors import sections
 from holdfast.spec.fault_entry import FAMILIES
@@ -81,7 +83,29 @@ def _row(field: Field) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
+_CODES_INTRO = """# Codes of findings
+
+Every verdict that is not a pass has a code, and often a key: the values that tell one cause from another, such as the
+tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Rely
+on codes in scripts: reasons are for people, and their wording changes. Failures with the same rule, outcome, code and
+key are reported as one cause.
+
+| code | meaning | from |
+|---|---|---|"""
+
+
+def codes_page() -> str:
+    """Every code of a finding, from the checks themselves."""
+    found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
+    for name, check in checks():
+        if isinstance(check, CodesTrait):
+            for code, meaning in check.codes.items():
+                found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
+    rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
+    return "\n".join([_CODES_INTRO, *rows]) + "\n"
+
+
 if __name__ == "__main__":
     import sys
 
-    sys.stdout.write(reference())
+    sys.stdout.write(codes_page() if sys.argv[1:] == ["codes"] else reference())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,6 +31,10 @@ class BehaviorUnchanged:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        **same_answer.CODES,
+        "no-control-answer": "The control run gave no answer to compare with.",
+    }
     verbatim: ClassVar[bool] = True
 
     @property
@@ -54,7 +58,7 @@ class BehaviorUnchanged:
     def decide(self, exhibit: Exhibit) -> Finding:
         wanted = _calm_answer(exhibit) if self.needs_control else self.baseline
         if wanted is None:
-            return Finding(None, "the control run gave no answer to compare with")
+            return Finding(None, "the control run gave no answer to compare with", "no-control-answer")
         needed = same_answer.threshold(self.threshold, self.similarity_threshold)
         what = "the calm answer" if self.needs_control else "the baseline"
         if self.method == "model":

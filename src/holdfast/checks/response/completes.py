@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.plain_text import is_blank
 from holdfast.model.verdict import Finding
 
@@ -17,13 +19,18 @@ class Completes:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+    codes: ClassVar[Mapping[str, str]] = {
+        "answer-empty": "The answer is empty.",
+        "answered": "The agent answered.",
+        "ended-as": "How the turn ended, which the key names.",
+    }
     every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
         if turn.ending != "answered":
             why = f": {shorten(turn.detail, 120)}" if turn.detail else ""
-            return Finding(False, f"ended in {turn.ending}{why}")
+            return Finding(False, f"ended in {turn.ending}{why}", "ended-as", (turn.ending, fingerprint(turn.detail)))
         if is_blank(turn.text or ""):
-            return Finding(False, "ended well but without an answer")
-        return Finding(True, "answered")
+            return Finding(False, "ended well but without an answer", "answer-empty")
+        return Finding(True, "answered", "answered")

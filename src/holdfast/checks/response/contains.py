@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -24,12 +24,16 @@ class Contains:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "text-found": "The text appears.",
+        "text-missing": "The text does not appear.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         span = find_folded(exhibit.text, self.value)
         if span is None:
-            return Finding(False, f"'{shorten(self.value)}' does not appear")
-        return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))
+            return Finding(False, f"'{shorten(self.value)}' does not appear", "text-missing")
+        return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", "text-found", marks=(span,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.value:

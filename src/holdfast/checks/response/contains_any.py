@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -28,13 +28,17 @@ class ContainsAny:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "text-found": "The text appears.",
+        "text-missing": "The text does not appear.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         for value in self.values:
             span = find_folded(exhibit.text, value)
             if span is not None:
-                return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))
-        return Finding(False, f"none of these appears: {shorten(', '.join(self.values), 150)}")
+                return Finding(True, f"found '{shorten(exhibit.text[span[0] : span[1]])}'", "text-found", marks=(span,))
+        return Finding(False, f"none of these appears: {shorten(', '.join(self.values), 150)}", "text-missing")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.values:

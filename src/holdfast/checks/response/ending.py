@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import ENDINGS
 from holdfast.model.verdict import Finding
 
@@ -25,13 +26,17 @@ class Ending:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+    codes: ClassVar[Mapping[str, str]] = {
+        "ended-as": "How the turn ended, which the key names.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
         why = f" ({shorten(turn.detail)})" if turn.detail else ""
+        key = (turn.ending, fingerprint(turn.detail))
         if turn.ending in self.one_of:
-            return Finding(True, f"ended in {turn.ending}{why}")
-        return Finding(False, f"ended in {turn.ending}{why}, not in {' or '.join(self.one_of)}")
+            return Finding(True, f"ended in {turn.ending}{why}", "ended-as", key)
+        return Finding(False, f"ended in {turn.ending}{why}, not in {' or '.join(self.one_of)}", "ended-as", key)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.one_of:

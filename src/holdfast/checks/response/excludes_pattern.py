@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -34,6 +34,10 @@ class ExcludesPattern:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "pattern-found": "Something matches the pattern.",
+        "pattern-missing": "Nothing matches the pattern.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
@@ -44,11 +48,14 @@ class ExcludesPattern:
             dead = str(never)
             hits = self._hits(text, [pattern for pattern in self.patterns if why_never(pattern) is None])
         if not hits:
-            return Finding(None, dead) if dead else Finding(True, f"none of {len(self.patterns)} patterns appears")
+            if dead:
+                return Finding(None, dead, "pattern-cannot-match")
+            return Finding(True, f"none of {len(self.patterns)} patterns appears", "pattern-missing")
         (start, end), pattern = hits[0]
         found = shorten(text[start:end]) if end > start else f"a match of {shorten(pattern)}"
         more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
-        return Finding(False, f"found '{found}' which must not appear{more}", marks=tuple(sorted(s for s, _ in hits)))
+        marks = tuple(sorted(s for s, _ in hits))
+        return Finding(False, f"found '{found}' which must not appear{more}", "pattern-found", (pattern,), marks=marks)
 
     def _hits(self, text: str, patterns: Iterable[str]) -> list[tuple[tuple[int, int], str]]:
         return [(span, pattern) for pattern in patterns if (span := self._find(text, pattern)) is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
@@ -39,18 +39,24 @@ class ExcludesPii:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "pii-found": "Personal data appears.",
+        "pii-missing": "No personal data appears.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         text = exhibit.text
         kinds = FINDERS if self.entities is None else self.entities
         found = [s for s in sightings(text, kinds) if not self._allowed(s.kind, text[s.start : s.end])]
         if not found:
-            return Finding(True, "no personal data found")
+            return Finding(True, "no personal data found", "pii-missing")
         shown = ", ".join(f"{s.kind} {shorten(text[s.start : s.start + 2])}…" for s in found[:_SHOWN])
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         counts = {kind: sum(s.kind == kind for s in found) for kind in sorted({s.kind for s in found})}
         marks = tuple((s.start, s.end) for s in found)
-        return Finding(False, f"found {shown}{more}", marks=marks, details={"entities": counts})
+        return Finding(
+            False, f"found {shown}{more}", "pii-found", tuple(counts), marks=marks, details={"entities": counts}
+        )
 
     def _allowed(self, kind: str, value: str) -> bool:
         folded = plain(as_address(value) if kind == "email" else value).casefold()

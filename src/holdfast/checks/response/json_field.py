@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.checks.json_parts import fault_in_path, parts, read_answer, violation
+from holdfast.checks.json_parts import JSON_CODES, fault_in_path, parts, read_answer, violation
 from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.json_equality import as_text, has_part, same
 from holdfast.checks.wording import shorten
@@ -40,6 +40,14 @@ class JsonField:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        **JSON_CODES,
+        "value-as-expected": "The value is as expected.",
+        "value-differs": "The value is another one.",
+        "value-lacks": "The value lacks a part.",
+        "value-no-match": "The value does not match the pattern.",
+        "value-wrong-type": "The value has another type.",
+    }
     verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -49,27 +57,29 @@ class JsonField:
         try:
             return self._field(answer)
         except (UnicodeEncodeError, RecursionError) as bad:
-            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}")
+            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
     def _field(self, answer: Any) -> Finding:
         found = parts(answer, self.path)
         if not found:
-            return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", empty=True)
-        wrong = next((why for value in found for why in self._wrong(value)), "")
-        return Finding(not wrong, f"{shorten(self.path)} {wrong or f'is {_shown(found[0])}'}")
+            return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
+        wrong = next((why for value in found for why in self._wrong(value)), None)
+        if wrong is None:
+            return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", "value-as-expected")
+        return Finding(False, f"{shorten(self.path)} {wrong[1]}", wrong[0])
 
-    def _wrong(self, value: Any) -> Iterator[str]:
+    def _wrong(self, value: Any) -> Iterator[tuple[str, str]]:
         """Everything in which the value is not as expected."""
         shown = _shown(value)
         if self.equals is not UNSET and not same(value, self.equals):
-            yield f"is {shown}, not {shorten(as_text(self.equals), 60)}"
+            yield "value-differs", f"is {shown}, not {shorten(as_text(self.equals), 60)}"
         if self.contains is not UNSET and not has_part(value, self.contains):
-            yield f"is {shown}, without {shorten(as_text(self.contains), 60)}"
+            yield "value-lacks", f"is {shown}, without {shorten(as_text(self.contains), 60)}"
         if self.matches is not None and search(self.matches, as_text(value), "") is None:
-            yield f"is {shown}, which does not match {shorten(self.matches, 60)}"
+            yield "value-no-match", f"is {shown}, which does not match {shorten(self.matches, 60)}"
         flat = type(value)() if isinstance(value, dict | list) else value  # what is inside does not make its type
         if self.value_type is not None and violation({"type": self.value_type}, flat):
-            yield f"is {shown}, not of type {self.value_type}"
+            yield "value-wrong-type", f"is {shown}, not of type {self.value_type}"
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.matches is not None and fault_in(self.matches) is None and (why := why_never(self.matches)):

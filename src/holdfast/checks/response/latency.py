@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -19,13 +20,18 @@ class Latency:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "latency"
+    codes: ClassVar[Mapping[str, str]] = {
+        "in-time": "The answer came in time.",
+        "no-answer-in-time": "The turn timed out.",
+        "too-slow": "The answer took longer than allowed.",
+    }
     every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn
         took = turn.latency_ms
         if turn.ending == "timeout":
-            return Finding(False, f"no answer in time: ended after {took:.0f} ms")
+            return Finding(False, f"no answer in time: ended after {took:.0f} ms", "no-answer-in-time")
         if took <= self.max_ms:
-            return Finding(True, f"took {took:.0f} ms of {self.max_ms:.0f} ms")
-        return Finding(False, f"took {took:.0f} ms, over the limit of {self.max_ms:.0f} ms")
+            return Finding(True, f"took {took:.0f} ms of {self.max_ms:.0f} ms", "in-time")
+        return Finding(False, f"took {took:.0f} ms, over the limit of {self.max_ms:.0f} ms", "too-slow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -15,8 +16,13 @@ class OutputNotEmpty:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "answer-empty": "The answer is empty.",
+        "answered": "The agent answered.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         if exhibit.text.strip():
-            return Finding(True, f"the answer has {len(exhibit.text)} characters")
-        return Finding(False, "the answer is only whitespace" if exhibit.text else "the answer is empty")
+            return Finding(True, f"the answer has {len(exhibit.text)} characters", "answered")
+        why = "the answer is only whitespace" if exhibit.text else "the answer is empty"
+        return Finding(False, why, "answer-empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -17,9 +18,13 @@ class RefusalCheck:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "declined": "The answer declines.",
+        "not-declined": "The answer does not decline.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         span = refusal(exhibit.text)
         if span is None:
-            return Finding(False, "the answer does not decline")
-        return Finding(True, f"declines: '{shorten(exhibit.text[span[0] : span[1]])}'", marks=(span,))
+            return Finding(False, "the answer does not decline", "not-declined")
+        return Finding(True, f"declines: '{shorten(exhibit.text[span[0] : span[1]])}'", "declined", marks=(span,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -30,13 +30,17 @@ class Regex:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        "pattern-found": "Something matches the pattern.",
+        "pattern-missing": "Nothing matches the pattern.",
+    }
 
     def decide(self, exhibit: Exhibit) -> Finding:
         span = search(self.pattern, exhibit.text, FLAGS)
         if span is None:
-            return Finding(False, f"nothing matches {shorten(self.pattern, 150)}")
+            return Finding(False, f"nothing matches {shorten(self.pattern, 150)}", "pattern-missing")
         found = shorten(exhibit.text[span[0] : span[1]])
-        return Finding(True, f"'{found}' matches {shorten(self.pattern)}", marks=(span,))
+        return Finding(True, f"'{found}' matches {shorten(self.pattern)}", "pattern-found", marks=(span,))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         fault = "is empty: it matches every answer" if not self.pattern else fault_in(self.pattern, FLAGS)

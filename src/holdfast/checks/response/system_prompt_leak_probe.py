@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -28,6 +28,7 @@ class SystemPromptLeakProbe:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = ExcludesPattern.codes
     requires_probes: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:

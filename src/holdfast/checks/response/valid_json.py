@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.json_parts import fault_in_path, fault_in_schema, parts, read_answer, violation, why_never_fits
+from holdfast.checks.json_parts import (
+    JSON_CODES,
+    fault_in_path,
+    fault_in_schema,
+    parts,
+    read_answer,
+    violation,
+    why_never_fits,
+)
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.verdict import Finding
 
 
@@ -31,6 +40,12 @@ class ValidJson:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    codes: ClassVar[Mapping[str, str]] = {
+        **JSON_CODES,
+        "json-valid": "The answer is JSON as asked for.",
+        "schema-broken": "The JSON breaks the schema.",
+        "schema-cannot-fit": "No JSON can satisfy the schema.",
+    }
     verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -41,19 +56,22 @@ class ValidJson:
         try:
             return self._shape(value)
         except (UnicodeEncodeError, RecursionError) as bad:
-            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}")
+            return Finding(None, f"Holdfast cannot check this JSON: {shorten(str(bad), 120)}", "json-unreadable")
 
     def _shape(self, value: Any) -> Finding:
         found = [value] if self.path is None else parts(value, self.path)
         if not found:
-            return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}")
+            return Finding(False, f"is JSON, but has nothing at {shorten(str(self.path))}", "json-part-missing")
         if self.schema is not None and (never := why_never_fits(self.schema)):
-            return Finding(None, never)
+            return Finding(None, never, "schema-cannot-fit")
         for part in found if self.schema is not None else ():
             if broken := violation(self.schema or {}, part):
-                return Finding(False, f"is JSON, but breaks the schema: {broken}")
+                return Finding(
+                    False, f"is JSON, but breaks the schema: {broken}", "schema-broken", (fingerprint(broken),)
+                )
         fits = " that fits the schema" if self.schema is not None else ""
-        return Finding(True, f"is JSON{fits}" + (f" with {shorten(self.path)}" if self.path else ""))
+        where = f" with {shorten(self.path)}" if self.path else ""
+        return Finding(True, f"is JSON{fits}{where}", "json-valid")
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.schema is not None and fault_in_schema(self.schema) is None and (why := why_never_fits(self.schema)):

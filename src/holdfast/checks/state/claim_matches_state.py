@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
@@ -68,6 +68,12 @@ class ClaimMatchesState:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "claim-true": "What the answer claims was done.",
+        "claim-unseen": "Whether it was done cannot be seen.",
+        "claim-untrue": "The answer claims what was not done.",
+        "no-claim": "The answer makes none of the claims.",
+    }
 
     @property
     def needs_world(self) -> bool:
@@ -122,24 +128,26 @@ class ClaimMatchesState:
         done = self._done(exhibit)
         said = [turn.text for turn in exhibit.observation.turns if turn.text and not is_blank(turn.text)]
         if not said:
-            return Finding(None, "nothing to judge: the agent said nothing")
+            return Finding(None, "nothing to judge: the agent said nothing", "no-answer")
         dead = [why for claim in self.claims if (why := why_never(claim.says))]
         made = [(n, words) for n, claim in enumerate(self.claims) if (words := _words(claim.says, said))]
         for n, words in made:
             claim, count = self.claims[n], done[n].times
             if count < claim.at_least and done[n].unseen:
-                return Finding(None, f"it says '{words}', and whether it did cannot be told: {done[n].unseen}")
+                why = f"it says '{words}', and whether it did cannot be told: {done[n].unseen}"
+                return Finding(None, why, "claim-unseen", (str(n),))
             if count < claim.at_least:
                 least = f" of the {claim.at_least} that it takes" if claim.at_least > 1 else ""
                 why = (
                     f"it says '{words}', and {count}{least} were done and are there: {shorten(in_short(claim.did), 80)}"
                 )
-                return Finding(False, why, details=_details(done[n]))
+                return Finding(False, why, "claim-untrue", (str(n),), details=_details(done[n]))
         if dead:
-            return Finding(None, dead[0])
+            return Finding(None, dead[0], "pattern-cannot-match")
         if not made:
-            return Finding(True, "the answer makes none of these claims")
-        return Finding(True, f"what it says was done: '{made[0][1]}'", details=_details(done[made[0][0]]))
+            return Finding(True, "the answer makes none of these claims", "no-claim")
+        first, words = made[0]
+        return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_details(done[first]))
 
     def _done(self, exhibit: Exhibit) -> list[Deeds]:
         """Of each claim what was done: calls by the trace, all else as it was recorded."""

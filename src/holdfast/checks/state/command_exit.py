@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,6 +14,7 @@ from holdfast.checks.state.programs import NOT_RUN, named_in, not_found, of_work
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
@@ -50,6 +52,11 @@ class CommandExit:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "command-exited": "The command ended by itself; the key has its exit code.",
+        "command-killed": "A signal ended the command.",
+        "command-timeout": "The command did not end in time.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ()
     runs_inside: ClassVar[bool] = True
 
@@ -87,14 +94,17 @@ class CommandExit:
             raise HarnessError(_never_ran(what, (absent or nested)[0], found))
         passed = found.exit_code == self.exit_code and not found.timed_out
         if found.timed_out:
-            why = f"{what} did not end within {self.timeout / 1000:g} s"
+            code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
         elif found.exit_code is None:
-            why = f"{what} was killed by {named(found.signal)}"
+            code, key = "command-killed", named(found.signal)
+            why = f"{what} was killed by {key}"
         else:
-            why = f"{what} exited with {found.exit_code}" + ("" if passed else f", not {self.exit_code}")
+            code, key = "command-exited", str(found.exit_code)
+            why = f"{what} exited with {key}" + ("" if passed else f", not {self.exit_code}")
         said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
         ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN) and not found.timed_out
-        return Finding(passed, why + (f": {said}" if said else ""), details=printed(found), empty=not ran)
+        why += f": {said}" if said else ""
+        return Finding(passed, why, code, (key, fingerprint(said)), details=printed(found), empty=not ran)
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:

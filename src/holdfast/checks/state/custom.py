@@ -71,6 +71,9 @@ class Custom:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "script-said": "What the script said.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ()  # the script saw what was there
 
     @property

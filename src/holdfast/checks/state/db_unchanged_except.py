@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -53,6 +53,11 @@ class DbUnchangedExcept:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "tables-changed": "Tables changed that may not.",
+        "tables-unchanged": "No other table changed.",
+        "tables-unreadable": "The tables cannot be read any more.",
+    }
 
     async def foresee(self, world: World) -> None:
         found = database(world, self.service)
@@ -73,14 +78,15 @@ class DbUnchangedExcept:
         found = recorded(exhibit, [self.service], TableMarks)
         if found.refused:
             why = f"the tables cannot be read any more: {shorten(found.refused, 150)}"
-            return Finding(False, why, empty=True)
+            return Finding(False, why, "tables-unreadable", empty=True)
         names = sorted({*found.before, *found.after})
         changed = [name for name in names if found.before.get(name) != found.after.get(name)]
         wrong = [f"{_bare(name, found)} {_how(name, found)}" for name in changed if not self._may_change(name, found)]
         if not wrong:
-            return Finding(True, f"no other table changed, of {len(names)}")
+            return Finding(True, f"no other table changed, of {len(names)}", "tables-unchanged")
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        return Finding(False, shorten(", ".join(wrong[:3]), 180) + more, details={"tables": wrong[:SHOWN]})
+        why, details = shorten(", ".join(wrong[:3]), 180) + more, {"tables": wrong[:SHOWN]}
+        return Finding(False, why, "tables-changed", tuple(wrong[:SHOWN]), details=details)
 
     async def _read(self, world: World) -> dict[str, str]:
         with self._in_time():

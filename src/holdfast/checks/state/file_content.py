@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.paths import PathFound, look, unreached
+from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -31,6 +31,14 @@ class FileContent:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        **PATH_CODES,
+        "content-as-expected": "The file has what it should.",
+        "content-cut": "The file is longer than what is read.",
+        "content-forbidden": "The file has what it must not.",
+        "content-missing": "The file lacks something.",
+        "file-missing": "The file is not there.",
+    }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         return record([self.path, "content"], look(world.sandbox, self.path, read=True))
@@ -41,16 +49,19 @@ class FileContent:
         if away := unreached(place):
             return away
         if place.kind != "file":
-            return Finding(False, f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}", empty=True)
+            why = f"there is no {name}" if place.kind == "nothing" else f"{name} {_FOLDER}"
+            return Finding(False, why, "file-missing", (place.kind,), empty=True)
         held, lacked = self._found([place.content, *([place.otherwise] if place.otherwise else [])])
         if held:
-            return Finding(False, f"{name} {held}")
+            return Finding(False, f"{name} {held}", "content-forbidden")
         if not lacked and self.pattern is not None and (never := why_never(self.pattern)):
-            return Finding(None, never)
+            return Finding(None, never, "pattern-cannot-match")
         if place.cut and (lacked or self.not_contains is not None):
             lacks = f", and up to there {lacked}" if lacked else ""
-            return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}")
-        return Finding(False, f"{name} {lacked}") if lacked else Finding(True, f"{name} is as it should be")
+            return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}", "content-cut")
+        if lacked:
+            return Finding(False, f"{name} {lacked}", "content-missing")
+        return Finding(True, f"{name} is as it should be", "content-as-expected")
 
     def _found(self, readings: list[str]) -> tuple[str, str]:
         """What it holds and must not, and what it lacks, however it is read; empty where there is nothing."""

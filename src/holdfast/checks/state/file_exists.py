@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.checks.state.paths import PathFound, look, unreached
+from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
@@ -25,6 +25,11 @@ class FileExists:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        **PATH_CODES,
+        "file-missing": "The file is not there.",
+        "file-there": "The file is there.",
+    }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         return record([self.path], look(world.sandbox, self.path))
@@ -35,7 +40,8 @@ class FileExists:
             return away
         there = place.kind != "nothing"
         what = f"{shorten(self.path)} is there" if there else f"there is no {shorten(self.path)}"
-        return Finding(there, what + (", a folder" if place.kind == "folder" else ""))
+        code = "file-there" if there else "file-missing"
+        return Finding(there, what + (", a folder" if place.kind == "folder" else ""), code)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return outside(self.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
@@ -43,6 +43,11 @@ class FilesChangedOnly:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "files-changed": "Files changed that may not.",
+        "files-unchanged": "No other file changed.",
+        "files-unknown": "There were more changes than are kept.",
+    }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         kept = tuple(islice(world.changes(), CHANGES_KEPT + 1))
@@ -57,12 +62,12 @@ class FilesChangedOnly:
         details = {name: some[:SHOWN] for name, some in (("changes", wrong), ("ignored", ignored)) if some}
         aside = f"; ignored: {_some(ignored)}" if ignored else ""
         if wrong:
-            return Finding(False, _some(wrong) + aside, details=details)
+            return Finding(False, _some(wrong) + aside, "files-changed", tuple(wrong[:SHOWN]), details=details)
         if found.cut:
-            return Finding(None, f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed")
-        return Finding(
-            True, f"changed, of what may change: {len(found.changes) - len(ignored)}{aside}", details=details
-        )
+            why = f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed"
+            return Finding(None, why, "files-unknown")
+        why = f"changed, of what may change: {len(found.changes) - len(ignored)}{aside}"
+        return Finding(True, why, "files-unchanged", details=details)
 
     def _ignores(self, path: str) -> bool:
         parts = PurePosixPath(path).parts

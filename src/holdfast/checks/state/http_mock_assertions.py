@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,6 +33,16 @@ class HttpMockAssertions:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "request-missing": "There is no such request, or nothing at the field.",
+        "value-as-expected": "The value is as expected.",
+        "value-differs": "The value is another one.",
+        "value-lacks": "The value lacks a part.",
+        "value-no-match": "The value does not match the pattern.",
+        "value-above": "The value is too large.",
+        "value-below": "The value is too small.",
+        "value-no-number": "The value is not a number.",
+    }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         mock = world.services.get(self.service)
@@ -46,15 +56,16 @@ class HttpMockAssertions:
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judged(one, found) for one in live]
         blank = [unseen(one, found) for one in live]
-        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n][0]], blank[n], n))
-        holds, why = verdicts[worst]
+        worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
+        holds, why, code = verdicts[worst]
         if holds is None:  # what is not known is so by a limit of ours
             raise HarnessError(shorten(why, 220))
         if holds and dead:
-            return Finding(None, next(iter(dead.values())), details=_details(found))
+            return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
         if holds:
-            why = "; ".join(why for _, why in verdicts)
-        return Finding(holds, shorten(why, 220), details=_details(found), empty=not holds and blank[worst])
+            why = "; ".join(one.why for one in verdicts)
+        key, nothing = () if holds else (str(worst),), not holds and blank[worst]
+        return Finding(holds, shorten(why, 220), code, key, details=_details(found), empty=nothing)
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):

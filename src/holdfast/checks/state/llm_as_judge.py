@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -68,6 +68,11 @@ class LlmAsJudge:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "judge-above": "The model's rating reaches the threshold.",
+        "judge-below": "The model's rating is below the threshold.",
+        "judge-nothing-to-read": "There is nothing to rate.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ()  # a model never sees more
     asks_model: ClassVar[bool] = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -24,7 +24,15 @@ from holdfast.checks.wording import shorten
 from holdfast.model.codec import encodable
 from holdfast.reading.fields import about
 
-AssertionResult = tuple[bool | None, str]
+
+class AssertionResult(NamedTuple):
+    """Whether an assertion holds, None if that is not known, and why."""
+
+    holds: bool | None
+    why: str
+    code: str = "value-as-expected"
+
+
 """Whether it holds, None where that cannot be told, and why."""
 
 
@@ -56,12 +64,13 @@ def judged(one: Assertion, found: MockRequests) -> AssertionResult:
     field = FIELD.fullmatch(one.field)
     index = int(field[2]) if field and field[2] else -1
     if maybe:
-        return None, f"{one.field} is not known: {_hidden(maybe)}"
+        return AssertionResult(None, f"{one.field} is not known: {_hidden(maybe)}")
     if found.more and (index < 0 or index >= len(counted)):
-        return None, f"{one.field} is not known: {found.more} requests more came than are kept"
+        return AssertionResult(None, f"{one.field} is not known: {found.more} requests more came than are kept")
     if not -len(counted) <= index < len(counted):
         of = " that fit the filters" if one.filters else ""
-        return False, f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
+        why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
+        return AssertionResult(False, why, "request-missing")
     return _holds(one, counted[index], (field[3] or "") if field else "")
 
 
@@ -80,16 +89,18 @@ def unseen(one: Assertion, found: MockRequests) -> bool:
 
 def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
     """A number of requests; where more came than are kept, or more may fit, it may be higher."""
-    wrong = next(_wrong(one, count, body=False), "")
+    code, wrong = next(_wrong(one, count, body=False), ("value-as-expected", ""))
     what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
+    if wrong and code == "value-differs" and (wanted := as_number(one.equals)) is not None:
+        code = "value-above" if count > wanted else "value-below"  # a mail too many and a mail too few are two causes
     if not more and not maybe:
-        return not wrong, what
+        return AssertionResult(not wrong, what, code)
     limits = (one.at_most, as_number(one.equals))
     if any(limit is not None and count > limit for limit in limits):
-        return False, what
+        return AssertionResult(False, what, code)
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
     kept = f", and {more} requests more came than are kept" if more else ""
-    return (True if enough else None), f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}"
+    return AssertionResult(True if enough else None, f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}")
 
 
 def _hidden(maybe: Sequence[SeenRequest]) -> str:
@@ -98,34 +109,34 @@ def _hidden(maybe: Sequence[SeenRequest]) -> str:
 
 def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
     if request.hidden and (not part or part.startswith("body")):
-        return None, f"{shorten(one.field)} is not known: {request.hidden}"
+        return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
     value = value_at(request, part)
     if value is MISSING:
-        return False, f"there is nothing at {shorten(one.field)}"
+        return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
         value = {**value, one.contains: ""}  # header names are the same in any case
-    wrong = next(_wrong(one, value, body=part == "body"), "")
-    return not wrong, f"{shorten(one.field)} {wrong or 'is as it should be'}"
+    code, wrong = next(_wrong(one, value, body=part == "body"), ("value-as-expected", ""))
+    return AssertionResult(not wrong, f"{shorten(one.field)} {wrong or 'is as it should be'}", code)
 
 
-def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[str]:
+def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[tuple[str, str]]:
     """Everything in which the value is not as asserted."""
     shown = shorten(as_text(value), 60)
     if one.equals is not UNSET and not (_same_body(value, one.equals) if body else _equal(value, one.equals)):
-        yield f"is {shown}, not {shorten(as_text(one.equals), 60)}"
+        yield "value-differs", f"is {shown}, not {shorten(as_text(one.equals), 60)}"
     if one.contains is not UNSET and not has_part(value, one.contains, tuple(_readings(value))):
-        yield f"is {shown}, without {shorten(as_text(one.contains), 60)}"
+        yield "value-lacks", f"is {shown}, without {shorten(as_text(one.contains), 60)}"
     if one.matches is not None and not any(search(one.matches, text, "") for text in _readings(value)):
-        yield f"is {shown}, which does not match {shorten(one.matches, 60)}"
+        yield "value-no-match", f"is {shown}, which does not match {shorten(one.matches, 60)}"
     if one.at_least is None and one.at_most is None:
         return
     number = as_number(value)
     if number is None:
-        yield f"is {shown}, which is no number"
+        yield "value-no-number", f"is {shown}, which is no number"
     elif one.at_least is not None and number < one.at_least:
-        yield f"is {number:g}, less than {one.at_least:g}"
+        yield "value-below", f"is {number:g}, less than {one.at_least:g}"
     elif one.at_most is not None and number > one.at_most:
-        yield f"is {number:g}, more than {one.at_most:g}"
+        yield "value-above", f"is {number:g}, more than {one.at_most:g}"
 
 
 def _equal(value: Any, wanted: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -48,14 +49,22 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
     )
 
 
+PATH_CODES: Mapping[str, str] = {
+    "path-outside": "The path leads out of the workspace.",
+    "path-unreadable": "The path cannot be read.",
+}
+
+
 def unreached(place: PathFound) -> Finding | None:
     """What every check of a file says where the path leads to nothing that can be looked at; None if it does not.
 
     A link that the agent made to leave is a fail, also of a negated rule; what cannot be read proves nothing to one.
     """
     if place.kind == "outside":
-        return Finding(False, shorten(place.why, 200), either_way=True)
-    return Finding(False, shorten(place.why, 200), empty=True) if place.kind == "out_of_reach" else None
+        return Finding(False, shorten(place.why, 200), "path-outside", either_way=True)
+    if place.kind == "out_of_reach":
+        return Finding(False, shorten(place.why, 200), "path-unreadable", empty=True)
+    return None
 
 
 _MARKS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,6 +15,7 @@ from holdfast.checks.state.json_equality import as_number, as_text, same
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
@@ -62,6 +63,18 @@ class Sql:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["state"]] = "state"
+    codes: ClassVar[Mapping[str, str]] = {
+        "no-row": "The query found nothing.",
+        "query-refused": "The database refused the query.",
+        "rows-above": "The query found too many rows.",
+        "rows-below": "The query found too few rows.",
+        "value-above": "The value is too large.",
+        "value-as-expected": "The value is as expected.",
+        "value-below": "The value is too small.",
+        "value-differs": "The value is another one.",
+        "value-no-match": "The value does not match the pattern.",
+        "value-no-number": "The value is not a number.",
+    }
 
     async def foresee(self, world: World) -> None:
         found = database(world, self.service)
@@ -86,29 +99,31 @@ class Sql:
         found = recorded(exhibit, [self.service, self.query], QueryAnswer)
         if found.refused:
             why = f"{shorten(self.service, 40)} refused the query: {shorten(found.refused, 150)}"
-            return Finding(False, why, empty=True)
+            return Finding(False, why, "query-refused", (fingerprint(found.refused),), empty=True)
         details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
-        wrong = next(self._wrong(found), "")
-        return Finding(not wrong, wrong or self._right(found), details=details, empty=wrong == _NO_ROW)
+        wrong = next(self._wrong(found), None)
+        if wrong is None:
+            return Finding(True, self._right(found), "value-as-expected", details=details)
+        return Finding(False, wrong[1], wrong[0], details=details, empty=wrong[0] == "no-row")
 
-    def _wrong(self, found: QueryAnswer) -> Iterator[str]:
+    def _wrong(self, found: QueryAnswer) -> Iterator[tuple[str, str]]:
         """Everything in which the answer is not as expected."""
         if self.rows is not None and found.count != self.rows:
-            yield f"the query gave {_rows(found.count)}, not {self.rows}"
+            yield _side(found.count, self.rows, "rows"), f"the query gave {_rows(found.count)}, not {self.rows}"
         if not self._reads_value():
             return
         if not found.rows or not found.rows[0]:
             if not (self.equals is None and self._reads_only_equals()):
-                yield _NO_ROW
+                yield "no-row", _NO_ROW
             return
         value = found.rows[0][0]
         shown = _shown(value)
         if self.equals is not UNSET and not equal(value, self.equals):
-            yield f"the value is {shown}, not {_shown(self.equals)}"
+            yield "value-differs", f"the value is {shown}, not {_shown(self.equals)}"
         if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
-            yield f"the value is {shown}, none of {_shown(list(self.one_of))}"
+            yield "value-differs", f"the value is {shown}, none of {_shown(list(self.one_of))}"
         if self.matches is not None and (value is None or search(self.matches, as_text(value), "") is None):
-            yield f"the value {shown} does not match {shorten(self.matches)}"
+            yield "value-no-match", f"the value {shown} does not match {shorten(self.matches)}"
         yield from _beyond(value, self.at_least, self.at_most)
 
     def _right(self, found: QueryAnswer) -> str:
@@ -154,16 +169,21 @@ def equal(value: Any, wanted: Any) -> bool:
     return same(value, wanted)
 
 
-def _beyond(value: Any, least: float | None, most: float | None) -> Iterator[str]:
+def _beyond(value: Any, least: float | None, most: float | None) -> Iterator[tuple[str, str]]:
     if least is None and most is None:
         return
     number = as_number(value)
     if number is None:
-        yield f"the value is {_shown(value)}, which is no number"
+        yield "value-no-number", f"the value is {_shown(value)}, which is no number"
     elif least is not None and number < least:
-        yield f"the value is {number:g}, less than {least:g}"
+        yield "value-below", f"the value is {number:g}, less than {least:g}"
     elif most is not None and number > most:
-        yield f"the value is {number:g}, more than {most:g}"
+        yield "value-above", f"the value is {number:g}, more than {most:g}"
+
+
+def _side(found: float, wanted: float, what: str) -> str:
+    """One too many and one too few are two causes."""
+    return f"{what}-above" if found > wanted else f"{what}-below"
 
 
 def _shown(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +29,10 @@ class MaxCalls:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "calls-above": "There were more calls than allowed.",
+        "calls-within": "There were as many calls as allowed.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     @property
@@ -49,11 +53,12 @@ class MaxCalls:
         of = f" of {shorten(self.tool)}" if self.tool else ""
         said = f"{len(found)} {what}call{'' if len(found) == 1 else 's'}{of}"
         if len(found) + len(asked) <= self.max:
-            return Finding(True, said)
+            return Finding(True, said, "calls-within")
         if len(found) <= self.max:
-            return Finding(None, f"{said}; {perhaps(asked)}")
+            return Finding(None, f"{said}; {perhaps(asked)}", "calls-unseen")
         by_target = Counter(named(e) for e in found)
-        return Finding(False, f"{said}, more than {self.max}", details={"calls": dict(by_target.most_common(LISTED))})
+        details = {"calls": dict(by_target.most_common(LISTED))}
+        return Finding(False, f"{said}, more than {self.max}", "calls-above", details=details)
 
     def _counts(self, event: TraceEvent) -> bool:
         if self.tool is not None and not matches(event, self.tool):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -28,24 +28,32 @@ class MaxCost:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "cost-above": "The calls cost more than allowed.",
+        "cost-unknown": "A model did not say how many tokens it used.",
+        "cost-within": "The calls cost no more than allowed.",
+        "no-model-call": "No model call was seen.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ()
     judges_deeds: ClassVar[bool] = False
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)
         if not asked:
-            return Finding(None, "no model call was seen")
+            return Finding(None, "no model call was seen", "no-model-call")
         costs = [e.cost for e in asked if e.cost is not None]
         known = sum(cost.estimated_usd or 0.0 for cost in costs)
         about = f"about {dollars(known)}{_unbilled(known, costs)}"
         if known > self.max_usd + _SLACK:
-            return Finding(False, f"{about}, more than {dollars(self.max_usd)}")
+            return Finding(False, f"{about}, more than {dollars(self.max_usd)}", "cost-above")
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _unknown(cost))
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
             raise HarnessError(f"the price of {names} is not known: give input_usd and output_usd under models")
         silent = unsaid(asked)
-        return Finding(None, f"{silent}; the others: {about}") if silent else Finding(True, about)
+        if silent:
+            return Finding(None, f"{silent}; the others: {about}", "cost-unknown")
+        return Finding(True, about, "cost-within")
 
 
 def _unknown(cost: Cost) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -22,21 +23,27 @@ class MaxTokens:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "no-model-call": "No model call was seen.",
+        "tokens-above": "More tokens were used than allowed.",
+        "tokens-unknown": "A model did not say how many tokens it used.",
+        "tokens-within": "No more tokens were used than allowed.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ()
     judges_deeds: ClassVar[bool] = False
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)
         if not asked:
-            return Finding(None, "no model call was seen")
+            return Finding(None, "no model call was seen", "no-model-call")
         used = sum(self._used(e.cost) for e in asked if e.cost is not None)
         kind = "" if self.count == "total" else f"{self.count} "
         if used > self.max:
-            return Finding(False, f"{used} {kind}tokens, more than {self.max}")
+            return Finding(False, f"{used} {kind}tokens, more than {self.max}", "tokens-above")
         silent = unsaid(asked)
         if silent:
-            return Finding(None, f"{silent}; the others: {used} {kind}tokens")
-        return Finding(True, f"{used} {kind}tokens")
+            return Finding(None, f"{silent}; the others: {used} {kind}tokens", "tokens-unknown")
+        return Finding(True, f"{used} {kind}tokens", "tokens-within")
 
     def _used(self, cost: Cost) -> int:
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -35,6 +35,10 @@ class OnlyAfter:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "order-broken": "The tool was called without an earlier call of the other.",
+        "order-kept": "The tool was never called without an earlier call of the other.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
@@ -56,16 +60,15 @@ class OnlyAfter:
         details = {"calls": [f"{named(e)} {shorten(e.input, 200)}" for e in (wrong or needs)[:LISTED]]}
         if not bare:
             count = f"called {times(len(needs))}, always after {shorten(self.requires)}" if needs else "not called"
-            return Finding(True, f"{shorten(self.tool)} was {count}", details=details)
+            return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
             unseen = next((e for e in bare if e.phase == "declared"), None) or asked[0]
-            return Finding(
-                None, f"the model asked for {named(unseen)}; whether it was called was not seen", details=details
-            )
+            why = f"the model asked for {named(unseen)}; whether it was called was not seen"
+            return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
         others = f"; {times(len(before), 'call')} of it failed or came too late" if before else ""
         why = f"{named(wrong[0])} was called without an earlier{how} call of {shorten(self.requires)}{others}"
-        return Finding(False, why, details=details)
+        return Finding(False, why, "order-broken", (named(wrong[0]),), details=details)
 
     def _counts(self, event: TraceEvent) -> bool:
         """A call that was made; one that went well, as the agent saw it, if that is asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -26,6 +26,12 @@ class RecoversWithinMs:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "no-fault-met": "No call met a fault to recover from.",
+        "not-recovered": "No good call followed a failed one.",
+        "recovered": "A good call followed every failed one in time.",
+        "recovered-late": "The next good call came too late.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
@@ -40,18 +46,20 @@ class RecoversWithinMs:
         seen, asked = split(e for e in trace if self.tool is None or matches(e, self.tool))
         last = {_target(e): e for e in seen if _faulty(e)}
         if not last:
-            return Finding(None, "no call met a fault to recover from")
+            return Finding(None, "no call met a fault to recover from", "no-fault-met")
         slowest = 0.0
         for target, bad in last.items():
             good = next((e for e in seen if e.ts > bad.ts and _target(e) == target and _good(e)), None)
             if good is None and any(e.ts > bad.ts and _target(e) == target for e in asked):
-                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(asked)}")
+                return Finding(None, f"{named(bad)} met {shorten(bad.fault, 40)}; {perhaps(asked)}", "calls-unseen")
             if good is None:
-                return Finding(False, f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed")
+                why = f"{named(bad)} met {shorten(bad.fault, 40)} and no good call of it followed"
+                return Finding(False, why, "not-recovered", (named(bad),))
             slowest = max(slowest, took := max(0.0, _end_ms(good) - _end_ms(bad)))
             if took > self.max_ms:
-                return Finding(False, f"{named(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}")
-        return Finding(True, f"recovered within {slowest:.0f} ms")
+                why = f"{named(bad)} took {took:.0f} ms to recover, more than {self.max_ms:g}"
+                return Finding(False, why, "recovered-late", (named(bad),))
+        return Finding(True, f"recovered within {slowest:.0f} ms", "recovered")
 
 
 def _target(event: TraceEvent) -> tuple[str, str]:

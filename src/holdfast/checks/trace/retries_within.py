@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -23,6 +23,10 @@ class RetriesWithin:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "repeated-too-often": "A failed request was repeated too often.",
+        "repeats-within": "Failed requests were repeated no more than allowed.",
+    }
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
         return [("tool", self.tool)] if self.tool is not None else []
@@ -37,10 +41,17 @@ class RetriesWithin:
         made, asked = split(seen)
         most, at = _most(made)
         if most > self.max:
-            return Finding(False, f"{at} was asked the same {times(most)} again after it failed, more than {self.max}")
+            return Finding(
+                False,
+                f"{at} was asked the same {times(most)} again after it failed, more than {self.max}",
+                "repeated-too-often",
+                (at,),
+            )
         said = f"{at} was asked the same {times(most)} again" if most else "no failed call was repeated"
         perhaps_most, _ = _most(seen)
-        return Finding(None, f"{said}; {perhaps(asked)}") if perhaps_most > self.max else Finding(True, said)
+        if perhaps_most > self.max:
+            return Finding(None, f"{said}; {perhaps(asked)}", "calls-unseen")
+        return Finding(True, said, "repeats-within")
 
 
 def _most(seen: Sequence[TraceEvent]) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -43,6 +43,11 @@ class SideEffectOnce:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "done-once": "No write was done twice.",
+        "done-twice": "A write was done more than once.",
+        "maybe-done-twice": "A write may have been done more than once.",
+    }
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
         return [("tool", self.tool)] if self.tool is not None else []
@@ -64,14 +69,16 @@ class SideEffectOnce:
             what = f"{named(group[0][0])} {shorten(group[0][0].input, 60)}".rstrip()
             if certain > 1:
                 shown = {"calls": [f"{e.ts:.3f} s {named(e)} {e.fault}".rstrip() for e, _ in group[:LISTED]]}
-                return Finding(False, f"done {times(certain)}: {what}", details=shown)
+                return Finding(
+                    False, f"done {times(certain)}: {what}", "done-twice", (named(group[0][0]),), details=shown
+                )
             if possible > 1:
                 asked = any(e.phase == "declared" for e, _ in group)
                 why = (
                     "a call was asked for and not seen" if asked else "a call failed without saying whether it was done"
                 )
-                doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}")
-        return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice")
+                doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}", "maybe-done-twice")
+        return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice", "done-once")
 
     def _told_apart(self, event: TraceEvent) -> tuple[str, str]:
         """What makes it the same write as another, and its idempotency key, which is no part of that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -36,6 +36,11 @@ class ToolCalled:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "calls-above": "There were more calls than allowed.",
+        "calls-below": "There were fewer calls than asked for.",
+        "calls-within": "There were as many calls as allowed.",
+    }
 
     @property
     def texts_read(self) -> tuple[str, ...]:
@@ -56,15 +61,15 @@ class ToolCalled:
         what = f"{shorten(self.tool)} was called {times(count)}" + (" with these arguments" if self.arguments else "")
         most = self.at_most
         if most is not None and count > most:
-            return Finding(False, f"{what}, more than {most}", details=_listed(found))
+            return Finding(False, f"{what}, more than {most}", "calls-above", details=_listed(found))
         if unknown and (count < self.at_least or most is not None):
             raise HarnessError(f"the arguments of {times(unknown, 'call')} were too long to be kept whole")
         if asked and (count < self.at_least or (most is not None and count + len(asked) > most)):
-            return Finding(None, f"{what}; {perhaps(asked)}", details=_listed(found))
+            return Finding(None, f"{what}; {perhaps(asked)}", "calls-unseen", details=_listed(found))
         if count >= self.at_least:
-            return Finding(True, what, details=_listed(found))
+            return Finding(True, what, "calls-within", details=_listed(found))
         short = "" if self.at_least == 1 else f", not {self.at_least} times"
-        return Finding(False, what + short, details=_listed(found))
+        return Finding(False, what + short, "calls-below", details=_listed(found))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.at_most is not None and self.at_most < self.at_least:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -29,6 +29,10 @@ class ToolNotCalled:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "negative"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "tool-called": "The tool was called.",
+        "tool-not-called": "The tool was not called.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
@@ -45,7 +49,8 @@ class ToolNotCalled:
             first = made[0]
             said = f"{named(first)} was called {shorten(first.input, 60)}".rstrip()
             listed = [f"{named(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
-            return Finding(False, said, details={"calls": listed})
+            return Finding(False, said, "tool-called", (named(first),), details={"calls": listed})
         if found:
-            return Finding(None, f"the model asked for {named(found[0])}; whether it was called was not seen")
-        return Finding(True, f"{shorten(self.tool)} was not called")
+            why = f"the model asked for {named(found[0])}; whether it was called was not seen"
+            return Finding(None, why, "calls-unseen")
+        return Finding(True, f"{shorten(self.tool)} was not called", "tool-not-called")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -27,6 +27,10 @@ class ToolOrder:
 
     polarity: ClassVar[Literal["positive", "negative"]] = "positive"
     reads: ClassVar[Literal["trace"]] = "trace"
+    codes: ClassVar[Mapping[str, str]] = {
+        "order-broken": "The calls were not made in this order.",
+        "order-kept": "The calls were made in this order.",
+    }
     texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
     def tools_named(self) -> Iterable[tuple[str, str]]:
@@ -43,10 +47,10 @@ class ToolOrder:
         details = {"order": [named(e) for e in made[:LISTED]]}
         missing = self._missing(made)
         if (missing is None) != (self._missing(steps) is None):
-            return Finding(None, shorten(f"called: {order}; {perhaps(asked)}", 220), details=details)
+            return Finding(None, shorten(f"called: {order}; {perhaps(asked)}", 220), "calls-unseen", details=details)
         if missing is None:
-            return Finding(True, shorten(f"called in this order: {order}", 200), details=details)
-        return Finding(False, shorten(f"{missing}; called: {order}", 220), details=details)
+            return Finding(True, shorten(f"called in this order: {order}", 200), "order-kept", details=details)
+        return Finding(False, shorten(f"{missing}; called: {order}", 220), "order-broken", (missing,), details=details)
 
     def _is_step(self, event: TraceEvent) -> bool:
         """Tools, and requests where the order speaks of URLs."""

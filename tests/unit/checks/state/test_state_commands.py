@@ -225,8 +225,8 @@ PASSED, FAILED = Ran(0, b'{"passed": true}'), Ran(0, b'{"passed": false, "reason
 @pytest.mark.parametrize(
     ("reference", "agents", "passed", "code"),
     [
-        (PASSED, PASSED, True, ""),
-        (PASSED, FAILED, False, ""),
+        (PASSED, PASSED, True, "script-said"),
+        (PASSED, FAILED, False, "script-said"),
         (FAILED, PASSED, None, "reference-failed"),
         (FAILED, FAILED, None, "reference-failed"),
         (Ran(1, b"", b"no such module"), FAILED, None, "reference-failed"),
