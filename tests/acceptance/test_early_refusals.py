@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def test_an_empty_answer_is_told_as_one(tmp_path: Path, value: str) -> None:
 
 def test_verify_tells_an_empty_answer(tmp_path: Path) -> None:
     project(tmp_path, SPEC, "def answer(prompt): return ''\n")
-    assert "answered  nothing: the answer is empty" in tell(tmp_path, "verify").out
+    (answer, *_) = json.loads(tell(tmp_path, "verify", "--json").out)["agent"]["findings"]
+    assert (answer["route"], answer["outcome"]) == ("answer", "unproven")
 
 
 def test_clean_removes_what_a_killed_run_left_and_a_run_does_so_too(tmp_path: Path) -> None:

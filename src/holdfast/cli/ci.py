@@ -15,7 +15,7 @@ from holdfast.errors import UsageError
 from holdfast.plan import RunOptions
 
 
-@click.command(name="ci")
+@click.command(name="ci", cls=shared.HeadedCommand)
 @shared.whole_options
 @click.option(
     "--baseline",

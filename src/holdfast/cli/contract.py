@@ -24,7 +24,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(cls=shared.HeadedCommand)
 @shared.run_options
 @shared.output_options
 def run(**given: Any) -> int:
@@ -57,7 +57,7 @@ def validate(config: Path | None, as_json: bool) -> int:
     return check_file(find_config(config), as_json=as_json, contract=True)
 
 
-@command.command()
+@command.command(cls=shared.HeadedCommand)
 @shared.run_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
 def score(

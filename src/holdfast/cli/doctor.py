@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,8 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
-    from holdfast.doctor.diagnose import ExaminedSpec
-    from holdfast.report.diagnosis import DoctorFinding, Sheet
+    from holdfast.doctor.diagnose import ExaminedSpec, TellFindings
+    from holdfast.report.diagnosis import Diagnosis, DoctorFinding, Sheet
 
 
 @click.command(name="doctor")
@@ -36,12 +36,20 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
     """
     case = _case(config, replay, not no_agent)
     from holdfast.doctor.diagnose import examine
-    from holdfast.report.diagnosis import document
 
+    alone = "" if case else f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n"
+    return show_findings(lambda tell: examine(case, os.environ, tell), alone, as_json=as_json)
+
+
+def show_findings(
+    examine: Callable[[TellFindings], Coroutine[Any, Any, Diagnosis]], before_verdict: str = "", *, as_json: bool
+) -> int:
+    """Prints each part when it is known, then the verdict; the exit code."""
     if as_json:
-        found = asyncio.run(examine(case, os.environ, lambda *_: None))
         from holdfast.cli.json_output import print_document
+        from holdfast.report.diagnosis import document
 
+        found = asyncio.run(examine(lambda *_: None))
         print_document(document(found))
         return found.exit_code
     sheet = _sheet()
@@ -50,10 +58,8 @@ def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: b
         sys.stdout.write(sheet.part(title, about, findings, notes) + "\n")
         sys.stdout.flush()
 
-    found = asyncio.run(examine(case, os.environ, tell))
-    if case is None:
-        sys.stdout.write(f"There is no {' or '.join(DEFAULT_FILES)} here: this is the machine alone.\n")
-    sys.stdout.write(sheet.verdict(found))
+    found = asyncio.run(examine(tell))
+    sys.stdout.write(before_verdict + sheet.verdict(found))
     return found.exit_code
 
 

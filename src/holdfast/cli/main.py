@@ -26,36 +26,45 @@ _HINTS = {
 }
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
-COMMANDS = {
-    "init": "Write a starter spec and agent that run",
-    "run": "Run a task in its world; judge what it leaves",
-    "contract": "Run, validate or score a contract",
-    "replay": "Replay recorded sessions; import and export them",
-    "import": "Tasks of Harbor, terminal-bench; Inspect logs",
-    "promote": "Make a failed trial a session to replay",
-    "ci": "Every part of the file: may this agent ship?",
-    "score": "The overall score alone",
-    "merge": "Join the shards of a run into one",
-    "judge": "Judge a stored run anew, without the agent",
-    "report": "Render a stored run",
-    "runs": "List the stored runs",
-    "show": "A stored run, or the story of one trial",
-    "view": "All runs in a browser, on this machine alone",
-    "trend": "Scores over time; when a rule began to fail",
-    "compare": "Two runs, rule by rule: worse, better, cannot tell",
-    "validate": "Check any spec file, run nothing",
-    "verify": "Ask the agent once: is it there?",
-    "doctor": "Try every way to meet this agent's calls",
-    "gateway": "Hold an address for an agent you start yourself",
-    "shell": "Look into the world of a trial that failed",
-    "demo": "The finance agent, good and careless",
-    "clean": "Remove what a killed Holdfast left behind",
-    "mcp-proxy": "Stand before an MCP server over stdio",
-    "faults": "The faults you can inject",
-    "checks": "The checks a rule can use",
-    "schema": "JSON Schema of the spec, for editors",
-    "completion": "TAB completion for bash, zsh, fish",
+GROUPS = {
+    "Run": {
+        "init": "Write a starter spec and agent that run",
+        "contract": "Run, validate or score a contract",
+        "run": "Run a task in its world, or mutated prompts",
+        "replay": "Replay recorded sessions; import and export them",
+        "ci": "Run every part of the file: may this agent ship?",
+        "score": "Print the overall score alone",
+        "demo": "See a good and a careless finance agent run",
+    },
+    "Look at results": {
+        "show": "Show a stored run, or the story of one trial",
+        "view": "Browse all runs in a browser, on this machine",
+        "runs": "List the stored runs",
+        "compare": "Compare two runs, rule by rule",
+        "trend": "Show scores over time, and when a rule began to fail",
+        "report": "Write a stored run as a report",
+        "shell": "Look into the world of a trial that failed",
+        "promote": "Turn a failed trial into a session to replay",
+        "judge": "Judge a stored run again, without the agent",
+    },
+    "Set up": {
+        "validate": "Check a spec file; run nothing",
+        "verify": "Ask the agent once: does it answer?",
+        "doctor": "Try every way to meet this agent's calls",
+        "faults": "List the faults you can inject",
+        "checks": "List the checks a rule can use",
+        "import": "Import tasks of Harbor and terminal-bench, and Inspect logs",
+        "schema": "Print the JSON Schema of the spec, for editors",
+        "completion": "Print TAB completion for bash, zsh or fish",
+    },
+    "Plumbing": {
+        "gateway": "Hold an address for an agent you start yourself",
+        "mcp-proxy": "Stand between an agent and an MCP server over stdio",
+        "merge": "Join the shards of a run into one",
+        "clean": "Remove what a killed Holdfast left behind",
+    },
 }
+COMMANDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 
 _EXITS = """\b
 Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
@@ -99,8 +108,10 @@ class Root(click.Group):
         return [CompletionItem(name, help=said.replace(",", ";")) for name, said in found]  # fish cuts at a comma
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), words) for name, words in commands.items()])
 
 
 @click.command(cls=Root, epilog=_EXITS, context_settings={"help_option_names": ["-h", "--help"]})

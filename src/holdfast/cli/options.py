@@ -32,6 +32,36 @@ class Percentage(click.FloatRange):
         return number
 
 
+HEADINGS = (
+    ("Selection", "config scenarios invariants keywords last_failed trials profile chaos chaos_only chaos_profile"),
+    ("Repetition", "replicas max_replicas seed concurrency fail_fast resume force cached baseline"),
+    ("Output", "outputs as_json quiet verbose dry_run exit_zero no_report otlp annotations runs_dir"),
+    ("Verdict", "min_score strict allow_vacuous max_errors"),
+    ("Budgets", "max_trials max_time_s max_cost"),
+    ("Models", "record replay"),
+    ("Sandbox", "backend keep strict_world allow_commands no_preflight"),
+    ("Cluster", "shard on send_secrets"),
+)
+"""Which options of a run stand under which heading; the first headings are those most people need."""
+_WIDTH = 22
+"""Columns of an option with its value: the words of all headings begin at the same one."""
+
+
+class HeadedCommand(click.Command):
+    """Lists its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        left = {one.name: record for one in options if (record := one.get_help_record(ctx))}
+        sections = [
+            (heading, [left.pop(name) for name in names.split() if name in left]) for heading, names in HEADINGS
+        ]
+        for heading, records in (*sections, ("Other", list(left.values()))):
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(_WIDTH), words) for name, words in records], col_max=_WIDTH)
+
+
 def suggest(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
     """What TAB offers there; found when somebody presses it."""
 
@@ -94,11 +124,16 @@ as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, 
 
 _SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them.")
 _REPEATED = [
-    click.option("--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or till decided."),
     click.option(
-        "--max-replicas", type=click.IntRange(1, 100_000), metavar="N", help="The most of --replicas auto: 20."
+        "--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or until decided."
     ),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The luck of the run."),
+    click.option(
+        "--max-replicas",
+        type=click.IntRange(1, 100_000),
+        metavar="N",
+        help="At most so many with --replicas auto; default 20.",
+    ),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The seed of every random choice."),
 ]
 _WHAT = [
     click.option(
@@ -117,7 +152,7 @@ _WHAT = [
         help="Only these rules.",
         shell_complete=suggest("rules"),
     ),
-    click.option("-k", "keywords", metavar="EXPR", default="", help="Only what fits: names with and, or, not."),
+    click.option("-k", "keywords", metavar="EXPR", default="", help="Only names that fit: cites and not slow."),
     click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
     click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
     _SHARD,
@@ -133,31 +168,37 @@ _HOW: list[Any] = [
     runs_option,
     click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
     click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster, or one started here."),
-    click.option("--send-secrets", is_flag=True, help="Send secret values to the cluster's workers."),
-    click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep every model call in FILE."),
+    click.option("--send-secrets", is_flag=True, help="Send secret values to the workers."),
+    click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Record every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
-    click.option("--max-cost", type=Dollars(), metavar="USD", help="Begin no trial once this is spent."),
+    click.option("--max-cost", type=Dollars(), metavar="USD", help="Start no trial once this much is spent."),
     click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Run no more trials than this."),
     click.option(
-        "--max-time", "max_time_s", type=Seconds(), metavar="T", help="Begin no trial after this: 90, 5m, 1h."
+        "--max-time", "max_time_s", type=Seconds(), metavar="T", help="Start no trial after this time: 90, 5m, 1h."
     ),
     click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
-    click.option("--no-preflight", is_flag=True, help="Do not ask the agent once first."),
-    click.option("--resume", metavar="RUN", help="Go on with a run that was left.", shell_complete=suggest("runs")),
+    click.option("--no-preflight", is_flag=True, help="Skip the question asked before the run."),
+    click.option(
+        "--resume", metavar="RUN", help="Continue a run that was interrupted.", shell_complete=suggest("runs")
+    ),
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
 ]
 _WORLD = [
     click.option("--backend", type=click.Choice(["bubblewrap", "process", "docker"]), default="bubblewrap",
                  help="The sandbox of a world.", show_default=True),
-    click.option("--keep", is_flag=True, help="Leave the world of a failed trial for a look."),
+    click.option("--keep", is_flag=True, help="Keep the world of a failed trial: holdfast shell."),
     click.option("--strict-world", is_flag=True, help="Refuse what this machine cannot enforce."),
     click.option("--allow-commands", is_flag=True, help="Let secrets come from commands of any spec."),
 ]  # fmt: skip
 _VERDICT = [
-    click.option("--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures above this, 0-100."),
+    click.option(
+        "--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures at or above this score, 0-100."
+    ),
     click.option("--strict", is_flag=True, help="Any unproven cell exits 5."),
-    click.option("--allow-vacuous", is_flag=True, help="A scenario that met no fault is no failure."),
-    click.option("--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Errors of ours to accept."),
+    click.option("--allow-vacuous", is_flag=True, help="Accept scenarios whose faults were never met."),
+    click.option(
+        "--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Accept so many errors of Holdfast itself."
+    ),
 ]
 
 
@@ -185,7 +226,7 @@ whole_files = click.option(
 _QUIET = click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
 _VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
 _ANNOTATIONS = click.option(
-    "--annotations", is_flag=True, help="GitHub workflow commands, as where GITHUB_ACTIONS=true."
+    "--annotations", is_flag=True, help="Print GitHub annotations, as with GITHUB_ACTIONS=true."
 )
 _CACHED = click.option("--cached", is_flag=True, help="Reuse a stored run if nothing has changed.")
 _NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")

@@ -32,7 +32,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(cls=shared.HeadedCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @langsmith_options
 @click.option("--run", "run_now", is_flag=True, help="Run what was imported from LangSmith, too.")

@@ -9,7 +9,7 @@ import click
 from holdfast.cli import options as shared
 
 
-@click.command(name="run")
+@click.command(name="run", cls=shared.HeadedCommand)
 @shared.run_options
 @click.option("--chaos", is_flag=True, help="Mutations in the weather of the chaos block.")
 @click.option("--chaos-only", is_flag=True, help="The golden prompts in that weather, not mutated.")

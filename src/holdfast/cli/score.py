@@ -12,7 +12,7 @@ import click
 from holdfast.cli import options as shared
 
 
-@click.command(name="score")
+@click.command(name="score", cls=shared.HeadedCommand)
 @shared.whole_options
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
 def command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:

@@ -9,15 +9,16 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.doctor.waits import waits
-from holdfast.errors import AgentUnavailable, SpecError
+from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import needs_planes, on_web
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Spec
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
-from holdfast.plan import RunOptions, plan
+from holdfast.plan import RunOptions, control_trial
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.processes.known_programs import install_hint
 from holdfast.report.diagnosis import AskedAgent, CallsSeen, DoctorFinding
@@ -34,9 +35,12 @@ _REFUSED = "certificate_refused"
 
 async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions) -> AskedAgent:
     """Opens the agent, asks it the first prompt, and closes it again."""
-    trial = plan(spec).preflight
-    assert trial is not None, "a contract asks something"
-    trial = replace(trial, task=replace(trial.task, user=UNSET))  # a simulated user would tell no more
+    probes = (Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes)
+    task = next(iter((*spec.tasks, *probes)), None)
+    if task is None:
+        raise UsageError(f"{spec.path} has nothing to ask", hint="add golden_prompts: or task:")
+    # Without its simulated user, who would add nothing.
+    trial = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     try:
         world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
         site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)
@@ -51,7 +55,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)
-    return told(spec, models, trial.task.prompt, seen)
+    return told(spec, models, trial.task.prompt, seen, site.targets)
 
 
 def _printed(body: str) -> tuple[str, ...]:
@@ -59,7 +63,7 @@ def _printed(body: str) -> tuple[str, ...]:
     return tuple([f"it said: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
 
-def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> AskedAgent:
+def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation, targets: Sequence[str] = ()) -> AskedAgent:
     """What the one trial shows."""
     last = seen.turns[-1] if seen.turns else None
     calls = tally(seen.trace)
@@ -68,6 +72,7 @@ def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation) -> As
         *_certificates(seen.trace),
         *_through_gateway(spec, seen),
         *_programs(seen),
+        *([DoctorFinding("tools", "ok", ", ".join(targets))] if targets else []),
         *_by_plane(calls, watched(spec, models)),
         *waits(spec, seen.trace),
     )

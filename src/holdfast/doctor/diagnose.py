@@ -11,6 +11,7 @@ from holdfast.doctor.needs import what_is_needed
 from holdfast.doctor.spec import look_at_spec
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
+from holdfast.model.codec import carried
 from holdfast.model.spec import Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
@@ -40,6 +41,22 @@ class ExaminedSpec:
         self.ask = ask
 
 
+async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
+    """The agent alone: what it needs, and its answer to the first prompt."""
+    needs = await what_is_needed(case.spec, case.agent, environ)
+    broken = tuple([case.mask.struct(one) for one in needs if one.broken])
+    if broken:
+        tell("agent", "not asked: what it needs is not there", broken, ())
+        return Diagnosis((), broken)
+    return Diagnosis((), (), await _ask(case, environ, tell))
+
+
+async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> AskedAgent:
+    asked: AskedAgent = case.mask.struct(carried(await ask_agent(case.spec, environ, case.models)))
+    tell("agent", f"asked once, in calm: {asked.prompt}", asked.findings, asked.notes)
+    return asked
+
+
 async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
     """Tries the machine, then looks at the spec, then asks the agent; each part is told when it is known."""
     wanted = needed(case.spec if case else None, case.models if case else ModelOptions())
@@ -57,6 +74,4 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     if any(one.broken for one in needs):
         tell("agent", "not asked: what it needs is not there", (), ())
         return Diagnosis(machine, found)
-    asked: AskedAgent = mask.struct(await ask_agent(spec, environ, case.models))
-    tell("agent", f"asked once, in calm: {asked.prompt}", asked.findings, asked.notes)
-    return Diagnosis(machine, found, asked)
+    return Diagnosis(machine, found, await _ask(case, environ, tell))

@@ -126,11 +126,12 @@ class Sheet:
         if broken:
             words = f"{plural(len(broken), 'thing')} that {'is' if len(broken) == 1 else 'are'} needed cannot be had"
             return self._text([f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(one_line(o.route) for o in broken)}"])
-        words = (
-            "Every route that Holdfast needs works on this machine"
-            if found.spec is None
-            else "Every fault of this spec can be met"
-        )
+        if not found.machine:
+            words = "The agent can be asked"
+        elif found.spec is None:
+            words = "Every route that Holdfast needs works on this machine"
+        else:
+            words = "Every fault of this spec can be met"
         more = f"; {plural(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
         return self._text([f"{self._paint(f'✔ {words}', 'pass')}{more}"])
 
