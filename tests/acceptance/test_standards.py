@@ -13,11 +13,11 @@ from docs_pages import REPO
 from holdfast import plugins
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standards_of
+from holdfast.report.page.causes import causes_document
+from holdfast.report.page.trial import CONTROL, trial_document
 from holdfast.runner.start import RUNS
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
-from holdfast.web.causes_document import causes_document
-from holdfast.web.trial_document import CONTROL, trial_document
 
 IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]
 NAMES = "ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection; AML.T0051.001 LLM Prompt Injection: Indirect"

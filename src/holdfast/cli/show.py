@@ -58,10 +58,10 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from holdfast.cli.json_output import print_document
     from holdfast.cli.screen import wants_color, width
     from holdfast.errors import UsageError
+    from holdfast.report.page.trial import trial_document
     from holdfast.report.paint import painter
     from holdfast.report.trial_story import story, timeline
     from holdfast.runner.stored import look
-    from holdfast.web.trial_document import trial_document
 
     with closing(look(run, environ=os.environ)) as outcome:
         files = outcome.cells.files

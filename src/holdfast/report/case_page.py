@@ -12,7 +12,8 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, Evidence
 from holdfast.report import calls, cases, cause_words, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
-from holdfast.report.page_data import cut, encode_text
+from holdfast.report.page.values import cut
+from holdfast.report.page_data import encode_text
 from holdfast.report.safe import one_line, visible
 
 CASES, REPLICAS, EVENTS, CAUSES, MEMBERS = 200, 20, 200, 20, 100

@@ -9,38 +9,17 @@ import msgspec
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
-from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import calls, wording
+from holdfast.report.page.values import MAX_TEXT, Interned, cut, utf16_span
 from holdfast.report.safe import encodable
 
-MAX_TEXT = 20_000
-"""Characters of one answer or output in the page; the run directory has the rest, and the page says so."""
 TEXT, HELD_TEXT, SHORT = 16_000_000, 4_000_000, 200
 """Characters of all trials of cells that did not hold, and of cells that did; of one text when those are used up."""
 SENT = 160
 """Characters of what a call sent that the page shows."""
 _CODE = {outcome: n for n, outcome in enumerate(OUTCOMES)}
-
-
-class Interned:
-    """A table in which equal entries are kept once."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self.size = 0
-        """Characters and fields of its entries."""
-        self._index: dict[Any, int] = {}
-
-    def of(self, value: str | tuple[Any, ...]) -> int:
-        """Where the value stands in the table."""
-        found = self._index.get(value)
-        if found is None:
-            found = self._index[value] = len(self.values)
-            self.size += len(value)
-            self.values.append(encodable(value) if isinstance(value, str) else value)
-        return found
 
 
 class CellTable:
@@ -191,17 +170,6 @@ def _judged(trial: TrialRow) -> str:
     return trial.answer or ""
 
 
-def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """A span in the units a browser counts in."""
-    if text.isascii():
-        return start, end
-    return _units(text[:start]), _units(text[:end])
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def _turn(turn: Turn, strings: Interned, most: int) -> list[Any]:
     ending = turn.ending + (f": {turn.detail}" if turn.detail else "")
     said = -1 if turn.text is None else strings.of(cut(turn.text, most))
@@ -211,17 +179,6 @@ def _turn(turn: Turn, strings: Interned, most: int) -> list[Any]:
 def _fault(met: FaultMet, text: Any) -> tuple[Any, ...]:
     words = (met.plane, met.target, met.mode, met.would, met.got, met.note)
     return (met.call, int(met.effect == "met"), *map(text, words))
-
-
-def rule_rows(run: Run, ids: list[str]) -> list[list[str]]:
-    known, places = {rule.id: rule for rule in run.invariants}, wording.Places(run)
-    return [[encodable(value) for value in (id, *_about(known.get(id)), places.of(id))] for id in ids]
-
-
-def _about(rule: Invariant | None) -> tuple[str, str, str]:
-    if rule is None:
-        return "", "", ""
-    return "critical" if rule.gate else rule.severity, rule.check, rule.description
 
 
 def column_row(run: Run, cell: Cell) -> list[Any]:
@@ -248,10 +205,3 @@ def encode_text(value: Any) -> str:
         import json
 
         return json.dumps(msgspec.to_builtins(value, enc_hook=str))
-
-
-def cut(text: str, most: int = MAX_TEXT) -> str:
-    """A long text without its end, and where that is."""
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"

@@ -14,7 +14,9 @@ from holdfast.model.standards import standards_of
 from holdfast.report import wording
 from holdfast.report.cause_page import LISTED
 from holdfast.report.causes import Cause, Causes
-from holdfast.report.page_data import CellTable, Interned, TrialTable, column_row, rule_rows
+from holdfast.report.page.run import rules
+from holdfast.report.page.values import Interned
+from holdfast.report.page_data import CellTable, TrialTable, column_row
 from holdfast.report.page_limits import PageLimits, counted
 
 NOT_HERE = "its trials are not in this page; see the note above the matrix"
@@ -74,8 +76,9 @@ class PageTables:
         """The worst first."""
         self.troubled = causes.total
         """Cells that did not hold."""
+        known = {rule["id"]: [*rule.values()] for rule in rules(run)}
         self.tables = {
-            "rules": rule_rows(run, list(cells.rules)),
+            "rules": [known.get(id, [id, "", "", "", run.spec_path]) for id in cells.rules],
             "columns": [column_row(run, cell) for cell in cells.heads.values()],
             "cells": cells.columns,
             "trials": trials.columns,

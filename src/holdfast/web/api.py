@@ -7,24 +7,23 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
+from holdfast.report.page.causes import causes_document
+from holdfast.report.page.cells import cell_document, find_cell, matrix_document
+from holdfast.report.page.run import overall_document, run_document
+from holdfast.report.page.trial import trial_document, unended_document
 from holdfast.runner.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
 from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
-from holdfast.web.causes_document import causes_document
-from holdfast.web.cell_document import cell_document
 from holdfast.web.compare_document import compare_document
 from holdfast.web.listing import listing, trend
-from holdfast.web.matrix_document import matrix_document
 from holdfast.web.notes import read_text
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
-from holdfast.web.run_document import overall_document, run_document
 from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.run_row import run_row
 from holdfast.web.search import LEAST, search
-from holdfast.web.trial_document import trial_document, unended_document
 from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
 
 FIELDS = 20
@@ -165,7 +164,17 @@ class Api:
 
     def _cell(self, id: str, query: AddressQuery) -> WebReply:
         rule, column = query.text("rule"), query.text("column")
-        return as_json(self._project.opened.use(id, lambda run: cell_document(run.outcome.run, rule, column)))
+
+        def shown(opened: OpenedRun) -> dict[str, Any]:
+            run = opened.outcome.run
+            row = find_cell(run, rule, column)
+            if row is None:
+                raise NotThere(
+                    f"run {run.id} has no rule {rule!r} in {column!r}", hint="open it from the matrix of the run"
+                )
+            return cell_document(run, row)
+
+        return as_json(self._project.opened.use(id, shown))
 
     def _trial(self, id: str, trial: str) -> WebReply:
         def shown(opened: OpenedRun) -> dict[str, Any]:

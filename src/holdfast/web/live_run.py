@@ -24,6 +24,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan
 from holdfast.report import wording
+from holdfast.report.page.cells import so_far
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
@@ -231,11 +232,6 @@ class LiveRun:
         except ValueError:
             return 0.0
         return float(max(0, int(self._clock() - began)))
-
-
-def so_far(cell: Cell) -> Cell:
-    """A cell of a run under way: what is missing is still to come."""
-    return replace(cell, reason="trials of it have not run yet") if cell.code == "not-run" else cell
 
 
 class _RunAgain(Exception):

@@ -18,7 +18,7 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.report.page_data import utf16_span
+from holdfast.report.page.values import utf16_span
 from holdfast.report.wording import head
 from holdfast.store.blobs import unpack
 from holdfast.store.record_lines import read_lines

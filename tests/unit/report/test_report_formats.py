@@ -19,7 +19,7 @@ from holdfast.report.html import Html
 from holdfast.report.json import Json
 from holdfast.report.junit import Junit
 from holdfast.report.markdown import Markdown, inline
-from holdfast.report.page_data import MAX_TEXT
+from holdfast.report.page.values import MAX_TEXT
 from holdfast.report.page_tables import PageTables
 
 

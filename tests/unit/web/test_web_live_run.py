@@ -14,10 +14,10 @@ import pytest
 from web_kit import ViewerClient, make_project, viewing, wait_until
 
 from holdfast.cli.main import run
+from holdfast.report.page.cells import matrix_document
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 from holdfast.web.live_run import LiveRun
-from holdfast.web.matrix_document import matrix_document
 
 FILES = ("trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl")
 

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.web.daemon_workers import DaemonWorkers
-from holdfast.web.file_changes import file_changes
 from holdfast.web.file_tail import FileTail, Replaced
 from holdfast.web.opened_page import opened_page
 from holdfast.web.run_id import is_run_id, is_trial_id, split_id
-from holdfast.web.shortened import ITEMS, TEXT, shortened
 
 
 @pytest.mark.parametrize("id", ["0007", "0007/contract", "1", "123456789012", "0001/replay"])
@@ -39,31 +36,6 @@ def test_a_path_begins_with_the_longest_id() -> None:
     assert split_id(["0007", "contract", "matrix"]) == ("0007/contract", ["matrix"])
     assert split_id(["0007", "matrix"]) == ("0007", ["matrix"])
     assert split_id(["x", "0007"]) == ("", ["x", "0007"])
-
-
-def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:
-    assert shortened({"rows": list(range(ITEMS + 5))})["rows"][-1] == "[5 more are left out]"
-    assert shortened({str(n): n for n in range(ITEMS + 2)})["…"] == "[2 more are left out]"
-    assert shortened("x" * (TEXT + 3)).endswith("[cut here: 3 more characters]")
-    assert shortened([2**53, -(2**60), 7, True, None, 1.5]) == [str(2**53), str(-(2**60)), 7, True, None, 1.5]
-    deep: object = "end"
-    for _ in range(40):
-        deep = [deep]
-    assert "left out" in str(shortened(deep))
-
-
-def change(before: str | None = None, after: str | None = None) -> AuditEvent:
-    return AuditEvent(0.0, 1, "file_write", {"path": "a.txt", "op": "modified", "bytes": 9}, FileTexts(before, after))
-
-
-def test_a_file_that_was_changed_has_its_difference() -> None:
-    (found,) = file_changes([change(before="one\ntwo\n", after="one\n2\n")])
-    assert found["diff"].splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+2"]
-    (made,) = file_changes([change(after="new\n")])
-    assert made["diff"].endswith("+new")
-    (unknown,) = file_changes([change()])
-    assert (unknown["diff"], unknown["before"], unknown["bytes"]) == ("", None, 9)
-    assert file_changes([AuditEvent(0.0, 1, "command", {"argv": ["ls"]})]) == []
 
 
 def test_the_tail_of_a_file_gives_whole_lines_once(tmp_path: Path) -> None:

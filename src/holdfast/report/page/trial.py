@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import unified_diff
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
@@ -14,19 +15,19 @@ from holdfast.model.run import Run, TracedTrial
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.model.world import AuditEvent
+from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
-from holdfast.report.page_data import cut, utf16_span
+from holdfast.report.page.values import cut, shortened, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import name_here
-from holdfast.web.file_changes import file_changes
-from holdfast.web.shortened import shortened
 
 TEXT = 200_000
 """Characters of one answer; the run's folder has the rest, and the page says so."""
 EVENTS, ROOM = 1_000, 4_000_000
 """Of a trace or an audit log: how many events the page gets, and how many characters of them in all."""
+FILES, DIFFED = 500, 200_000
+"""Files that the page gets, and characters of them that are compared."""
 CONTROL = (
     "This is a control: the prompt was asked in calm, to compare with. No rule judges it, and it is not run by itself."
 )
@@ -218,3 +219,29 @@ def _first(events: Sequence[T]) -> list[T]:
 def _size(event: TraceEvent | AuditEvent) -> int:
     texts: Iterable[Any] = (event.input, event.output) if isinstance(event, TraceEvent) else event.details.values()
     return sum(len(text) if isinstance(text, str) else 100 for text in texts)
+
+
+def file_changes(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
+    """Every file that was made, changed or removed, as the audit log has it."""
+    found = [event for event in audit if event.type == "file_write"]
+    return [_change(event.details, event.texts or FileTexts()) for event in found[:FILES]]
+
+
+def _change(details: dict[str, Any], texts: FileTexts) -> dict[str, Any]:
+    before, after, path = texts.before, texts.after, str(details.get("path", ""))
+    return {
+        "path": path,
+        "op": str(details.get("op", "")),
+        "bytes": details.get("bytes"),
+        "before": before,
+        "after": after,
+        "diff": _diff(path, before, after),
+    }
+
+
+def _diff(path: str, before: str | None, after: str | None) -> str:
+    """As `diff -u` shows it; nothing where neither side is known."""
+    if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
+        return ""
+    old, new = ((text or "").splitlines() for text in (before, after))
+    return "\n".join(unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""))

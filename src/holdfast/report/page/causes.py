@@ -10,7 +10,7 @@ from holdfast.model.run import ReplicaRow, Run, TrialRow
 from holdfast.report import cases, cause_words, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
-from holdfast.report.page_data import cut, utf16_span
+from holdfast.report.page.values import cut, utf16_span
 
 SHOWN, CELLS, TEXT = 500, 200, 4_000
 """Causes, cells that one names, and characters of what was asked and answered."""

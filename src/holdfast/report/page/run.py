@@ -11,7 +11,7 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
 from holdfast.report import calls, cases, overall, wording
-from holdfast.report.page_data import rule_rows
+from holdfast.report.safe import encodable
 from holdfast.spec.references import param_text
 
 CASES = 5_000
@@ -54,7 +54,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "resume": "" if run.complete or run.running else wording.resume(run),
         "folder": run.path,
         "noun": cases.noun(run),
-        "rules": list(_rules(run)),
+        "rules": list(rules(run)),
         "columns": list(_columns(run)),
         "has_matrix": wording.has_matrix(run),
         **_cases(run),
@@ -115,9 +115,18 @@ def _one_sample(run: Run) -> str:
     return cases.ONE_SAMPLE if run.by_cases else wording.ONE_SAMPLE
 
 
-def _rules(run: Run) -> Iterator[dict[str, str]]:
-    for id, severity, check, description, where in rule_rows(run, [rule.id for rule in run.invariants]):
-        yield {"id": id, "severity": severity, "check": check, "description": description, "where": where}
+def rules(run: Run) -> Iterator[dict[str, str]]:
+    """In the order of the matrix."""
+    places = wording.Places(run)
+    for rule in run.invariants:
+        facts = {
+            "id": rule.id,
+            "severity": "critical" if rule.gate else rule.severity,
+            "check": rule.check,
+            "description": rule.description,
+            "where": places.of(rule.id),
+        }
+        yield {name: encodable(text) for name, text in facts.items()}
 
 
 def _columns(run: Run) -> Iterator[dict[str, str]]:

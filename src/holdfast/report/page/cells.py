@@ -1,0 +1,130 @@
+"""The cells of a run: the matrix as columns of numbers over one table of strings, and one cell with its trials."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.score import Cell
+from holdfast.model.verdict import OUTCOMES
+from holdfast.report import wording
+from holdfast.report.page.values import Interned, cut
+
+TRIALS = 500
+TEXT = 4_000
+"""Characters of a prompt or an answer: the page of the trial has all of it."""
+_CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
+
+
+def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
+    """The matrix. `rule` and `column` count in the lists of the run's document.
+
+    `live`: the run is under way, and cells without a verdict are left out.
+    """
+    strings = Interned()
+    strings.of("")
+    rules = {rule.id: number for number, rule in enumerate(run.invariants)}
+    heads = [wording.head(scenario.name, params) for scenario in run.scenarios for params in run.params]
+    columns = {head: number for number, head in reversed(list(enumerate(heads)))}
+    known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
+    places: list[int] = []
+    tops: list[int] = []
+    facts: list[tuple[int, int, int, int]] = []
+    for row in run.cells:
+        cell = so_far(row.cell) if live else row.cell
+        if live and cell.outcome == "unproven" and not cell.passes + cell.fails + cell.errors + cell.unproven:
+            continue
+        places.append(rules[cell.invariant])
+        tops.append(columns[wording.column(cell)])
+        key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_marks(cell))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = _facts(cell, strings)
+        facts.append(found)
+    outcome, flags, tally, reason = ([fact[n] for fact in facts] for n in range(4))
+    return {
+        "cells": len(places),
+        "outcomes": OUTCOMES,
+        "rule": places,
+        "column": tops,
+        "outcome": outcome,
+        "flags": flags,
+        "tally": tally,
+        "reason": reason,
+        "strings": strings.values,
+    }
+
+
+def _marks(cell: Cell) -> tuple[bool, ...]:
+    return cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent
+
+
+def _facts(cell: Cell, strings: Interned) -> tuple[int, int, int, int]:
+    return (
+        _CODE[cell.outcome],
+        strings.of(", ".join(wording.marks(cell))),
+        strings.of(wording.tally(cell)),
+        strings.of(cell.reason),
+    )
+
+
+def cell_document(run: Run, row: CellRow) -> dict[str, Any]:
+    """One cell with its trials."""
+    cell = row.cell
+    shown = list(islice(row.trials, TRIALS))
+    return {
+        "cell": {
+            "rule": cell.invariant,
+            "column": wording.column(cell),
+            "scenario": cell.scenario,
+            "params": wording.params(cell.params),
+            "outcome": cell.outcome,
+            "severity": "critical" if cell.critical else cell.severity,
+            "weight": cell.weight,
+            "reason": so_far(cell).reason if wording.to_come(run, cell) else wording.why(row),
+            "flags": ", ".join(wording.marks(cell)),
+            "tally": wording.tally(cell),
+            "passes": cell.passes,
+            "fails": cell.fails,
+            "errors": cell.errors,
+            "unproven": cell.unproven,
+            "met": cell.met,
+            "low": cell.rate.low if cell.rate else None,
+            "high": cell.rate.high if cell.rate else None,
+            "next": wording.next_step(run, row) if cell.outcome in ("error", "unproven") else "",
+            "where": wording.Places(run).of(cell.invariant),
+        },
+        "trials": [_trial(trial) for trial in shown],
+        "left_out": max(0, len(row.trials) - TRIALS),
+    }
+
+
+def find_cell(run: Run, rule: str, column: str) -> CellRow | None:
+    """The cell of that rule under that heading."""
+    return next((row for row in run.cells if row.cell.invariant == rule and wording.column(row.cell) == column), None)
+
+
+def _trial(trial: TrialRow) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "prompt": cut(trial.prompt, TEXT),
+        "answer": None if trial.answer is None else cut(trial.answer, TEXT),
+        "ending": trial.ending,
+        "detail": cut(trial.detail, TEXT),
+        "latency_ms": round(trial.latency_ms, 1),
+        "outcome": trial.outcome,
+        "reason": trial.reason,
+        "score": trial.score,
+        "replica": trial.replica,
+        "faults": [wording.fault(met) for met in trial.faults[:20]],
+        "aside": trial.aside,
+        "again": trial.again,
+    }
+
+
+def so_far(cell: Cell) -> Cell:
+    """A cell of a run under way: what is missing is still to come."""
+    return replace(cell, reason="trials of it have not run yet") if cell.code == "not-run" else cell

@@ -1,0 +1,71 @@
+"""Values of a bounded size: evidence may be a table of a million rows, and an answer a book."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.model.codec import to_builtins
+from holdfast.report.safe import encodable
+
+TEXT, ITEMS, DEEP = 64_000, 1_000, 12
+"""Characters of one text, items of one list or object, and how deep they are nested."""
+MAX_TEXT = 20_000
+"""Characters of one answer or output in a page; the run directory has the rest, and the page says so."""
+
+
+def shortened(value: Any) -> Any:
+    """The same without what is too much, and with a word where something is left out."""
+    return _short(to_builtins(value), DEEP)
+
+
+def _short(value: Any, deep: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT else f"{value[:TEXT]}\n[cut here: {len(value) - TEXT} more characters]"
+    if isinstance(value, int) and abs(value) >= 1 << 53 and not isinstance(value, bool):
+        return str(value)  # a browser would show another number
+    if not isinstance(value, dict | list):
+        return value
+    if not deep:
+        return "[left out: it lies too deep]"
+    if isinstance(value, dict):
+        kept = {str(key): _short(inner, deep - 1) for key, inner in list(value.items())[:ITEMS]}
+        return kept if len(value) <= ITEMS else {**kept, "…": f"[{len(value) - ITEMS} more are left out]"}
+    items = [_short(inner, deep - 1) for inner in value[:ITEMS]]
+    return items if len(value) <= ITEMS else [*items, f"[{len(value) - ITEMS} more are left out]"]
+
+
+def cut(text: str, most: int = MAX_TEXT) -> str:
+    """A long text without its end, and where that is."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[cut here: {len(text) - most} more characters are in the run directory]"
+
+
+def utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span in the units a browser counts in."""
+    if text.isascii():
+        return start, end
+    return _units(text[:start]), _units(text[:end])
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+class Interned:
+    """A table in which equal entries are kept once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.size = 0
+        """Characters and fields of its entries."""
+        self._index: dict[Any, int] = {}
+
+    def of(self, value: str | tuple[Any, ...]) -> int:
+        """Where the value stands in the table."""
+        found = self._index.get(value)
+        if found is None:
+            found = self._index[value] = len(self.values)
+            self.size += len(value)
+            self.values.append(encodable(value) if isinstance(value, str) else value)
+        return found
