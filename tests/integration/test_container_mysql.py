@@ -10,7 +10,7 @@ from servers_kit import bay, told
 
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database
-from holdfast.world.services.contained import ContainedMysql
+from holdfast.world.services.contained import ContainedSql
 from holdfast.world.services.kinds.mysql import MysqlKind
 
 ENV = {"MYSQL_ROOT_PASSWORD": "r00t-r00t", "MYSQL_DATABASE": "shop", "MYSQL_USER": "app", "MYSQL_PASSWORD": "pw-pw-pw"}
@@ -21,7 +21,7 @@ def test_its_database_is_read_as_root_and_its_writes_by_counters(tmp_path: Path)
     async def scene(server: Any) -> None:
         running: Any = SimpleNamespace(spec=SPEC, path=lambda port: server.upstream, alive=True)
         service = await MysqlKind().contained(running, ("as an image",))
-        assert isinstance(service, ContainedMysql)
+        assert isinstance(service, ContainedSql)
         assert isinstance(service, Database)
         assert service.variables == {"URL": "mysql://app:pw-pw-pw@{host}:{port}/shop"}
         assert service.notes[0] == "as an image"

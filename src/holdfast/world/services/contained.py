@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.model.world import ServiceSpec
 from holdfast.protocols import ServiceContainer
 from holdfast.service_kinds import port_of
 from holdfast.world.services.mysql_audit import MyCounters
@@ -18,16 +16,15 @@ from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import PgCounters
 from holdfast.world.services.pg_session import PgSession, quoted
-from holdfast.world.services.session import Session
 from holdfast.world.services.settings import (
     OURS,
+    MysqlSettings,
     PostgresSettings,
     mysql_settings,
     postgres_settings,
     redis_settings,
-    url,
 )
-from holdfast.world.services.write_tally import WriteTally, events
+from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 UNSEEN = (
     "its writes are known from row counters and the list of tables alone, without their statements; its user can "
@@ -57,60 +54,44 @@ class Contained:
         await self._running.close()
 
 
-class ContainedPostgres(Session, Contained):
-    """PostgreSQL in a container: we have an account of our own there, which the agent cannot lock us out of."""
+class ContainedSql(SqlService, Contained):
+    """A database in a container."""
 
     def __init__(
-        self, running: ServiceContainer, notes: tuple[str, ...], settings: PostgresSettings, own_session: PgSession
+        self,
+        running: ServiceContainer,
+        notes: tuple[str, ...],
+        settings: PostgresSettings | MysqlSettings,
+        session: SqlSession,
+        counters: RowCounters,
     ) -> None:
-        told = {"URL": url("postgresql", settings.user, settings.password, settings.database)}
-        super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
-        self._own_session: PgSession = own_session
-        self._counters = PgCounters(own_session, settings.database)
-
-    async def begin(self) -> None:
-        async with self._own_session.session() as session:
-            await self._counters.begin(session)
-
-    async def mark(self) -> None:
-        async with self._own_session.session() as session:
-            await self._counters.mark(session)
-
-    async def writes(self) -> list[AuditEvent]:
-        return events(self.spec.name, WriteTally(), await self._counters.since(), time.time())
+        super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), {"URL": settings.url})
+        self._own_session = session
+        self._counters = counters
 
 
-class ContainedMysql(Session, Contained):
-    """MySQL or MariaDB in a container."""
-
-    def __init__(self, running: ServiceContainer, notes: tuple[str, ...]) -> None:
-        settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
-        told = {"URL": url("mysql", *settings.account, settings.database)}
-        super().__init__(running, (*notes, f"service {running.spec.name}: {UNSEEN}"), told)
-        user, password = ("root", settings.root_password) if settings.root_password else settings.account
-        login: dict[str, Any] = {"unix_socket": self.upstream, "user": user, "password": password}
-        self._own_session = MySqlSession(running.spec.name, {**login, "database": settings.database or None})
-        self._counters = MyCounters(self._own_session, settings.database)
-
-    async def mark(self) -> None:
-        await asyncio.to_thread(self._counters.mark)
-
-    async def writes(self) -> list[AuditEvent]:
-        counters = await asyncio.to_thread(self._counters.since)
-        return events(self.spec.name, WriteTally(), counters, time.time())
-
-
-async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedPostgres:
-    """With an account of ours in it, from which its row counters are read."""
+async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
+    """With an account of our own in it, which the agent cannot lock us out of: its row counters are read from it."""
     settings = postgres_settings(understood(running.spec, "POSTGRES"))
-    service = ContainedPostgres(running, notes, settings, await _observer(running, settings))
-    await service.begin()
-    return service
+    session = await _observer(running, settings)
+    counters = PgCounters(session, settings.database)
+    async with session.session() as first:
+        await counters.begin(first)
+    return ContainedSql(running, notes, settings, session, counters)
+
+
+def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
+    """MySQL or MariaDB."""
+    settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
+    user, password = ("root", settings.root_password) if settings.root_password else settings.account
+    login: dict[str, Any] = {"unix_socket": running.path(port_of(running.spec)), "user": user, "password": password}
+    session = MySqlSession(running.spec.name, {**login, "database": settings.database or None})
+    return ContainedSql(running, notes, settings, session, MyCounters(session, settings.database))
 
 
 def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> Contained:
     settings = redis_settings(understood(running.spec, "REDIS"))
-    return Contained(running, notes, {"URL": url("redis", "", settings.password, "0")})
+    return Contained(running, notes, {"URL": settings.url})
 
 
 def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -11,14 +9,13 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from holdfast import service_kinds
 from holdfast.errors import UserError
 from holdfast.model.trial import Trial
-from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.model.world import ServiceSpec
 from holdfast.protocols import ReachableKind, Service, ServiceKeeper
 from holdfast.world.services.mysql_audit import MyCounters
 from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.pg_audit import PgCounters
 from holdfast.world.services.pg_session import PgSession
-from holdfast.world.services.session import Session
-from holdfast.world.services.write_tally import WriteTally, events
+from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
 """Of schemes that no kind of ours speaks."""
@@ -53,49 +50,32 @@ class External:
         """Nothing of it is ours."""
 
 
-class ExternalPostgres(Session, External):
-    """A PostgreSQL database by URL."""
+class ExternalSql(SqlService, External):
+    """A database by URL."""
 
-    def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
+    def __init__(self, spec: ServiceSpec, url: SplitResult, session: SqlSession, counters: RowCounters) -> None:
         super().__init__(spec, url)
-        self._own_session: PgSession = PgSession(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
-        self._counters = PgCounters(
-            self._own_session, unquote(url.path[1:]) or unquote(url.username or ""), shared=True
-        )
+        self._own_session = session
+        self._counters = counters
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
 
-    async def mark(self) -> None:
-        async with self._own_session.session() as session:
-            await self._counters.mark(session)
 
-    async def writes(self) -> list[AuditEvent]:
-        return events(self.spec.name, WriteTally(), await self._counters.since(), time.time())
+def external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
+    session = PgSession(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
+    database = unquote(url.path[1:]) or unquote(url.username or "")
+    return ExternalSql(spec, url, session, PgCounters(session, database, shared=True))
 
 
-class ExternalMysql(Session, External):
-    """A MySQL or MariaDB database by URL."""
-
-    def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
-        super().__init__(spec, url)
-        database = unquote(url.path[1:])
-        login: dict[str, Any] = {"host": self.upstream[0], "port": self.upstream[1], "database": database or None}
-        login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
-        self._own_session = MySqlSession(spec.name, login)
-        self._counters = MyCounters(self._own_session, database, shared=True)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (*super().notes, f"service {self.spec.name}: {UNSEEN}")
-
-    async def mark(self) -> None:
-        await asyncio.to_thread(self._counters.mark)
-
-    async def writes(self) -> list[AuditEvent]:
-        counters = await asyncio.to_thread(self._counters.since)
-        return events(self.spec.name, WriteTally(), counters, time.time())
+def external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
+    """MySQL or MariaDB."""
+    (host, port), database = _address(spec, url), unquote(url.path[1:])
+    login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
+    login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
+    session = MySqlSession(spec.name, login)
+    return ExternalSql(spec, url, session, MyCounters(session, database, shared=True))
 
 
 class ExternalKeeper:

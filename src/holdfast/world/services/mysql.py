@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HarnessError, NoServer, UserError
-from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import Rows
-from holdfast.world.services.confinement import unconfined
-from holdfast.world.services.endings import Endings
-from holdfast.world.services.mysql_audit import AUDITED, MyCounters, MyLog, my_events
+from holdfast.model.world import ServiceSpec
+from holdfast.world.services.mysql_audit import AUDITED, MyCounters, MyLog
 from holdfast.world.services.mysql_dump import MyDump
 from holdfast.world.services.mysql_session import MySqlSession, said
 from holdfast.world.services.passwords import native
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
-from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, url
-from holdfast.world.services.socket_folder import SocketFolder, sweep
-from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
+from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings
+from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
+from holdfast.world.services.sql_service import SqlServerOfTrial
 from holdfast.world.services.user import User, reachable, server_user
 from holdfast.world.services.wait_for import wait_for
 
@@ -68,61 +65,35 @@ _DATABASES = """SELECT schema_name FROM information_schema.schemata
 WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1"""
 
 
-class Mysql:
+class Mysql(SqlServerOfTrial):
     """One trial's MariaDB or MySQL."""
 
     def __init__(
         self,
-        spec: ServiceSpec,
+        setup: ServerSetup,
         settings: MysqlSettings,
         server: Server,
         log: MyLog,
         own_session: MySqlSession,
         counters: MyCounters,
         dump: MyDump,
-        endings: Endings,
-        notes: tuple[str, ...],
     ) -> None:
-        self.spec = spec
-        self.upstream: tuple[str, int] | str = str(server.socket_folder / "mysql.sock")
-        self.notes = notes
+        super().__init__(setup, server, "mysql.sock", settings.url)
         self._settings = settings
-        self._server = server
         self._log = log
-        self._own_session = own_session
+        self._own_session: MySqlSession = own_session
         self._counters = counters
         self._dump = dump
-        self._endings = endings
-
-    @property
-    def alive(self) -> bool:
-        return self._server.alive
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        return {"URL": url("mysql", *self._settings.account, self._settings.database)}
-
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
 
     async def execute(self, sql: str) -> None:
         """As root, so that what a fixture defines is root's."""
         await self._own_session.execute(sql, user="root", password=self._settings.root_password)
 
-    async def prepare(self, sql: str) -> None:
-        await self._own_session.prepare(sql)
-
     async def mark(self) -> None:
         """Writes count from here, and root can no longer stop the log or the server."""
         await asyncio.to_thread(self._restrict)
-        await asyncio.to_thread(self._counters.mark)
-        self._log_now()
-        self._log.tally.clear()
-
-    async def writes(self) -> list[AuditEvent]:
-        counters = await asyncio.to_thread(self._counters.since)
-        self._log_now()
-        return my_events(self.spec.name, self._log, counters)
+        await self._counters.mark()
+        self._tally().clear()
 
     async def dump(self, path: Path) -> str:
         databases = await asyncio.to_thread(self._databases)
@@ -145,10 +116,6 @@ class Mysql:
                 cursor.execute(line)
             await asyncio.to_thread(self._restrict)
 
-    async def close(self) -> None:
-        self._server.end()
-        self._endings.begin(self._server.close())
-
     def _databases(self) -> list[str]:
         with _ours(), self._own_session.session(database=None) as session, session.cursor() as cursor:
             cursor.execute(_DATABASES)
@@ -164,10 +131,6 @@ class Mysql:
             powers = POWERS["MariaDB" in session.get_server_info()]
             for host in ("%", "localhost"):
                 cursor.execute(f"REVOKE {powers} ON *.* FROM 'root'@'{host}'")
-
-    def _log_now(self) -> None:
-        self._server.log.drain()
-        self._log.flush()
 
 
 @contextmanager
@@ -203,33 +166,22 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
     data = await prepared(
         "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, MysqlTemplate(found.program, mariadb)
     )
-    sweep()
-    home = SocketFolder(folder, user)
-    audited = f"service {spec.name}: {AUDITED}"
-    notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
-    launch = _launch(spec, found, settings, data, user)
+    setup = set_up(spec, found, user, folder, *settings.notes, f"service {spec.name}: {AUDITED}")
+    launch = _launch(setup, settings, data)
     dump = MyDump(Programs(user, found.prefix), found.program, data.password, mariadb)
 
-    endings = Endings()
-
     async def fresh() -> Mysql:
-        return await _start(spec, settings, home, launch, data, dump, endings, notes)
+        return await _start(setup, settings, launch, data, dump)
 
-    return SpareKeeper(fresh, home.close, endings)
+    return SpareKeeper(fresh, setup.home.close, setup.endings)
 
 
 async def _start(
-    spec: ServiceSpec,
-    settings: MysqlSettings,
-    home: SocketFolder,
-    launch: Launch,
-    data: PreparedData,
-    dump: MyDump,
-    endings: Endings,
-    notes: tuple[str, ...],
+    setup: ServerSetup, settings: MysqlSettings, launch: Launch, data: PreparedData, dump: MyDump
 ) -> Mysql:
+    spec = setup.spec
     log = MyLog(settings.database)
-    server = await start(launch, home, log.line)
+    server = await start(launch, setup.home, log.line)
     try:
         user, password = settings.account
         socket = str(server.socket_folder / "mysql.sock")
@@ -241,13 +193,11 @@ async def _start(
     login: dict[str, str | bool | None] = {"unix_socket": socket, "user": OURS, "password": data.password}
     login |= {"database": settings.database or None, "ssl_disabled": True}
     own_session = MySqlSession(spec.name, login, log.opened)
-    counters = MyCounters(own_session, settings.database)
-    return Mysql(spec, settings, server, log, own_session, counters, dump, endings, notes)
+    return Mysql(setup, settings, server, log, own_session, MyCounters(own_session, settings.database), dump)
 
 
-def _launch(
-    spec: ServiceSpec, found: ServerProgram, settings: MysqlSettings, data: PreparedData, user: User | None
-) -> Launch:
+def _launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> Launch:
+    found = setup.found
     mariadb = _is_mariadb(found)
 
     def argv(sockets: str, files: str) -> list[str]:
@@ -257,9 +207,8 @@ def _launch(
         return [str(found.program), *_SHARED, *SERVER, *_ONLY[mariadb], *places, first]
 
     files = {"accounts.sql": accounts(settings, data.password, mariadb=mariadb)}
-    return Launch(
-        spec.name, argv, b"ready for connections", user, data.archive, files, settings.server, (found.prefix,)
-    )
+    name, ready = setup.spec.name, b"ready for connections"
+    return Launch(name, argv, ready, setup.user, data.archive, files, settings.server, (found.prefix,))
 
 
 def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:

@@ -8,23 +8,22 @@ the schema failed, whether a procedure undid one; temporary tables. MariaDB coun
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections import OrderedDict
 from typing import Any
 
 from msgspec import Struct
 
 from holdfast.errors import HarnessError
-from holdfast.model.world import AuditEvent
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, plain, writes_of
-from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.mysql_session import MySqlSession
 from holdfast.world.services.mysql_tables import SYSTEM, emptied, tables
+from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.table_shape import Tables, remade
-from holdfast.world.services.write_tally import Counters, WriteTally, events
+from holdfast.world.services.write_tally import Counters
 
 AUDITED = (
     "writes are known from the general log, row counters and the list of tables (rows of rolled-back transactions "
@@ -34,14 +33,12 @@ AUDITED = (
 SETTLE_S = 1.0
 """For sessions of the agent to end by themselves once it is gone."""
 _ENTRY = re.compile(
-    rb"(?:\d{6} [ \d]\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+Z?)?\t+ *(\d+) "
+    rb"(?:\d{6} [ \d]\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+Z?)?\t+ *(?P<session>\d+) "
     rb"(Connect|Query|Execute|Prepare|Init DB|Quit|Close stmt|Reset stmt|Ping|Statistics|Field List|Change user"
     rb"|Change user with db|Kill|Refresh|Fetch|Long Data|Set option|Shutdown|Debug|Daemon|Bulk_execute)\t?(.*)",
     re.DOTALL,
 )
 _ON = re.compile(r" on (\S*)(?: using \S+)?$")
-_SESSIONS = 1_000
-"""Sessions whose database and temporary tables are remembered."""
 _MARIADB = f"SELECT table_schema, table_name, rows_changed FROM information_schema.table_statistics WHERE table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
 _MYSQL = f"SELECT object_schema, object_name, count_insert, count_update, count_delete FROM performance_schema.table_io_waits_summary_by_table WHERE object_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip
 _TABLES = f"SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema NOT IN {SYSTEM}"  # noqa: S608
@@ -55,43 +52,28 @@ _OTHERS = (
 class _MysqlAgentSession(Struct):
     """What is remembered of one session of the agent's."""
 
-    database: str
-    temporary: set[str]
+    database: str = ""
+    temporary: set[str] = set()
 
 
-class MyLog:
-    """Reads the general log line by line and adds up the writes of sessions that are not ours.
+class MyLog(StatementLog[_MysqlAgentSession]):
+    """Reads the general log of MariaDB or MySQL.
 
     A statement of several lines could hold what looks like an entry. It can only add to what its author is seen to do:
     our own sessions are known by their numbers, and the row counters have the last word.
     """
 
+    entry = _ENTRY
+
     def __init__(self, database: str) -> None:
-        self.tally = WriteTally()
+        super().__init__(_MysqlAgentSession)
         self._database = database
-        self._ours: set[int] = set()
-        self._entry = bytearray()
-        self._sessions: OrderedDict[int, _MysqlAgentSession] = OrderedDict()
 
-    def opened(self, number: int) -> None:
-        """A session of ours."""
-        self._ours.add(number)
+    def continuation(self, line: bytes) -> bytes | None:
+        return line if _ENTRY.match(line) is None else None
 
-    def line(self, line: bytes) -> None:
-        if _ENTRY.match(line) is None and self._entry:
-            self._entry += (b"\n" + line)[: LINE_LIMIT - len(self._entry)]
-            return
-        self.flush()
-        self._entry += line
-
-    def flush(self) -> None:
-        """The entry is whole."""
-        found = _ENTRY.match(bytes(self._entry))
-        self._entry.clear()
-        if found is None or int(found[1]) in self._ours:
-            return
+    def read(self, session: _MysqlAgentSession, found: re.Match[bytes]) -> None:
         text = found[3].decode("utf-8", "replace")
-        session = self._session(int(found[1]))
         if found[2] in (b"Query", b"Execute", b"Bulk_execute"):
             self._statement(session, text)
         elif found[2] == b"Connect":
@@ -119,13 +101,6 @@ class MyLog:
             return f"{session.database}.{table}"
         return table.removeprefix(f"{self._database}.") if self._database else table
 
-    def _session(self, number: int) -> _MysqlAgentSession:
-        session = self._sessions.setdefault(number, _MysqlAgentSession("", set()))
-        self._sessions.move_to_end(number)
-        if len(self._sessions) > _SESSIONS:
-            self._sessions.popitem(last=False)
-        return session
-
 
 class MyCounters:
     """The row counters of all databases of a server, since the snapshot."""
@@ -139,11 +114,11 @@ class MyCounters:
         self._marked: dict[str, tuple[int, ...]] = {}
         self._made: Tables = {}
 
-    def mark(self) -> None:
-        self._marked, _, self._made = self._read(end=False)
+    async def mark(self) -> None:
+        self._marked, _, self._made = await asyncio.to_thread(self._read, end=False)
 
-    def since(self) -> Counters:
-        now, names, made = self._read(end=True)
+    async def since(self) -> Counters:
+        now, names, made = await asyncio.to_thread(self._read, end=True)
         ops = ("write",) if self._mariadb else ("insert", "update", "delete")
         changed = {
             table: {op: n - m for op, n, m in zip(ops, counts, before, strict=True)}
@@ -196,8 +171,3 @@ def _kill(cursor: Any, number: int) -> None:
     except pymysql.Error as refused:
         if refused.args[0] != 1094:  # it has ended by itself
             raise
-
-
-def my_events(service: str, log: MyLog, counters: Counters) -> list[AuditEvent]:
-    """What the agent wrote."""
-    return events(service, log.tally, counters, time.time())

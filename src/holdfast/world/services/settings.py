@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
-from typing import Literal
+from collections.abc import Collection
 
 from msgspec import Struct
 
@@ -26,6 +25,10 @@ class PostgresSettings(Struct, frozen=True):
     """What reaches the server's own environment."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def url(self) -> str:
+        return url("postgresql", self.user, self.password, self.database)
+
 
 class MysqlSettings(Struct, frozen=True):
     root_password: str
@@ -40,11 +43,19 @@ class MysqlSettings(Struct, frozen=True):
         """The user that the agent is told of, and its password."""
         return (self.user, self.password) if self.user else ("root", self.root_password)
 
+    @property
+    def url(self) -> str:
+        return url("mysql", *self.account, self.database)
+
 
 class RedisSettings(Struct, frozen=True):
     password: str
     args: tuple[str, ...]
     server: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return url("redis", "", self.password, "0")
 
 
 def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
@@ -131,7 +142,3 @@ def url(scheme: str, user: str, password: str, path: str) -> str:
 
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     return f"{scheme}://{login}{'@' if login else ''}{{host}}:{{port}}/{quote(path, safe='')}"
-
-
-def variables(scheme: str, user: str, password: str, path: str) -> Mapping[Literal["URL"], str]:
-    return {"URL": url(scheme, user, password, path)}

@@ -4,18 +4,89 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from holdfast.model.trial import Trial
+from holdfast.model.world import ServiceSpec
 from holdfast.protocols import WarmService
-from holdfast.world.services.endings import Endings
+from holdfast.world.services.confinement import unconfined
+from holdfast.world.services.server import Server
+from holdfast.world.services.server_program import ServerProgram, note
+from holdfast.world.services.socket_folder import SocketFolder, sweep
+from holdfast.world.services.user import User
 
 MOST = 2
 """Servers that wait: more would only use memory, since starting one takes less time than a trial."""
 
 
 S = TypeVar("S", bound=WarmService)
+
+
+class Endings:
+    """Ends in the background what a trial is done with; a failure is told by whoever waits for them all."""
+
+    def __init__(self) -> None:
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._failed: list[BaseException] = []
+
+    def begin(self, ending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(ending)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+
+    async def wait(self) -> None:
+        """Until nothing is left of any; raises the first failure."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+        if self._failed:
+            raise self._failed[0]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (broken := task.exception()) is not None:
+            self._failed.append(broken)
+
+
+@dataclass(frozen=True)
+class ServerSetup:
+    """What all servers of one spec have in common."""
+
+    spec: ServiceSpec
+    found: ServerProgram
+    user: User | None
+    home: SocketFolder
+    notes: tuple[str, ...]
+    endings: Endings = field(default_factory=Endings)
+
+
+def set_up(spec: ServiceSpec, found: ServerProgram, user: User | None, folder: Path, *notes: str) -> ServerSetup:
+    """A folder for their sockets, and what the reader should know of them."""
+    sweep()
+    told = (*note(spec.image, spec.name, found.version), *notes, *unconfined(spec.name, user))
+    return ServerSetup(spec, found, user, SocketFolder(folder, user), told)
+
+
+class ServerOfTrial:
+    """A service that is a server of the trial's own."""
+
+    def __init__(self, setup: ServerSetup, server: Server, socket: str, url: str) -> None:
+        self.spec = setup.spec
+        self.notes = setup.notes
+        self.upstream: tuple[str, int] | str = str(server.socket_folder / socket)
+        self.variables: Mapping[str, str] = {"URL": url}
+        self._server = server
+        self._endings = setup.endings
+
+    @property
+    def alive(self) -> bool:
+        return self._server.alive
+
+    async def close(self) -> None:
+        self._server.end()
+        self._endings.begin(self._server.close())
 
 
 class SpareKeeper(Generic[S]):

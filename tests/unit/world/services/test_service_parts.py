@@ -16,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, socket_folder
 from holdfast.world.services import wait_for as waiting
-from holdfast.world.services.external import External, ExternalMysql, ExternalPostgres
+from holdfast.world.services.external import External, ExternalSql
 from holdfast.world.services.mysql import accounts
 from holdfast.world.services.server_program import ServerProgram, candidates, choose
 from holdfast.world.services.settings import mysql_settings
@@ -188,9 +188,9 @@ def test_accounts_of_mariadb_hold_no_password_in_clear() -> None:
 @pytest.mark.parametrize(
     ("url", "kind", "upstream", "shown"),
     [
-        ("postgresql://u:p@h.example:5433/d?x={1}", ExternalPostgres, ("h.example", 5433),
+        ("postgresql://u:p@h.example:5433/d?x={1}", ExternalSql, ("h.example", 5433),
          "postgresql://u:p@db:1/d?x={1}"),
-        ("mysql+pymysql://u@h/d", ExternalMysql, ("h", 3306), "mysql+pymysql://u@db:1/d"),
+        ("mysql+pymysql://u@h/d", ExternalSql, ("h", 3306), "mysql+pymysql://u@db:1/d"),
         ("https://api.example/v1", External, ("api.example", 443), "https://db:1/v1"),
     ],
 )  # fmt: skip

@@ -30,11 +30,11 @@ class MysqlKind:
         return await open_mysql(spec, place.folder)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.contained import ContainedMysql
+        from holdfast.world.services.contained import contained_mysql
 
-        return ContainedMysql(running, notes)
+        return contained_mysql(running, notes)
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        from holdfast.world.services.external import ExternalMysql
+        from holdfast.world.services.external import external_mysql
 
-        return ExternalMysql(spec, url)
+        return external_mysql(spec, url)

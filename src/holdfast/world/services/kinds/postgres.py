@@ -35,6 +35,6 @@ class PostgresKind:
         return await contained_postgres(running, notes)
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        from holdfast.world.services.external import ExternalPostgres
+        from holdfast.world.services.external import external_postgres
 
-        return ExternalPostgres(spec, url)
+        return external_postgres(spec, url)

@@ -1,0 +1,129 @@
+"""A database of one trial, wherever it runs: a server of the trial's own, a container, or one elsewhere.
+
+What PostgreSQL and MySQL do each in their own way is behind three drivers: a session, row counters, a statement log.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from holdfast.model.world import AuditEvent, ServiceSpec
+from holdfast.protocols import Rows
+from holdfast.world.services.log import LINE_LIMIT
+from holdfast.world.services.spares import ServerOfTrial
+from holdfast.world.services.write_tally import Counters, WriteTally, events
+
+_SESSIONS = 1_000
+"""Sessions of the agent of which a log remembers anything."""
+
+AgentSession = TypeVar("AgentSession")
+
+
+class SqlSession(Protocol):
+    """How we reach one database."""
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows: ...
+
+    async def execute(self, sql: str) -> None: ...
+
+    async def prepare(self, sql: str) -> None: ...
+
+
+class RowCounters(Protocol):
+    """The rows and tables that changed since the snapshot."""
+
+    async def mark(self) -> None: ...
+
+    async def since(self) -> Counters: ...
+
+
+class StatementLog(ABC, Generic[AgentSession]):
+    """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
+
+    entry: ClassVar[re.Pattern[bytes]]
+    """A complete entry; its group `session` is the number of the session."""
+
+    def __init__(self, remember: Callable[[], AgentSession]) -> None:
+        self.tally = WriteTally()
+        self._remember = remember
+        self._ours: set[int] = set()
+        self._held = bytearray()
+        self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
+
+    def opened(self, number: int) -> None:
+        """A session of ours."""
+        self._ours.add(number)
+
+    def line(self, line: bytes) -> None:
+        more = self.continuation(line)
+        if more is not None and self._held:
+            self._held += (b"\n" + more)[: LINE_LIMIT - len(self._held)]
+            return
+        self.flush()
+        self._held += line
+
+    def flush(self) -> None:
+        """The entry is complete."""
+        found = self.entry.match(bytes(self._held))
+        self._held.clear()
+        if found is not None and int(found["session"]) not in self._ours:
+            self.read(self._session(int(found["session"])), found)
+
+    @abstractmethod
+    def continuation(self, line: bytes) -> bytes | None:
+        """What the line adds to the entry before it; None if it begins one."""
+
+    @abstractmethod
+    def read(self, session: AgentSession, found: re.Match[bytes]) -> None:
+        """Adds up what a session of the agent did."""
+
+    def _session(self, number: int) -> AgentSession:
+        session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
+        self._sessions.move_to_end(number)
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+
+class SqlService:
+    """The part of a service that makes it a Database."""
+
+    spec: ServiceSpec
+    _own_session: SqlSession
+    _counters: RowCounters
+
+    async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
+        return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
+
+    async def execute(self, sql: str) -> None:
+        await self._own_session.execute(sql)
+
+    async def prepare(self, sql: str) -> None:
+        await self._own_session.prepare(sql)
+
+    async def mark(self) -> None:
+        await self._counters.mark()
+
+    async def writes(self) -> list[AuditEvent]:
+        counters = await self._counters.since()  # before the log is read: it ends the sessions of the agent
+        return events(self.spec.name, self._tally(), counters, time.time())
+
+    def _tally(self) -> WriteTally:
+        """The statements since the snapshot; only a server of our own logs them to us."""
+        return WriteTally()
+
+
+class SqlServerOfTrial(SqlService, ServerOfTrial):
+    """A database server of the trial's own, whose statements are logged to us."""
+
+    _log: StatementLog[Any]
+
+    def _tally(self) -> WriteTally:
+        self._server.log.drain()
+        self._log.flush()
+        return self._log.tally
