@@ -5,26 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
 from socket import SO_RCVBUF, SOL_SOCKET
-from typing import Protocol
 
 from holdfast.planes.tcp.connection_end import ConnectionEnd
 
 ROOM = 1 << 20
 """Bytes that are read at a time: a large transfer needs three quarters of the CPU that it needs with 256 kB."""
-
-
-class Tap(Protocol):
-    """Hears what passes between a client and its server, and changes nothing."""
-
-    def client_said(self, data: bytes) -> None: ...
-
-    def server_said(self, data: bytes) -> None: ...
-
-    def server_ended(self) -> None:
-        """Nothing more comes from there; may be told again."""
-        ...
 
 
 _WRITE_COPIES = sys.version_info < (3, 12)
@@ -87,67 +73,9 @@ class _CopyingEnd(_Joined, asyncio.BufferedProtocol):
             self._room.view = memoryview(bytearray(ROOM))
 
 
-class _TappedEnd(_Joined, asyncio.Protocol):
-    """Passes bytes on, then shows them. `ended` hears that no more come; `broke` of what `show` raises."""
-
-    def __init__(
-        self,
-        end: ConnectionEnd,
-        other: ConnectionEnd,
-        show: Callable[[bytes], None],
-        ended: Callable[[], None],
-        broke: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(end, other)
-        self._show = show
-        self._ended = ended
-        self._broke = broke
-
-    def data_received(self, data: bytes) -> None:
-        self._out.write(data)
-        try:
-            self._show(data)
-        except Exception as failure:  # asyncio would log it and end the connection
-            self._broke(failure)
-
-    def eof_received(self) -> bool:
-        self._ended()
-        return super().eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ended()
-        super().connection_lost(exc)
-
-
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
     """Copies both ways until both have ended; what neither side holds back passes unseen."""
     one.pass_to(other, _CopyingEnd(one, other), other.send)
     other.pass_to(one, _CopyingEnd(other, one), one.send)
     await one.over.wait()
     await other.over.wait()
-
-
-async def join_tapped(client: ConnectionEnd, server: ConnectionEnd, tap: Tap) -> None:
-    """The same, and shows the tap what passes; what that raises ends both, and is raised."""
-    broken: list[Exception] = []
-
-    def broke(failure: Exception) -> None:
-        broken.append(failure)
-        client.abort()
-        server.abort()
-
-    from_client = _TappedEnd(client, server, tap.client_said, _nothing, broke)
-    from_server = _TappedEnd(server, client, tap.server_said, tap.server_ended, broke)
-    client.pass_to(server, from_client, from_client.data_received)
-    server.pass_to(client, from_server, from_server.data_received)
-    try:
-        await client.over.wait()
-        await server.over.wait()
-    finally:
-        tap.server_ended()
-    if broken:
-        raise broken[0]
-
-
-def _nothing() -> None:
-    """Only the server's end says something of transactions."""

@@ -3,63 +3,79 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
-from holdfast.planes.tcp.client_frames import LIMIT, ClientFrames
 from holdfast.planes.tcp.connection_end import ConnectionEnd
-from holdfast.planes.tcp.message_batch import MessageBatch
+from holdfast.planes.tcp.message_batch import ClientFrames
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
-from holdfast.planes.tcp.postgres_statements import PostgresStatements
-from holdfast.planes.tcp.postgres_wire import CANCEL, FLUSH, GSS, ROLLBACK, SSL, STARTUP, error, query, raising
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.transaction_state import Due, TransactionState
-from holdfast.planes.tcp.wire_reader import Answers, Faulty, StatementRefused, listen
-from holdfast.protocols import Reply
-from holdfast.sqltext.transaction import TransactionStatement
+from holdfast.planes.tcp.transaction_state import Due
+from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader
+from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
+
+CANCEL, SSL, GSS = 80877102, 80877103, 80877104
+"""What a connection may begin with instead of a start-up message."""
+STARTUP = 10_000
+"""The longest start-up message that PostgreSQL takes."""
+FLUSH = b"H\0\0\0\x04"
+ROLLBACK = "ROLLBACK"
+
+CODES = {
+    "serialization_failure": ("40001", "could not serialize access due to concurrent update"),
+    "lock_timeout": ("55P03", "canceling statement due to lock timeout"),
+    "read_only": ("25006", "cannot execute {verb} in a read-only transaction"),
+    "too_many_connections": ("53300", "sorry, too many clients already"),
+}
+_NAMES_KEPT = 5_000
+"""Prepared statements and portals of one connection that are known."""
+_UNKNOWN = TransactionStatement("read", "")
 
 
-class _Message(NamedTuple):
-    kind: bytes
-    data: bytes
-    """As it came; of a long one the beginning."""
-    rest: int = 0
-    """Bytes that follow."""
+class PostgresStatements:
+    """The statements of one connection."""
 
-    @property
-    def body(self) -> bytes:
-        return self.data[5:]
+    def __init__(self) -> None:
+        self._prepared: dict[str, TransactionStatement] = {}
+        self._portals: dict[str, TransactionStatement] = {}
+
+    def find(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
+        """What a message makes the server do; remembers what it only names."""
+        if kind == b"Q":
+            return transaction_statements(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
+        if kind == b"E":
+            (portal,) = words(body, 1)
+            return (self._portals.get(portal, _UNKNOWN),)
+        if kind == b"P":
+            name, text = words(body, 2)
+            found = transaction_statements(text, "postgres")
+            _keep(self._prepared, name, found[0] if found else _UNKNOWN)
+        elif kind == b"B":
+            portal, name = words(body, 2)
+            _keep(self._portals, portal, self._prepared.get(name, _UNKNOWN))
+        return ()
 
 
-class PostgresReader:
-    """One connection, client to server (`up`) and back (`down`)."""
+def _keep(names: dict[str, TransactionStatement], name: str, statement: TransactionStatement) -> None:
+    if len(names) >= _NAMES_KEPT and name not in names:
+        names.pop(next(iter(names)))
+    names[name] = statement
+
+
+class PostgresReader(WireReader):
+    """A connection to PostgreSQL."""
+
+    HEAD = 5
 
     def __init__(
         self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
     ) -> None:
-        self._server = server
-        self._to_client = to_client
-        self._faults = faults
-        self._lane = MessageBatch(client.read, to_server)
-        self._transactions = TransactionState(faults.begin, faults.end)
-        self._replies = PostgresReplies(self._transactions)
-        self._answers = Answers(to_client.write)
+        super().__init__(client, server, to_client, to_server, faults)
+        self._replies: PostgresReplies = PostgresReplies(self._transactions)
         self._statements = PostgresStatements()
 
-    async def down(self) -> None:
-        await listen(self._server, self._replies, self._answers, self._to_client, self._transactions)
-
-    async def up(self) -> None:
-        if await self._opened():
-            while (message := await self._message()) is not None:
-                await self._one(message)
-        else:
-            await self._lane.pass_all()
-        await self._lane.finish()
-
     async def _opened(self) -> bool:
-        """Passes on how the connection begins; False if what follows cannot be read."""
         while True:
             size = await self._lane.frames.exactly(4)
             length = int.from_bytes(size)
@@ -86,63 +102,40 @@ class PostgresReader:
             self._faults.unreadable(why)
         return False
 
-    async def _message(self) -> _Message | None:
-        head = await self._lane.frames.exactly(5)
-        if len(head) < 5:
-            self._lane.put(head)
-            return None
-        size = max(0, int.from_bytes(head[1:]) - 4)
-        body = await self._lane.frames.exactly(min(size, LIMIT))
-        return _Message(head[:1], head + body, size - len(body) if len(body) == LIMIT else 0)
+    def _size(self, head: bytes) -> int:
+        return max(0, int.from_bytes(head[1:]) - 4)
 
-    async def _one(self, message: _Message) -> None:
-        match message.kind:
+    async def _one(self, message: WireMessage) -> None:
+        kind = message.head[:1]
+        statements = self._statements.find(kind, message.body)
+        match kind:
             case b"Q":
-                said = self._statements.said(message.kind, message.body)
-                await self._work(message, self._transactions.meet(said), said)
+                await self._work(message, self._transactions.meet(statements), statements)
                 self._transactions.passed()
             case b"E":
-                said = self._statements.said(message.kind, message.body)
-                await self._work(message, self._transactions.meet(said, commits=False), said)
+                await self._work(message, self._transactions.meet(statements, commits=False), statements)
             case b"S":
                 await self._work(message, self._transactions.sync(), ())
                 self._transactions.passed()
             case _:
-                self._statements.said(message.kind, message.body)
                 await self._send(message)
 
-    async def _work(self, message: _Message, dues: list[Due], said: Sequence[TransactionStatement]) -> None:
-        """A message that does something: through the faults that wait for it."""
-
-        async def send(*, answered: bool) -> Reply:
-            return await self._forward(message, answered)
-
+    async def _work(
+        self, message: WireMessage, dues: Sequence[Due], statements: Sequence[TransactionStatement]
+    ) -> None:
         self._replies.attending = True
-        try:
-            await self._faults.take(dues, send)
-        except StatementRefused as refused:
-            await self._refuse(message, refused)
-        else:
-            for statement in said:
-                if statement.kind == "write":
-                    self._faults.wrote(statement)
+        await super()._work(message, dues, statements)
         self._replies.attending = False
         await self._answers.release()
 
-    async def _forward(self, message: _Message, answered: bool) -> Reply:
-        if not answered:
-            await self._send(message)
-            return Reply(None)
-        self._answers.hold()
-        await self._send(message)
-        if message.kind == b"E":
-            self._lane.put(FLUSH)
-        await self._lane.flush()
-        await self._replies.answered()
-        return Reply(self._replies.tag)
+    def _expect(self, message: WireMessage) -> None:
+        self._replies.expect(message.head[:1])
 
-    async def _refuse(self, message: _Message, refused: StatementRefused) -> None:
-        """Tells the client, and puts the server's transaction into the state that the client is told of."""
+    def _end_of_question(self, message: WireMessage) -> None:
+        if message.head[:1] == b"E":
+            self._lane.put(FLUSH)
+
+    async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         await self._lane.skip(message.rest)
         if self._replies.waiting:
             self._lane.put(FLUSH)
@@ -151,7 +144,7 @@ class PostgresReader:
         verb = refused.statement.verb
         await self._answers.release()
         await self._answers.put(error(refused.kind, verb))
-        if message.kind == b"E":
+        if message.head[:1] == b"E":
             await self._skip_to_sync()
         commit = refused.statement.kind == "commit"
         self._transactions.fail(rolled_back=commit)
@@ -163,13 +156,9 @@ class PostgresReader:
     async def _skip_to_sync(self) -> None:
         while (message := await self._message()) is not None:
             await self._lane.skip(message.rest)
-            if message.kind == b"S":
+            if message.head[:1] == b"S":
                 return
-            self._statements.said(message.kind, message.body)
-
-    async def _send(self, message: _Message) -> None:
-        self._replies.expect(message.kind)
-        await self._lane.send(message.data, message.rest)
+            self._statements.find(message.head[:1], message.body)
 
 
 def _tell(answer: asyncio.Future[bytes], byte: bytes) -> None:
@@ -190,3 +179,28 @@ async def turn_away(client: ConnectionEnd) -> None:
 
 async def _at_once() -> None:
     await asyncio.sleep(0)
+
+
+def error(kind: str, verb: str = "", *, severity: str = "ERROR") -> bytes:
+    """An ErrorResponse as the server would write it."""
+    code, text = CODES[kind]
+    fields = (("S", severity), ("V", severity), ("C", code), ("M", text.format(verb=verb)))
+    body = b"".join(f"{name}{value}\0".encode() for name, value in fields) + b"\0"
+    return b"E" + struct.pack("!i", len(body) + 4) + body
+
+
+def query(sql: str) -> bytes:
+    """A simple Query."""
+    text = sql.encode() + b"\0"
+    return b"Q" + struct.pack("!i", len(text) + 4) + text
+
+
+def raising(kind: str) -> str:
+    """SQL that fails on the server just as the client is told: its transaction is really in that state."""
+    code = CODES[kind][0]
+    return f"DO $holdfast$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $holdfast$"
+
+
+def words(body: bytes, count: int) -> list[str]:
+    """The first zero-ended strings of a message."""
+    return [part.decode("utf-8", "replace") for part in body.split(b"\0", count)[:count]]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
-from collections import deque
 from collections.abc import Callable
 
 from holdfast.planes.tcp.transaction_state import TransactionState
+from holdfast.planes.tcp.wire_reader import WireReplies
 
 FIX = b"!"
 """A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
@@ -26,29 +25,15 @@ _QUESTIONS_KEPT = 1_000_000
 _length = struct.Struct("!I").unpack_from
 
 
-class PostgresReplies:
-    """Reads what the server says. What it keeps is for the client."""
+class PostgresReplies(WireReplies):
+    """Reads what PostgreSQL says."""
 
     def __init__(self, transactions: TransactionState) -> None:
-        self.opaque = False
-        self.tag = ""
-        """What the last command that was answered did, as `INSERT 0 1`."""
+        super().__init__(transactions)
         self.attending = False
         """A message is on its way of which the server does not know yet: what it says is about the time before."""
-        self._transactions = transactions
-        self._waiting: deque[bytes] = deque()
         self._heard: Callable[[bytes], None] | None = None
         self._skipping = False
-        self._copying = False
-        self._part = b""
-        self._passing = 0
-        """Bytes of a message that pass unread."""
-        self._moved = asyncio.Event()
-        self._over = False
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._waiting)
 
     def expect(self, kind: bytes) -> None:
         """A message of this kind goes to the server."""
@@ -63,35 +48,19 @@ class PostgresReplies:
         """The next byte is an answer by itself: whether there is TLS. b"" if none comes."""
         self._heard = heard
 
-    async def answered(self) -> None:
-        """Waits until every question is answered, or the server wants data; ConnectionResetError if it is gone."""
-        while self._waiting and not self._copying:
-            if self._over:
-                raise ConnectionResetError("the server is gone")
-            self._moved.clear()
-            await self._moved.wait()
-
     def end(self) -> None:
-        """Nothing more comes."""
-        self._over = True
-        self._moved.set()
+        super().end()
         if self._heard is not None:
             self._heard(b"")
 
     def scan(self, data: bytes) -> bytes:
-        """What of it is for the client; of what we look at, a message that is not whole yet waits here."""
         if self._heard is not None:
             heard, self._heard = self._heard, None
             heard(data[:1])
             return data[:1] + self.scan(data[1:]) if data[1:] else data
-        if self.opaque:
-            return data
-        if self._part:
-            data, self._part = self._part + data, b""
-        return self._messages(data)
+        return super().scan(data)
 
-    def _messages(self, data: bytes) -> bytes:
-        """Rows are most of what comes: one costs no call."""
+    def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
         at, size, start = self._passing, len(data), 0
         kept: list[bytes] = []
         while at + 5 <= size:
@@ -103,23 +72,19 @@ class PostgresReplies:
                     kept.append(data[start:at])
                     start = at + step
             at += step
-        self._passing = max(0, at - size)
-        self._part = data[at:]
-        if not start and not self._part:
-            return data
-        return b"".join((*kept, data[start : min(at, size)]))
+        return at, start, kept
 
     def _reply(self, kind: bytes, body: bytes) -> bool:
         waiting = self._waiting
         first = waiting[0] if waiting else b""
         if kind == b"C":
-            self.tag = body.rstrip(b"\0").decode("utf-8", "replace")
+            self.last = body.rstrip(b"\0").decode("utf-8", "replace")
         if kind == b"Z":
             self._ready(body)
         elif kind in _ENDS and first == _ENDS[kind]:
             waiting.popleft()
         elif kind == b"E":
-            self.tag = _told(body)
+            self.last = _told(body)
             self._failed(first)
         elif kind in (b"G", b"W"):
             self._copying = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,21 +12,18 @@ from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.connection_end import ConnectionEnd
-from holdfast.planes.tcp.joined_ends import Tap, join, join_tapped
-from holdfast.planes.tcp.mysql_tap import MysqlTap
-from holdfast.planes.tcp.postgres_tap import PostgresTap
+from holdfast.planes.tcp.joined_ends import join
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.steps import Steps
 from holdfast.planes.tcp.trial_service import TrialService
-from holdfast.planes.tcp.wire_reader import Faulty, WireReader
+from holdfast.planes.tcp.wire_reader import WireReader
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut
 
 ROLLED_BACK_S = 2.0
 """How long a server has to notice that its client is gone, before the client is told."""
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
-_TALKS: dict[str, Any] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
-_TAPS: dict[str, Callable[[Faulty], Tap]] = {"postgres": PostgresTap, "mysql": MysqlTap}
+_TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
 _TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
 _MODES = {"rate": "bandwidth", "slices": "slicer", "limit": "limit_data", "close_ms": "slow_close", "lags": "latency"}
 
@@ -108,9 +105,6 @@ class ServiceConnection:
         if plain and not self._service.reads_along:
             await join(self._client, server)
             return
-        if plain and not self._service.steps:
-            await join_tapped(self._client, server, _TAPS[self._service.wire](self._steps))
-            return
         # A late end is for whoever waits for it: the client.
         to_server = self._sink(server, replace(self._delivery, close_ms=0.0))
         to_client = self._sink(self._client, self._delivery)
@@ -119,7 +113,7 @@ class ServiceConnection:
             to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
         if self._service.reads_along:
-            reader: WireReader = _TALKS[self._service.wire](self._client, server, to_client, to_server, self._steps)
+            reader = _TALKS[self._service.wire](self._client, server, to_client, to_server, self._steps)
             await _both(reader.up(), reader.down())
         else:
             await _both(_pump(self._client, to_server), _pump(server, to_client))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from holdfast.planes.tcp.connection_end import ConnectionEnd
+from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
 from holdfast.protocols import Reply
@@ -55,18 +58,6 @@ class Faulty(Protocol):
 
     def unreadable(self, why: str) -> None:
         """What follows cannot be read: no fault of transactions is met here."""
-        ...
-
-
-class WireReader(Protocol):
-    """A connection that is read along."""
-
-    async def up(self) -> None:
-        """Carries what the client says, until it ends."""
-        ...
-
-    async def down(self) -> None:
-        """Carries what the server says, until it ends."""
         ...
 
 
@@ -119,32 +110,172 @@ class Answers:
             await self._write(bytes(held))
 
 
-class ServerListener(Protocol):
-    """What a protocol makes of its server's words."""
+class WireReplies(ABC):
+    """Reads what the server says. What it keeps is for the client."""
 
-    def scan(self, data: bytes) -> bytes:
-        """What of it is for the client."""
-        ...
+    def __init__(self, transactions: TransactionState) -> None:
+        self.opaque = False
+        """What follows cannot be read."""
+        self.last = ""
+        """What the last answer said, as `INSERT 0 1` or `OK`."""
+        self._transactions = transactions
+        self._waiting: deque[Any] = deque()
+        """What the server has not answered yet."""
+        self._copying = False
+        """It wants data of the client first."""
+        self._part = b""
+        self._passing = 0
+        """Bytes of a message that pass unread."""
+        self._moved = asyncio.Event()
+        self._over = False
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    async def answered(self) -> None:
+        """Waits until every question is answered, or the server wants data; ConnectionResetError if it is gone."""
+        while self._waiting and not self._copying:
+            if self._over:
+                raise ConnectionResetError("the server is gone")
+            self._moved.clear()
+            await self._moved.wait()
 
     def end(self) -> None:
         """Nothing more comes."""
-        ...
+        self._over = True
+        self._moved.set()
+
+    def scan(self, data: bytes) -> bytes:
+        """What of it is for the client; of what we look at, a message that is not whole yet waits here."""
+        if self.opaque:
+            return data
+        if self._part:
+            data, self._part = self._part + data, b""
+        at, start, kept = self._messages(data)
+        self._passing = max(0, at - len(data))
+        self._part = data[at:]
+        if not start and not self._part:
+            return data
+        return b"".join((*kept, data[start : min(at, len(data))]))
+
+    @abstractmethod
+    def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
+        """Up to where the messages are read, from where they are the client's, and what was so before that.
+
+        Rows are most of what comes: each protocol has a loop of its own, in which one costs no call.
+        """
 
 
-async def listen(
-    server: ConnectionEnd,
-    replies: ServerListener,
-    answers: Answers,
-    to_client: ByteSink,
-    transactions: TransactionState,
-) -> None:
-    """Carries what a server says to its client, until it ends."""
-    try:
-        while data := await server.read():
-            if kept := replies.scan(data):
-                await answers.put(kept)
-        await answers.release()
-        await to_client.finish()
-    finally:
-        replies.end()
-        transactions.told(open=False)
+class WireMessage(NamedTuple):
+    """What a client sends at a time."""
+
+    head: bytes
+    body: bytes
+    """Of a long one the beginning."""
+    rest: int
+    """Bytes that follow."""
+
+
+class WireReader(ABC):
+    """One connection, client to server (`up`) and back (`down`)."""
+
+    HEAD: ClassVar[int]
+    """Bytes before each message, with its size in them."""
+    _replies: WireReplies
+
+    def __init__(
+        self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
+    ) -> None:
+        self._server = server
+        self._to_client = to_client
+        self._faults = faults
+        self._lane = MessageBatch(client.read, to_server)
+        self._transactions = TransactionState(faults.begin, faults.end)
+        self._answers = Answers(to_client.write)
+
+    async def down(self) -> None:
+        """Carries what the server says, until it ends."""
+        try:
+            while data := await self._server.read():
+                if kept := self._replies.scan(data):
+                    await self._answers.put(kept)
+            await self._answers.release()
+            await self._to_client.finish()
+        finally:
+            self._replies.end()
+            self._transactions.told(open=False)
+
+    async def up(self) -> None:
+        """Carries what the client says, until it ends."""
+        if await self._opened():
+            while (message := await self._message()) is not None:
+                await self._one(message)
+        else:
+            await self._lane.pass_all()
+        await self._lane.finish()
+
+    async def _message(self) -> WireMessage | None:
+        head = await self._lane.frames.exactly(self.HEAD)
+        if len(head) < self.HEAD:
+            self._lane.put(head)
+            return None
+        size = self._size(head)
+        body = await self._lane.frames.exactly(min(size, LIMIT))
+        return WireMessage(head, body, size - len(body) if len(body) == LIMIT else 0)
+
+    async def _work(
+        self, message: WireMessage, dues: Sequence[Due], statements: Sequence[TransactionStatement]
+    ) -> None:
+        """A message that does something: through the faults that wait for it."""
+
+        async def send(*, answered: bool) -> Reply:
+            return await self._forward(message, answered)
+
+        try:
+            await self._faults.take(dues, send)
+        except StatementRefused as refused:
+            await self._refuse(message, refused)
+            return
+        for statement in statements:
+            if statement.kind == "write":
+                self._faults.wrote(statement)
+
+    async def _forward(self, message: WireMessage, answered: bool) -> Reply:
+        if answered:
+            self._answers.hold()
+        await self._send(message)
+        if not answered:
+            return Reply(None)
+        self._end_of_question(message)
+        await self._lane.flush()
+        await self._replies.answered()
+        return Reply(self._replies.last)
+
+    async def _send(self, message: WireMessage) -> None:
+        self._expect(message)
+        await self._lane.send(message.head + message.body, message.rest)
+
+    @abstractmethod
+    async def _opened(self) -> bool:
+        """Passes on how the connection begins; False if what follows cannot be read."""
+
+    @abstractmethod
+    def _size(self, head: bytes) -> int:
+        """Bytes of a message after its head."""
+
+    @abstractmethod
+    async def _one(self, message: WireMessage) -> None:
+        """Passes on one message."""
+
+    @abstractmethod
+    def _expect(self, message: WireMessage) -> None:
+        """The message goes to the server: its answer is waited for."""
+
+    def _end_of_question(self, message: WireMessage) -> None:
+        """Has the server answer at once, where it would wait for more."""
+        return
+
+    @abstractmethod
+    async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
+        """Tells the client, and brings the server's transaction into the state that the client is told of."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.planes.tcp import mysql_replies, mysql_wire, postgres_replies
-from holdfast.planes.tcp.postgres_wire import error
+from holdfast.planes.tcp.postgres import error
 from holdfast.planes.tcp.transaction_state import TransactionState
 
 
@@ -47,7 +47,7 @@ def test_postgres_answers_pass_unchanged_and_are_understood(places):
 
     out, replies, there = asyncio.run(run())
     assert out == ANSWER + LONG
-    assert (replies.waiting, replies.tag, there.open) == (False, "SELECT 1", False)
+    assert (replies.waiting, replies.last, there.open) == (False, "SELECT 1", False)
 
 
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
@@ -73,7 +73,7 @@ def test_after_an_error_postgres_is_deaf_until_sync():
         replies.expect(b"S")
         assert replies.waiting
         replies.scan(message(b"Z", b"E"))
-        return replies.tag
+        return replies.last
 
     assert asyncio.run(run()) == "error 25006: cannot execute INSERT in a read-only transaction"
 
@@ -100,10 +100,10 @@ def test_mysql_answers_pass_unchanged_and_are_understood(places):
         replies = mysql_replies.MysqlReplies(there)
         replies.asked(mysql_wire.QUERY)
         out = b"".join(replies.scan(piece) for piece in cut(OK, places))
-        assert (replies.told, there.open) == ("OK", True)
+        assert (replies.last, there.open) == ("OK", True)
         replies.asked(mysql_wire.QUERY)
         out += b"".join(replies.scan(piece) for piece in cut(ROWS, places))
-        assert replies.told == "rows"
+        assert replies.last == "rows"
         replies.asked(mysql_wire.QUERY, ours=True)
         ours = b"".join(replies.scan(piece) for piece in cut(OK, places))
         return out, ours
