@@ -21,27 +21,24 @@ from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.holders.workspace import HOME, WORKSPACE
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import bpf
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.workspace import OpenSandbox
 
 _ROUND_MS = 10_000
 """For the next piece of a list of changes: long, since on a busy machine slowness is ours."""
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(OpenSandbox):
     """One sandbox of the bubblewrap backend."""
-
-    workspace = WORKSPACE
-    home = HOME
 
     def __init__(
         self, sandbox_spec: SandboxSpec, isolation: tuple[Isolation, ...], group: ControlGroup, copies: list[Path]
     ) -> None:
-        self._sandbox_spec = sandbox_spec
-        self._isolation = isolation
+        super().__init__(sandbox_spec, isolation)
         self._group = group
         self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
         self._copies = copies
@@ -53,10 +50,8 @@ class BubblewrapSandbox:
         self._watches = 0
         self._hits: set[int] = set()
         """The numbers of the watches whose fault the agent has run into."""
-        self._listeners: dict[tuple[str, int], socket.socket] = {}
         self._view = -1
         self._home_view = -1
-        self._frozen = False
         self._holder = 0
         self._ours: set[int] = set()
         """Process ids of the holder and of what it has for itself."""
@@ -75,19 +70,6 @@ class BubblewrapSandbox:
         self._holder = message.value
         self._ours = {self._holder, *map(int, message.text.split())}
 
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return self._isolation
-
-    def listener(self, host: str, port: int) -> socket.socket:
-        return self._listeners[host, port]
-
-    def address(self, host: str, port: int) -> tuple[str, int]:
-        return host, port
-
-    def inside(self, path: str) -> str:
-        return path
-
     async def connect(self, port: int) -> socket.socket:
         """ConnectionRefusedError while nothing listens there."""
         try:
@@ -98,8 +80,7 @@ class BubblewrapSandbox:
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
     ) -> RunningProgram:
-        if self._frozen:
-            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        self._refuse_if_frozen()
         ticket = self._line.ticket()
         self._agents.add(ticket)
         program = await self._start(ticket, argv, env, stdio, cwd=cwd)
@@ -180,9 +161,7 @@ class BubblewrapSandbox:
         return Path(f"/proc/{os.getpid()}/fd/{self._home_view}")
 
     async def close(self) -> None:
-        for listener in self._listeners.values():
-            listener.close()
-        self._listeners.clear()
+        self._close_listeners()
         for view in (self._view, self._home_view):
             if view >= 0:
                 os.close(view)

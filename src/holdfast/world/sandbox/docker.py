@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,18 +20,18 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation
-from holdfast.protocols import THROWAWAY, FileChange, Ran, SandboxSpec, Stdio
+from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.first_process import first_process
 from holdfast.world.containers.folders import make_folders
 from holdfast.world.holders.hosts_file import hosts_file
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.user import whom
-from holdfast.world.holders.workspace import HOME, WORKSPACE
+from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.bubblewrap import PIDS
-from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
+from holdfast.world.sandbox.workspace import FolderSandbox, remove
 
 
 class DockerBackend:
@@ -77,23 +77,13 @@ class DockerBackend:
         """Every container was closed by its trial; nothing else is kept."""
 
 
-class DockerSandbox:
+class DockerSandbox(FolderSandbox):
     """One trial's container."""
 
-    workspace = WORKSPACE
-    home = HOME
-
     def __init__(self, sandbox_spec: SandboxSpec, shape: Shape, isolation: tuple[Isolation, ...]) -> None:
-        self._sandbox_spec = sandbox_spec
+        super().__init__(sandbox_spec, isolation, shape.folder)
         self._shape = shape
-        self._isolation = isolation
-        self._root = shape.folder / "workspace"
         self._container = Container(shape)
-        self._listeners: dict[tuple[str, int], socket.socket] = {}
-        self._before: list[tree.TreeEntry] = []
-        self._seen: Path | None = None
-        """The copy that scripts read, once it is made."""
-        self._frozen = False
 
     async def open(self) -> None:
         await asyncio.to_thread(furnish, self._shape, self._sources, self._sandbox_spec.hosts)
@@ -102,27 +92,13 @@ class DockerSandbox:
             self._listeners[address] = await self._container.listen(*address)
         await self.snapshot()
 
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return self._isolation
-
-    def listener(self, host: str, port: int) -> socket.socket:
-        return self._listeners[host, port]
-
-    def address(self, host: str, port: int) -> tuple[str, int]:
-        return host, port
-
-    def inside(self, path: str) -> str:
-        return path
-
     async def connect(self, port: int) -> socket.socket:
         return await self._container.connect(port)
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
     ) -> RunningProgram:
-        if self._frozen:
-            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        self._refuse_if_frozen()
         return await self._container.start(argv, env, stdio, cwd, agents=True)
 
     async def run(
@@ -140,9 +116,6 @@ class DockerSandbox:
             return await run_to_end(self._container.start, argv, env, stdin, timeout_s, keep)
         async with self._copied() as copy:
             return await run_to_end(copy.start, argv, env, stdin, timeout_s, keep)
-
-    async def snapshot(self) -> None:
-        self._before = await asyncio.to_thread(lambda: [*tree.entries(str(self._root))])
 
     async def freeze(self) -> None:
         self._frozen = True
@@ -163,56 +136,33 @@ class DockerSandbox:
         """The engine's groups are not ours to read."""
         return None
 
-    def changes(self) -> Iterator[FileChange]:
-        return tree.compared(iter(self._before), tree.entries(str(self._root)))
-
-    def find(self, path: str) -> Path | None:
-        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
-        try:
-            found = resolve(root, self.workspace, path)
-        finally:
-            os.close(root)
-        return None if found is None else self._root / found
-
-    def view(self) -> Path:
-        """A copy, made once: what a script does there changes nothing."""
-        if self._seen is None:
-            seen = self._shape.folder / "view"
-            tree.copy(self._root, seen)
-            self._seen = seen
-        return self._seen
-
-    def home_view(self) -> Path:
-        return self._shape.folder / "home"
-
     @property
     def _sources(self) -> dict[str, Sequence[Path]]:
         home = self._sandbox_spec.home
         return {"workspace": self._sandbox_spec.layers, "home": () if home is None else (home,)}
 
     async def close(self) -> None:
-        for listener in self._listeners.values():
-            listener.close()
+        self._close_listeners()
         try:
             await self._container.close()
         finally:
-            await asyncio.to_thread(_remove, self._shape.folder)
+            await asyncio.to_thread(remove, self._folder)
 
     @contextlib.asynccontextmanager
     async def _copied(self) -> AsyncIterator[Container]:
-        folder = self._shape.folder / f"copy-{os.urandom(6).hex()}"
+        folder = self._folder / f"copy-{os.urandom(6).hex()}"
         shape = replace(self._shape, folder=folder, beside=self._container.id)
         folder.mkdir(mode=0o700)
         copy = Container(shape)
         try:
-            copied = {"workspace": self._root, **{name: self._shape.folder / name for name in ("home", "tmp")}}
+            copied = {"workspace": self._root, **{name: self._folder / name for name in ("home", "tmp")}}
             sources = {name: (path,) for name, path in copied.items()}
             await asyncio.to_thread(furnish, shape, sources, self._sandbox_spec.hosts)
             await copy.open()
             yield copy
         finally:
             await copy.close()
-            await asyncio.to_thread(_remove, folder)
+            await asyncio.to_thread(remove, folder)
 
 
 async def open_backend(folder: Path, image: str | None) -> DockerBackend:
@@ -275,12 +225,3 @@ async def _look_for(image: str) -> None:
 
 def _listed(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
-
-
-def _remove(folder: Path) -> None:
-    """Also where an agent took its own rights away."""
-    for at, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(os.path.join(at, name)):
-                os.chmod(os.path.join(at, name), 0o700)
-    shutil.rmtree(folder, ignore_errors=True)

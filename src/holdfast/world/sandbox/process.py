@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
-from holdfast.protocols import THROWAWAY, FileChange, Ran, SandboxSpec, Stdio
+from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
@@ -22,8 +21,8 @@ from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
-from holdfast.world.sandbox.paths import resolve
 from holdfast.world.sandbox.promises import ALWAYS
+from holdfast.world.sandbox.workspace import FolderSandbox, remove
 
 WHY = "the process backend isolates nothing"
 ISOLATION = (
@@ -70,26 +69,19 @@ class ProcessBackend:
         await self._host.close()
 
 
-class ProcessSandbox:
+class ProcessSandbox(FolderSandbox):
     """One folder and the programs that were started in it."""
 
     def __init__(self, sandbox_spec: SandboxSpec, folder: Path, host: HostProcess) -> None:
-        self._sandbox_spec = sandbox_spec
-        self._folder = folder
-        self._host = host
-        self._root = folder / "workspace"
+        super().__init__(sandbox_spec, ISOLATION, folder)
         self.workspace = str(self._root)
         self.home = str(folder / "home")
-        self._listeners: dict[tuple[str, int], socket.socket] = {}
+        self._host = host
         self._lines: dict[HolderConnection, RunningProgram] = {}
         self._agents: dict[HolderConnection, int] = {}
         """Of the programs that are the agent's: their process ids."""
         self._group = ControlGroup({})
         self._strain = LiveLimits(self._group, Resources(), self._everybody)
-        self._before: list[tree.TreeEntry] = []
-        self._seen: Path | None = None
-        """The copy that scripts read, once it is made."""
-        self._frozen = False
 
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -102,13 +94,6 @@ class ProcessSandbox:
         for address in self._sandbox_spec.listen:
             self._listeners[address] = _listener()
         await self.snapshot()
-
-    @property
-    def isolation(self) -> tuple[Isolation, ...]:
-        return ISOLATION
-
-    def listener(self, host: str, port: int) -> socket.socket:
-        return self._listeners[host, port]
 
     def address(self, host: str, port: int) -> tuple[str, int]:
         """There is one network for all, so every listener has a port of its own in it."""
@@ -132,8 +117,7 @@ class ProcessSandbox:
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
     ) -> RunningProgram:
-        if self._frozen:
-            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+        self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, cwd, agents=True)
         await self._strain.again(self._kill)
         return program
@@ -151,9 +135,6 @@ class ProcessSandbox:
         """A throwaway command leaves its traces here: `isolation` says so."""
         return await run_to_end(self._start, argv, env, stdin, timeout_s, keep)
 
-    async def snapshot(self) -> None:
-        self._before = await asyncio.to_thread(lambda: [*tree.entries(self.workspace)])
-
     async def freeze(self) -> None:
         self._frozen = True
         await asyncio.gather(*(line.close() for line in [*self._lines]))
@@ -169,36 +150,13 @@ class ProcessSandbox:
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
         return self._strain.strained(what)
 
-    def changes(self) -> Iterator[FileChange]:
-        return tree.compared(iter(self._before), tree.entries(self.workspace))
-
-    def find(self, path: str) -> Path | None:
-        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
-        try:
-            found = resolve(root, self.workspace, path)
-        finally:
-            os.close(root)
-        return None if found is None else self._root / found
-
-    def view(self) -> Path:
-        """A copy, made once: what a script does there changes nothing."""
-        if self._seen is None:
-            seen = self._folder / "view"
-            tree.copy(self._root, seen)
-            self._seen = seen
-        return self._seen
-
-    def home_view(self) -> Path:
-        return Path(self.home)
-
     async def close(self) -> None:
         await self.freeze()
-        for listener in self._listeners.values():
-            listener.close()
+        self._close_listeners()
         try:
             await self._group.close()
         finally:
-            await asyncio.to_thread(_remove, self._folder)
+            await asyncio.to_thread(remove, self._folder)
 
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
@@ -261,12 +219,3 @@ def _listener() -> socket.socket:
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     return listener
-
-
-def _remove(folder: Path) -> None:
-    """Also where an agent took its own rights away."""
-    for at, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(os.path.join(at, name)):
-                os.chmod(os.path.join(at, name), 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
