@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from holdfast.agents.http_changed_client import ChangedClient
     from holdfast.agents.http_client import HttpClient, HttpExchange
     from holdfast.agents.http_cookies import CookieJar
-    from holdfast.agents.http_pool import Taken
     from holdfast.agents.http_reply import ReplyReader
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
+    from holdfast.http1.client import Taken
     from holdfast.protocols import TrialContext, World
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]

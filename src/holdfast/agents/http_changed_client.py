@@ -7,14 +7,15 @@ import json
 from math import inf
 
 from holdfast.agents.http_changed_request import WireRequest, wire_request
-from holdfast.agents.http_client import BODY_LIMIT, HttpClient, HttpExchange, exchange_of
+from holdfast.agents.http_client import BODY_LIMIT, HttpClient, HttpExchange, exchange_of, trusted
 from holdfast.agents.http_cookies import CookieJar
-from holdfast.agents.http_pool import NotConnected, Taken
 from holdfast.agents.http_raw_exchange import RawExchange
-from holdfast.agents.http_raw_socket import open_socket
 from holdfast.agents.http_request import HttpRequest, RequestForm
 from holdfast.agents.http_template import RequestTemplate
 from holdfast.agents.http_unreachable import unreachable
+from holdfast.http1.client import Taken
+from holdfast.http1.failures import NotConnected
+from holdfast.http1.raw_socket import open_socket
 from holdfast.model.task import RequestChange, Task
 
 COPIES_LIMIT = 8
@@ -60,7 +61,7 @@ class ChangedClient:
         try:
             return await self._one(self._wire(request, cookie), limit_s, cookies)
         except NotConnected as gone:
-            raise unreachable(gone.failed.kind, gone.__cause__, self._client.url, limit_s) from gone
+            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
 
     def _wire(self, request: HttpRequest, cookie: str) -> WireRequest:
         parameter = prompt_parameter(self._form)
@@ -94,7 +95,7 @@ class ChangedClient:
     async def _explain(self, seen: HttpExchange, limit_s: float) -> None:
         """No reply to what was malformed: a refusal, unless it was the end of the agent."""
         try:
-            (await open_socket(self._client.url.endpoint, limit_s)).close()
+            (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
         except NotConnected:
             seen.ending, seen.detail = "crashed", "it takes no connections any more after a malformed request"
         else:
@@ -117,7 +118,7 @@ class ChangedClient:
         if all(one is None for one in seen):
             gone = came[-1]
             assert isinstance(gone, NotConnected)
-            raise unreachable(gone.failed.kind, gone.__cause__, self._client.url, limit_s) from gone
+            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
         found = [one or HttpExchange("closed", "it took no connection while it had others") for one in seen]
         if change.others and all(_rank(one) < _BAD for one in found):
             worst = found[_OWN]  # only that one asked what the task asks

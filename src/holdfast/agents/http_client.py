@@ -6,23 +6,31 @@ Nothing here is done per request that can be done once: the connections, the hea
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from functools import lru_cache
 from math import inf
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.agents.http_connection import HttpReply
 from holdfast.agents.http_content import Unpackable, text_type, unpacked
 from holdfast.agents.http_cookies import CookieJar
 from holdfast.agents.http_head import FixedHead
-from holdfast.agents.http_pool import HttpPool, NotConnected, Taken
 from holdfast.agents.http_request import HttpRequest
 from holdfast.agents.http_unreachable import unreachable
 from holdfast.agents.http_url import HttpUrl
 from holdfast.errors import AgentUnavailable
+from holdfast.http1.client import Taken, Upstreams
+from holdfast.http1.collected_reply import CollectedReply
+from holdfast.http1.failures import NotConnected
 from holdfast.http1.heads import value_of
+from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.model.observation import EndingKind
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 BODY_LIMIT = 10_000_000
 
@@ -60,7 +68,8 @@ class HttpClient:
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
         self.timeout_s = timeout_ms / 1000
-        self._pool = HttpPool(url.endpoint, limit=limit, keep=keep, body_limit=BODY_LIMIT)
+        self._upstreams = Upstreams(trusted, kept=limit if keep else 0, lenient=True)
+        self._turns = asyncio.Semaphore(limit)
         self._time = asyncio.get_running_loop().time
 
     def cookies(self) -> CookieJar:
@@ -81,9 +90,9 @@ class HttpClient:
         method, target, body = request
         try:
             data = self.head.written(method, target, body, self.head.cookie if cookies is None else cookies.header)
-            reply, retried = await self._pool.ask(method, data, self._time() + limit_s, taken)
+            reply, retried = await self._ask(OutgoingRequest(method, data, b""), self._time() + limit_s, taken)
         except NotConnected as gone:
-            raise unreachable(gone.failed.kind, gone.__cause__, self.url, limit_s) from gone
+            raise unreachable(gone.kind, gone.__cause__, self.url, limit_s) from gone
         except ValueError as wrong:
             raise self._impossible(wrong) from wrong
         latency_ms = (perf_counter() - start) * 1000
@@ -93,14 +102,26 @@ class HttpClient:
         exchange.latency_ms, exchange.retried = latency_ms, retried
         return exchange
 
+    async def _ask(self, request: OutgoingRequest, deadline: float, taken: Taken) -> tuple[CollectedReply, bool]:
+        """Waits for its turn, and asks; whether that took a second connection."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._turns.acquire()
+        except TimeoutError:
+            return CollectedReply(late=True), False
+        try:
+            return await self._upstreams.collect(request, self.url.endpoint, deadline, BODY_LIMIT, taken)
+        finally:
+            self._turns.release()
+
     async def close(self) -> None:
-        await self._pool.close()
+        await self._upstreams.close()
 
     def _impossible(self, wrong: ValueError) -> AgentUnavailable:
         return AgentUnavailable(f"no request can be made to {self.url.shown}: {wrong}", config=True)
 
 
-def exchange_of(reply: HttpReply, limit_s: float) -> HttpExchange:
+def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
     """What a reply, or what came of it within `limit_s`, says."""
     ending, detail = _ending(reply, limit_s)
     if reply.status is None:
@@ -125,7 +146,7 @@ def exchange_of(reply: HttpReply, limit_s: float) -> HttpExchange:
     )
 
 
-def _ending(reply: HttpReply, limit_s: float) -> tuple[EndingKind, str]:
+def _ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
     """How the exchange ended."""
     if reply.late:
         return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
@@ -138,3 +159,17 @@ def _ending(reply: HttpReply, limit_s: float) -> tuple[EndingKind, str]:
     if failure.kind == "protocol":
         return "closed", f"the reply is not HTTP: {failure.message[:200]}"
     return "closed", "the connection was closed before an answer"
+
+
+def trusted() -> SSLContext:
+    """Whom servers are checked against: the system's trust, or what the user's variables name. Slow to make."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@lru_cache(1)
+def _trusted(file: str | None, folder: str | None) -> SSLContext:
+    import ssl
+
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -6,12 +6,10 @@ import asyncio
 from contextlib import suppress
 
 from holdfast.agents.http_changed_request import WireRequest
-from holdfast.agents.http_connection import HttpReply
-from holdfast.agents.http_raw_socket import RawSocket, open_socket
-from holdfast.http1.failures import UpstreamFailed
-from holdfast.http1.heads import RawFields
+from holdfast.agents.http_client import trusted
+from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
 from holdfast.http1.outgoing_request import Endpoint
-from holdfast.http1.reply_parser import ReplyParser
+from holdfast.http1.raw_socket import RawSocket, open_socket
 from holdfast.model.task import RequestChange
 from holdfast.processes.all_ended import stopped
 
@@ -19,45 +17,6 @@ PIECES = 10
 """Into how many pieces what is slow is cut."""
 _PIECE = 65_536
 _SMALL_READ = 64
-
-
-class ReplyCollector:
-    """Puts a reply together as the parser tells of it."""
-
-    def __init__(self, method: str, body_limit: int) -> None:
-        self.reply = HttpReply()
-        self.over = False
-        self._left = body_limit
-        self._parser = ReplyParser(self, lenient=True)
-        self._parser.expect(method)
-
-    def feed(self, data: bytes) -> None:
-        self.reply.heard = True
-        self._parser.feed(data)
-
-    def lost(self, *, clean: bool) -> None:
-        self._parser.lost(clean)
-
-    # -- what the parser of replies tells -------------------------------------------------------
-    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
-        self.reply.status, self.reply.headers = status, headers
-
-    def received(self, data: bytes) -> None:
-        if self.over:
-            return
-        self.reply.chunks.append(data[: self._left])
-        self._left -= len(data)
-        if self._left < 0:
-            self.reply.cut = self.over = True
-
-    def done(self, reusable: bool) -> None:
-        self.over = True
-
-    def broken(self, failure: Exception) -> None:
-        assert isinstance(failure, UpstreamFailed)
-        if not self.over:
-            self.reply.failure = failure
-        self.over = True
 
 
 class RawExchange:
@@ -73,10 +32,10 @@ class RawExchange:
         self._loop = asyncio.get_running_loop()
         self.slept_s = 0.0
 
-    async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> HttpReply:
+    async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
         """What came back until `deadline`, a time of the loop's clock. NotConnected if there was no connection."""
         room = 2_048 if self._slow == "reply" else None
-        link = await open_socket(place, deadline - self._loop.time(), room=room)
+        link = await open_socket(place, deadline - self._loop.time(), trusted, room=room)
         sending = asyncio.create_task(self._send(link))
         try:
             async with asyncio.timeout_at(deadline):
@@ -122,10 +81,10 @@ class RawExchange:
             try:
                 data = await (link.receive(_SMALL_READ) if slow else link.receive())
             except OSError:
-                self._got.lost(clean=False)
+                self._got.lost(False)
                 return
             if not data:
-                self._got.lost(clean=True)
+                self._got.lost(True)
                 return
             self._heard.set()
             self._got.feed(data)

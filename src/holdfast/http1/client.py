@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.http1.failures import FailureKind, UpstreamFailed
+from holdfast.http1.collected_reply import CollectedReply
+from holdfast.http1.failures import FailureKind, NotConnected, UpstreamFailed
 from holdfast.http1.heads import Fields
-from holdfast.http1.outgoing_request import Endpoint, locate, outgoing
+from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, locate, outgoing
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection
 from holdfast.http1.upstream_reply import UpstreamReply
 
 if TYPE_CHECKING:
     import ssl as ssl_module
 
-__all__ = ["FailureKind", "UpstreamFailed", "UpstreamReply", "Upstreams"]
+__all__ = ["FailureKind", "Taken", "UpstreamFailed", "UpstreamReply", "Upstreams"]
+
+Taken: TypeAlias = Callable[[], bool]
+"""Whether it is known that the server took the request: something was seen of it meanwhile."""
 
 IDLE_S = 15.0
 KEPT = 256
@@ -24,8 +29,21 @@ KEPT = 256
 class Upstreams:
     """Servers that are asked, and the connections to them."""
 
-    def __init__(self, trust: Callable[[], ssl_module.SSLContext] | None = None, *, idle_s: float = IDLE_S) -> None:
-        """`trust` makes what servers are checked against, when the first https URL is asked for."""
+    def __init__(
+        self,
+        trust: Callable[[], ssl_module.SSLContext] | None = None,
+        *,
+        idle_s: float = IDLE_S,
+        kept: int = KEPT,
+        lenient: bool = False,
+    ) -> None:
+        """`trust` makes what servers are checked against, when the first https URL is asked for.
+
+        `kept` is how many idle connections are kept for one server. `lenient`: replies may have lines that end in LF
+        alone, and headers that hold what they should not.
+        """
+        self.lenient = lenient
+        self._most = kept
         self._made_trust = trust
         self.idle_s = idle_s
         """How long an idle connection is kept."""
@@ -67,6 +85,36 @@ class Upstreams:
         connection = await self._connect(key, place, connect_s, ssl)
         return await connection.ask(request, read_s)
 
+    async def collect(
+        self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, taken: Taken = bool
+    ) -> tuple[CollectedReply, bool]:
+        """What came back until `deadline`, a time of the loop's clock, and whether it took a second connection.
+
+        `limit` is how much of the body is read. A kept connection that ends before any byte of a reply is nobody's
+        doing: a server may close what is idle at any time. The request is then made once more, on a new one; unless it
+        is known to be `taken`: the server had it, and asking again would hide what it did, or have it do it twice.
+        Raises NotConnected.
+        """
+        key = (place.scheme, place.host, place.port, place.host, None)
+        reply = CollectedReply()
+        kept = self._kept(key)
+        if kept is not None:
+            await self._collect(kept, request, deadline, limit, reply)
+            unheard = not kept.heard and reply.failure is not None and reply.failure.kind == "closed"
+            if not unheard or taken():
+                return reply, False
+            reply.failure = None
+        left_s = deadline - asyncio.get_running_loop().time()
+        try:
+            fresh = await self._connect(key, place, left_s, None)
+        except NotConnected:
+            raise
+        except UpstreamFailed as failed:
+            reply.failure = failed
+        else:
+            await self._collect(fresh, request, deadline, limit, reply)
+        return reply, kept is not None
+
     async def close(self) -> None:
         """Ends every connection, those in use too."""
         self._closed = True
@@ -82,7 +130,7 @@ class Upstreams:
         idle = self._idle.get(connection.key)
         if idle is None:
             idle = self._idle[connection.key] = []
-        if self._closed or len(idle) >= KEPT:
+        if self._closed or len(idle) >= self._most:
             connection.abort()
         else:
             idle.append(connection)
@@ -108,6 +156,29 @@ class Upstreams:
             if not connection.gone:
                 return connection
         return None
+
+    async def _collect(
+        self,
+        connection: UpstreamConnection,
+        request: OutgoingRequest,
+        deadline: float,
+        limit: int,
+        reply: CollectedReply,
+    ) -> None:
+        incoming = None
+        try:
+            incoming = await connection.ask(request, deadline - connection.loop.time(), in_all=True)
+            reply.status, reply.headers = incoming.status, incoming.headers
+            while limit >= 0 and (data := await incoming.inflow.get()):
+                reply.chunks.append(data[:limit])
+                limit -= len(data)
+            reply.cut = limit < 0
+        except UpstreamFailed as failed:
+            reply.late = failed.kind == "timeout"
+            reply.failure = None if reply.late else failed
+        finally:
+            if incoming is not None:
+                incoming.abort()
 
     async def _connect(
         self, key: ConnectionKey, place: Endpoint, connect_s: float, ssl: ssl_module.SSLContext | None

@@ -18,14 +18,18 @@ class UpstreamFailed(Exception):
         self.message = message
 
 
-def not_connected(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> UpstreamFailed:
+class NotConnected(UpstreamFailed):
+    """No connection could be made; the cause is why."""
+
+
+def not_connected(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> NotConnected:
     """Why a connection, with TLS or without, could not be made."""
     where = f"{host}:{port}"
     match error:
         case socket.gaierror() | UnicodeError():
-            return UpstreamFailed("dns", f"the name {host} cannot be resolved: {error}")
+            return NotConnected("dns", f"the name {host} cannot be resolved: {error}")
         case ssl.SSLError() | ConnectionResetError() | ConnectionAbortedError() if tls:
-            return UpstreamFailed("tls", f"no TLS with {where}: {error}")
+            return NotConnected("tls", f"no TLS with {where}: {error}")
         case TimeoutError():
-            return UpstreamFailed("timeout", f"no connection to {where} within {connect_s:g} s")
-    return UpstreamFailed("refused", f"no connection to {where}: {error}")
+            return NotConnected("timeout", f"no connection to {where} within {connect_s:g} s")
+    return NotConnected("refused", f"no connection to {where}: {error}")

@@ -31,6 +31,11 @@ class ConnectionPool(Protocol):
         """How long an idle connection is kept."""
         ...
 
+    @property
+    def lenient(self) -> bool:
+        """Whether replies may be written in a way that HTTP forbids."""
+        ...
+
     def give_back(self, connection: UpstreamConnection) -> None:
         """The connection is free for another request."""
         ...
@@ -54,19 +59,24 @@ class UpstreamConnection(SocketStream):
         """Whether anything has come since the last request."""
         self.into = self._received
         self._pool = pool
-        self._replies = ReplyParser(self)
+        self._replies = ReplyParser(self, lenient=pool.lenient)
         self._answer: asyncio.Future[UpstreamReply] | None = None
         self._incoming: UpstreamReply | None = None
         self._sending: asyncio.Task[None] | None = None
         self._read_s = self._deadline = 0.0
+        self._limited = False
+        """The deadline is one for all of the reply, not for its next byte."""
         self._timer: asyncio.TimerHandle | None = None
 
     # -- one request ----------------------------------------------------------------------------
-    async def ask(self, request: OutgoingRequest, read_s: float) -> UpstreamReply:
-        """Sends a request; its reply, when the head is there. Raises UpstreamFailed."""
+    async def ask(self, request: OutgoingRequest, read_s: float, *, in_all: bool = False) -> UpstreamReply:
+        """Sends a request; its reply, when the head is there. Raises UpstreamFailed.
+
+        `read_s` is how long the server may be silent, or with `in_all` how long it may take for all of its reply.
+        """
         answer: asyncio.Future[UpstreamReply] = self.loop.create_future()
         self._answer = answer
-        self.heard, self._read_s = False, read_s
+        self.heard, self._read_s, self._limited = False, read_s, in_all
         self._replies.expect(request.method)
         self._within(read_s)
         if request.stream is None:
@@ -155,7 +165,8 @@ class UpstreamConnection(SocketStream):
 
     def _received(self, data: bytes) -> None:
         self.heard = True
-        self._deadline = self.loop.time() + self._read_s
+        if not self._limited:
+            self._deadline = self.loop.time() + self._read_s
         self._replies.feed(data)
 
     def _aborted(self, incoming: UpstreamReply) -> None:
@@ -176,7 +187,7 @@ class UpstreamConnection(SocketStream):
 
     def _look(self) -> None:
         now = self.loop.time()
-        if self.held:  # not the server is slow, but whoever takes its reply
+        if self.held and not self._limited:  # not the server is slow, but whoever takes its reply
             self._deadline = now + self._read_s
         if now >= self._deadline:
             self.broken(UpstreamFailed("timeout", f"nothing came for {self._read_s:g} s"))

@@ -1,17 +1,17 @@
-"""A socket to an agent, with TLS or without, that sends any bytes and is read also when sending has failed."""
+"""The raw mode: a socket, with TLS or without, that sends any bytes and is read also when sending has failed."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.agents.http_pool import NotConnected, trusted
 from holdfast.http1.failures import not_connected
 from holdfast.http1.outgoing_request import Endpoint
 
 if TYPE_CHECKING:
-    from ssl import SSLObject
+    from ssl import SSLContext, SSLObject
 
 _READ = 65_536
 
@@ -37,12 +37,12 @@ class RawSocket:
 class TlsSocket(RawSocket):
     """The same with TLS on it, once `shake_hands` has returned."""
 
-    def __init__(self, sock: socket.socket, name: str) -> None:
+    def __init__(self, sock: socket.socket, name: str, trust: SSLContext) -> None:
         import ssl
 
         super().__init__(sock)
         self._coming, self._going = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls: SSLObject = trusted().wrap_bio(self._coming, self._going, server_hostname=name)
+        self._tls: SSLObject = trust.wrap_bio(self._coming, self._going, server_hostname=name)
 
     async def shake_hands(self) -> None:
         import ssl
@@ -83,7 +83,9 @@ class TlsSocket(RawSocket):
         return bool(data)
 
 
-async def open_socket(place: Endpoint, seconds: float, *, room: int | None = None) -> RawSocket:
+async def open_socket(
+    place: Endpoint, seconds: float, trust: Callable[[], SSLContext], *, room: int | None = None
+) -> RawSocket:
     """A new connection; NotConnected if there is none in time. `room`: how much the system may read ahead."""
     tls = place.scheme == "https"
     try:
@@ -92,14 +94,14 @@ async def open_socket(place: Endpoint, seconds: float, *, room: int | None = Non
             try:
                 if not tls:
                     return RawSocket(sock)
-                secured = TlsSocket(sock, place.host)
+                secured = TlsSocket(sock, place.host, trust())
                 await secured.shake_hands()
                 return secured
             except BaseException:
                 sock.close()
                 raise
     except (OSError, UnicodeError) as error:
-        raise NotConnected(not_connected(error, place.host, place.port, seconds, tls=tls)) from error
+        raise not_connected(error, place.host, place.port, seconds, tls=tls) from error
 
 
 async def _connected(place: Endpoint, room: int | None) -> socket.socket:

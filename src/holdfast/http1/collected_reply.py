@@ -1,0 +1,60 @@
+"""A reply collected whole, also where it broke."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from holdfast.http1.failures import UpstreamFailed
+from holdfast.http1.heads import RawFields
+from holdfast.http1.reply_parser import ReplyParser
+
+
+class CollectedReply(Struct):
+    """What came back, as it came."""
+
+    status: int | None = None
+    headers: RawFields = ()
+    chunks: list[bytes] = field(default_factory=list)
+    cut: bool = False
+    """There was more than the limit."""
+    late: bool = False
+    """Its time was over before it was whole."""
+    failure: UpstreamFailed | None = None
+
+    @property
+    def body(self) -> bytes:
+        return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+
+
+class ReplyCollector:
+    """Puts the reply to one request together, out of the bytes of a connection that somebody else reads."""
+
+    def __init__(self, method: str, body_limit: int) -> None:
+        self.reply = CollectedReply()
+        self.over = False
+        self._left = body_limit
+        self._parser = ReplyParser(self, lenient=True)
+        self._parser.expect(method)
+        self.feed = self._parser.feed
+        self.lost = self._parser.lost
+
+    # -- what the parser of replies tells -------------------------------------------------------
+    def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
+        self.reply.status, self.reply.headers = status, headers
+
+    def received(self, data: bytes) -> None:
+        if self.over:
+            return
+        self.reply.chunks.append(data[: self._left])
+        self._left -= len(data)
+        if self._left < 0:
+            self.reply.cut = self.over = True
+
+    def done(self, reusable: bool) -> None:
+        self.over = True
+
+    def broken(self, failure: Exception) -> None:
+        assert isinstance(failure, UpstreamFailed)
+        if not self.over:
+            self.reply.failure = failure
+        self.over = True
