@@ -14,9 +14,9 @@ from holdfast.agents.http_request import HttpRequest, RequestForm
 from holdfast.agents.http_template import RequestTemplate
 from holdfast.agents.http_unreachable import unreachable
 from holdfast.http1.client import Taken
-from holdfast.http1.failures import NotConnected
 from holdfast.http1.raw_socket import open_socket
 from holdfast.model.task import RequestChange, Task
+from holdfast.streams.failures import NotConnected
 
 COPIES_LIMIT = 8
 SLOW_PART = 0.25

@@ -24,10 +24,10 @@ from holdfast.agents.http_url import HttpUrl
 from holdfast.errors import AgentUnavailable
 from holdfast.http1.client import Taken, Upstreams
 from holdfast.http1.collected_reply import CollectedReply
-from holdfast.http1.failures import NotConnected
 from holdfast.http1.heads import value_of
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.model.observation import EndingKind
+from holdfast.streams.failures import NotConnected
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -6,7 +6,7 @@ import errno
 
 from holdfast.agents.http_url import HttpUrl
 from holdfast.errors import AgentUnavailable
-from holdfast.http1.failures import FailureKind
+from holdfast.streams.failures import FailureKind
 
 
 def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.http1.collected_reply import CollectedReply
-from holdfast.http1.failures import FailureKind, NotConnected, UpstreamFailed
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, locate, outgoing
 from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection
 from holdfast.http1.upstream_reply import UpstreamReply
+from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
 
 if TYPE_CHECKING:
     import ssl as ssl_module

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from holdfast.http1.bad_request import BadRequest
-from holdfast.http1.presence import has_left
-from holdfast.http1.socket_stream import SocketStream
+from holdfast.streams.presence import has_left
+from holdfast.streams.socket_stream import SocketStream
 
 if TYPE_CHECKING:
     import ssl

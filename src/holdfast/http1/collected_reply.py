@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import RawFields
 from holdfast.http1.reply_parser import ReplyParser
+from holdfast.streams.failures import UpstreamFailed
 
 
 class CollectedReply(Struct):

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from holdfast.http1.bad_request import BadRequest
-from holdfast.http1.body_buffer import BodyBuffer
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
 from holdfast.http1.heads import Announced, Fields, RequestHead, announced
 from holdfast.http1.tunnel import Tunnel
+from holdfast.streams.body_buffer import BodyBuffer
 
 SPARE = 262_144
 """So much of a body that nobody read is read and dropped to keep the connection; for more it is closed."""

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.http1.failures import not_connected
 from holdfast.http1.outgoing_request import Endpoint
+from holdfast.streams.failures import not_connected
 
 if TYPE_CHECKING:
     from ssl import SSLContext, SSLObject

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.http1.exchange import Exchange
-from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import end_to_end
-from holdfast.http1.socket_stream import UPGRADE, SocketStream
 from holdfast.http1.tunnel import Tunnel
 from holdfast.http1.upstream_reply import UpstreamReply
+from holdfast.streams.failures import UpstreamFailed
+from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 __all__ = ["end_to_end", "join", "pump"]
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import HEAD_LIMIT, RawFields, announced, size
+from holdfast.streams.failures import UpstreamFailed
 
 
 class ReplyListener(Protocol):

@@ -11,7 +11,7 @@ from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import HEAD_LIMIT, RequestHead, size
-from holdfast.http1.socket_stream import PIPELINE, UPGRADE
+from holdfast.streams.socket_stream import PIPELINE, UPGRADE
 
 PIPELINED = 256
 """More requests than that, sent ahead of their answers, are refused."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.http1.body_buffer import BodyBuffer
 from holdfast.http1.client_connection import ClientConnection
-from holdfast.http1.socket_stream import UPGRADE
+from holdfast.streams.body_buffer import BodyBuffer
+from holdfast.streams.socket_stream import UPGRADE
 
 
 class Tunnel:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from holdfast.http1.body_buffer import BodyBuffer
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import HEAD_LIMIT, RawFields, RequestHead, block, end_to_end, lines
 from holdfast.http1.relay import join
 from holdfast.http1.reply_parser import ReplyParser
-from holdfast.http1.socket_stream import UPGRADE, SocketStream
+from holdfast.streams.body_buffer import BodyBuffer
+from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
 _END = b"\r\n\r\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from holdfast.http1.body_buffer import BodyBuffer
-from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import RawFields
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
-from holdfast.http1.socket_stream import SocketStream
 from holdfast.http1.upstream_reply import UpstreamReply
+from holdfast.streams.body_buffer import BodyBuffer
+from holdfast.streams.failures import UpstreamFailed
+from holdfast.streams.socket_stream import SocketStream
 
 if TYPE_CHECKING:
     import ssl

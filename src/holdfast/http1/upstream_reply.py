@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from holdfast.http1.body_buffer import BodyBuffer
-from holdfast.http1.failures import UpstreamFailed
 from holdfast.http1.heads import RawFields, value_of
+from holdfast.streams.body_buffer import BodyBuffer
+from holdfast.streams.failures import UpstreamFailed
 
 
 class UpstreamReply:

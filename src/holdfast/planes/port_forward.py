@@ -6,9 +6,8 @@ import asyncio
 from socket import socket
 
 from holdfast.errors import HarnessError
-from holdfast.planes.tcp.connection_end import ConnectionEnd
-from holdfast.planes.tcp.joined_ends import join
 from holdfast.protocols import Sandbox
+from holdfast.streams.connection_end import ConnectionEnd, join
 
 AT_ONCE = 256
 """Connections of one port forward at a time; the rest is closed, so that nobody fills our memory."""

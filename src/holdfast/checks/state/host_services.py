@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
-from holdfast.planes.tcp.joined_ends import join
 from holdfast.protocols import Service, World
+from holdfast.streams.connection_end import ConnectionEnd, dial, join
 
 _HOST = "127.0.0.1"
 

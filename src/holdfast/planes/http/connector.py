@@ -7,9 +7,9 @@ from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
-from holdfast.http1.socket_stream import UPGRADE, SocketStream
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.request import Origin, Wanted
+from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 KEPT_S = 10.0
 """So long an answer about a name holds: a client that asks a hundred times is not a hundred questions."""

@@ -9,7 +9,6 @@ import msgspec
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import Endpoint, locate
-from holdfast.http1.socket_stream import UPGRADE, SocketStream
 from holdfast.http1.upgrade import Upgraded, switch
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.sources.assigned import Assigned
@@ -17,6 +16,7 @@ from holdfast.planes.llm.sources.provider import Provider, down, origin
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
 from holdfast.protocols import TrialContext
+from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 if TYPE_CHECKING:
     from holdfast.http1.server import Exchange

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.planes.tcp import mysql_wire as wire
-from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.mysql_replies import MysqlReplies
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
+from holdfast.streams.connection_end import ConnectionEnd
 
 _PREPARED_KEPT = 5_000
 _LAST = 0xFFFFFFFF

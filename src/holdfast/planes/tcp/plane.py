@@ -7,11 +7,11 @@ from collections.abc import Callable
 from socket import socket
 
 from holdfast.model.world import Wire
-from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.service_connection import ServiceConnection
 from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.protocols import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
+from holdfast.streams.connection_end import ConnectionEnd
 
 AT_ONCE = 1_000
 """Connections that are carried at a time; more than any of the services takes."""

@@ -7,13 +7,13 @@ import struct
 from collections.abc import Sequence
 from functools import partial
 
-from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.message_batch import ClientFrames
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import Due
 from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
+from holdfast.streams.connection_end import ConnectionEnd
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
 """What a connection may begin with instead of a start-up message."""

@@ -11,13 +11,12 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery
 from holdfast.planes.tcp import mysql, postgres
-from holdfast.planes.tcp.connection_end import ConnectionEnd
-from holdfast.planes.tcp.joined_ends import join
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.steps import Steps
 from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import WireReader
 from holdfast.protocols import Call, Dropped, Failed, Reply, TimedOut
+from holdfast.streams.connection_end import ConnectionEnd, join
 
 ROLLED_BACK_S = 2.0
 """How long a server has to notice that its client is gone, before the client is told."""

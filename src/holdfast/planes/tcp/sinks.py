@@ -9,8 +9,8 @@ from typing import Protocol
 
 from holdfast.model.delivery import Delivery, Lag
 from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery
-from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.protocols import Sleep
+from holdfast.streams.connection_end import ConnectionEnd
 
 LATE_KEPT = 64
 """Pieces that wait for their time; a sender that is faster waits too."""

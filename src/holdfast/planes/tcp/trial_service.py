@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from holdfast.model.world import Wire
-from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
 from holdfast.planes.weather import step_plane
 from holdfast.protocols import Dropped, Step, TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
+from holdfast.streams.connection_end import ConnectionEnd, dial
 
 _STEPS: tuple[Step, ...] = ("tls", "statement", "write", "commit")
 

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from holdfast.planes.tcp.connection_end import ConnectionEnd
 from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
 from holdfast.protocols import Reply
 from holdfast.sqltext.transaction import TransactionStatement
+from holdfast.streams.connection_end import ConnectionEnd
 
 HELD = 262_144
 """Bytes of an answer that are kept back while a fault may still lose it; a longer one goes out."""

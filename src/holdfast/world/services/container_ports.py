@@ -10,8 +10,7 @@ from pathlib import Path
 from socket import socket
 
 from holdfast.errors import HarnessError
-from holdfast.planes.tcp.connection_end import ConnectionEnd
-from holdfast.planes.tcp.joined_ends import join
+from holdfast.streams.connection_end import ConnectionEnd, join
 
 Connect = Callable[[int], Awaitable[socket]]
 AT_ONCE = 1_000

@@ -6,16 +6,22 @@ import asyncio
 import re
 import socket
 import struct
-from collections.abc import Callable
+from asyncio.staggered import staggered_race
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from holdfast.http1.failures import not_connected
-from holdfast.http1.happy_eyeballs import connect_by_name
+from holdfast.streams.failures import not_connected
 
 if TYPE_CHECKING:
     import ssl
 
+NEXT_ADDRESS_S = 0.25
+"""How long one address of a name is tried before the next one is tried beside it."""
+
+_Found: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons not to read: a body that nobody takes, requests that wait, a CONNECT not yet answered, a full other end."""
 
@@ -246,3 +252,43 @@ def _feed(under: asyncio.Transport, early: bytes) -> None:
         tls = cast("asyncio.BufferedProtocol", protocol)
         memoryview(tls.get_buffer(len(early)))[: len(early)] = early
         tls.buffer_updated(len(early))
+
+
+async def connect_by_name(name: str, port: int) -> socket.socket:
+    """The socket of the first address that is there; raises OSError (gaierror if there is no such name)."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    opened: list[socket.socket] = []
+    try:
+        sock: socket.socket | None
+        tries = [partial(_connect, one, opened) for one in _by_turns(found)]
+        sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
+    except BaseException:  # one may have won just now
+        for sock in opened:
+            sock.close()
+        raise
+    if sock is not None:
+        return sock
+    told = {str(failure): failure for failure in failures if failure is not None}
+    if len(told) == 1:
+        raise next(iter(told.values()))
+    raise OSError("; ".join(told) or f"{name} has no address")
+
+
+def _by_turns(found: Sequence[_Found]) -> list[_Found]:
+    """The first address, then one of the other family, and so on."""
+    own = [one for one in found if one[0] == found[0][0]]
+    other = [one for one in found if one[0] != found[0][0]]
+    return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
+
+
+async def _connect(found: _Found, opened: list[socket.socket]) -> socket.socket:
+    family, kind, proto, _, address = found
+    sock = socket.socket(family, kind, proto)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    opened.append(sock)
+    return sock

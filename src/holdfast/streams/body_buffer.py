@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.http1.socket_stream import BODY, SocketStream
+from holdfast.streams.socket_stream import BODY, SocketStream
 
 HIGH = 262_144
 

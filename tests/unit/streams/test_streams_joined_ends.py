@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from holdfast.planes.tcp.connection_end import ConnectionEnd, dial
-from holdfast.planes.tcp.joined_ends import join
+from holdfast.streams.connection_end import ConnectionEnd, dial, join
 
 SIZE = 4_000_000
 
