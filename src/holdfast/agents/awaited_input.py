@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.processes.pipes import Sink
 
 _KEPT = 2_000

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.agents.http_path import text_of
 from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.processes.program import how_it_ended
 from holdfast.protocols import Left
 from holdfast.reading.deep_json import loads

@@ -11,11 +11,11 @@ from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
 from holdfast.errors import HarnessError
 from holdfast.model.observation import NO_TEXT, EndingKind
+from holdfast.model.shorten import beginning
 from holdfast.reading.deep_json import loads
 from holdfast.reading.json_path import MISSING, Find
 
 TEXT_LIMIT = 1_000_000
-_SHOWN = 200
 
 
 class HttpAnswer(NamedTuple):
@@ -56,11 +56,13 @@ class ReplyReader(Struct, frozen=True):
         if not text:
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
-            return HttpAnswer(text, "unreadable", f"{NO_TEXT}, {undecodable}: {_start(text)}")
+            return HttpAnswer(text, "unreadable", f"{NO_TEXT}, {undecodable}: {beginning(text)}")
         try:
             return self._answer(seen, text)
         except RecursionError as deep:
-            raise HarnessError(f"the answer is nested too deeply for Holdfast to write it: {_start(text)}") from deep
+            raise HarnessError(
+                f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}"
+            ) from deep
 
     def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":
@@ -82,7 +84,9 @@ class ReplyReader(Struct, frozen=True):
             return self._of_json(value, text)
         if self.find is None:
             return HttpAnswer(text)
-        return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {_start(text)}")
+        return HttpAnswer(
+            text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}"
+        )
 
     def _of_json(self, value: Any, text: str) -> HttpAnswer:
         found = (self.find or find_answer)(value)
@@ -107,7 +111,7 @@ class ReplyReader(Struct, frozen=True):
 
     def _nothing_found(self, text: str) -> str:
         where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
-        return f"{where}: {_start(text)}"
+        return f"{where}: {beginning(text)}"
 
 
 def _decoded(seen: HttpExchange) -> tuple[str, str]:
@@ -116,12 +120,12 @@ def _decoded(seen: HttpExchange) -> tuple[str, str]:
     try:
         return seen.body.decode(charset).removeprefix("\ufeff"), ""
     except LookupError:
-        why = f"unknown charset {charset[:_SHOWN]!r}"
+        why = f"unknown charset {beginning(charset)!r}"
     except UnicodeDecodeError as bad:
         # The cut may have gone through a character.
         why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
     except ValueError:  # a name with a null byte, a codec that is none for text
-        why = f"not {charset[:_SHOWN]!r}"
+        why = f"not {beginning(charset)!r}"
     return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 
@@ -142,7 +146,7 @@ def _failure(value: Any) -> str:
         return ""
     error = value.get("error")
     if error is not None:
-        return f"the body says error: {_start(text_of(error))}"
+        return f"the body says error: {beginning(text_of(error))}"
     return "the body says success: false" if value.get("success") is False else ""
 
 
@@ -151,14 +155,8 @@ def _status_line(seen: HttpExchange) -> str:
 
     status = seen.status or 0
     phrase = next((s.phrase for s in HTTPStatus if s == status), "")
-    to = f", redirect to {_start(seen.location)} not followed" if seen.location and status < 400 else ""
+    to = f", redirect to {beginning(seen.location)} not followed" if seen.location and status < 400 else ""
     return f"HTTP {status} {phrase}".rstrip() + to
-
-
-def _start(text: str) -> str:
-    """The beginning of a text, on one line."""
-    line = " ".join(text[: _SHOWN * 4].split())
-    return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"
 
 
 def _kept(text: str, notes: list[str]) -> str:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from holdfast.agents.http_path import find_answer, text_of
+from holdfast.planes.sse import data_of
 from holdfast.reading.json_path import MISSING, Find
-
-_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Stream(NamedTuple):
@@ -23,7 +20,8 @@ class Stream(NamedTuple):
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
     """The answer in an event stream: the found pieces of its JSON events, else its data as it is."""
-    data = [event for event in _data(text) if event.strip() != "[DONE]"]
+    found = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
+    data = [event for event in found if event.strip() != "[DONE]"]
     events = _objects(data)
     if not events:
         return Stream("".join(data) if data else None, [])
@@ -33,19 +31,6 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
     if pieces is None:
         pieces = _joined([find_answer(event) for event in events])
     return Stream("".join(data) if pieces is None else pieces, events)
-
-
-def _data(text: str) -> Iterator[str]:
-    """The data of each event; one that the end cut off counts too."""
-    lines: list[str] = []
-    for line in _LINE_END.split(text):
-        if line.startswith("data:"):
-            lines.append(line[5:].removeprefix(" "))
-        elif not line and lines:
-            yield "\n".join(lines)
-            lines = []
-    if lines:
-        yield "\n".join(lines)
 
 
 def _objects(data: list[str]) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ from holdfast.agents.awaited_input import waits_for
 from holdfast.agents.missing_means import missed_means
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import AgentSpec
-from holdfast.planes.describe import shorten
 from holdfast.processes.pipes import Sink, Tail
 from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
 

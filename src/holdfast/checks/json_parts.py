@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
+from holdfast.reading.json_path import BadPath, query
 from holdfast.reading.json_schema import validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -79,41 +79,17 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 4000 else float(digits)
 
 
-def is_jsonpath(path: str) -> bool:
-    return path.startswith("$")
-
-
 def parts(value: Any, path: str) -> list[Any]:
     """Every part that the path names; empty if there is none."""
-    if is_jsonpath(path):
-        return list(_query(path).findall(value))
-    for key in path.split("."):
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return []
-    return [value]
-
-
-@lru_cache(maxsize=256)
-def _query(path: str) -> Any:
-    import jsonpath
-
-    return jsonpath.compile(path)
+    return query(path)(value)
 
 
 def fault_in_path(path: str) -> str | None:
     """Why the path cannot be used, or None."""
-    import jsonpath
-
-    if not is_jsonpath(path):
-        return None if all(path.split(".")) else "not a dotted path: a part is empty"
     try:
-        _query(path)
-    except jsonpath.JSONPathError as bad:
-        return f"not a JSONPath: {shorten(str(bad).splitlines()[0], 100)}"
+        query(path)
+    except BadPath as bad:
+        return f"not a {'JSONPath' if path.startswith('$') else 'dotted path'}: {shorten(str(bad), 100)}"
     return None
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.model.shorten import shorten as without_middle
+
 LIMIT = 80
 """Two such values and a sentence around them stay under 200 characters."""
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:
     """The text on one line, cut in the middle if longer than `limit`, fit to be stored as UTF-8."""
-    if len(text) > limit:
-        head = (limit - 3) * 2 // 3
-        text = f"{text[:head]} … {text[len(text) - (limit - 3 - head) :]}"
+    text = without_middle(text, limit)
     if text.isascii() and text.isprintable():
         return text
     # Decoded JSON may hold half a surrogate pair, which no codec can write.

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import Scenario, UsageLimits
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import TARGET_KEPT, brief, shorten
+from holdfast.planes.describe import TARGET_KEPT, brief
 
 if TYPE_CHECKING:
     from holdfast.execute.needed import Needed

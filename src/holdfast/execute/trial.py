@@ -15,9 +15,10 @@ from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
 from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import CALM
 from holdfast.model.trial import CONTROL, Trial
-from holdfast.planes.describe import said, shorten
+from holdfast.planes.describe import said
 
 _NOTHING = Answer(turns=())
 

@@ -8,26 +8,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.codec import canonical, digest, encodable, encode
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
 
 if TYPE_CHECKING:
     from holdfast.model.completion import Completion
 
-LIMIT = 200
-"""Characters of a value that the ledger keeps: enough to recognise it, small beside an answer."""
-
 TARGET_KEPT = 500
 """Characters of a tool's name, a model's or a URL that are kept."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-def shorten(text: str, limit: int = LIMIT) -> str:
-    """The text with its middle left out if it is too long."""
-    if len(text) <= limit:
-        return text
-    half = (limit - 3) // 2
-    return f"{text[:half]} … {text[-half:]}"
 
 
 def brief(target: str) -> str:

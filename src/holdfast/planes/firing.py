@@ -12,9 +12,10 @@ from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import Injection
 from holdfast.model.trace import TEXT_KEPT
-from holdfast.planes.describe import as_json, describe, said, same, shorten, witness
+from holdfast.planes.describe import as_json, describe, said, same, witness
 from holdfast.planes.felt import CallEnd, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from holdfast.model.shorten import shorten
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording
-from holdfast.planes.describe import brief, describe, shorten
+from holdfast.planes.describe import brief, describe
 from holdfast.planes.firing import TOOL_PLANES
 from holdfast.planes.urls import is_origin, is_url, url_matches
 from holdfast.protocols import Call, Dropped, Failed, Forward, Reply, Sleep

@@ -65,6 +65,11 @@ class EventSplitter:
         return _read(raw, raw if begun else raw.removeprefix(_BOM))
 
 
+def data_of(stream: bytes) -> list[bytes]:
+    """The data of every event of a whole stream; one that the end cut off counts, too."""
+    return [event.data for event in EventSplitter().feed(stream + b"\n\n") if event.data is not None]
+
+
 def message(data: bytes, id: bytes = b"") -> bytes:
     """An event that carries a message as it is."""
     named = b"id: %b\n" % id if id else b""

@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import InjectedError
 from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import cut_off, said, shorten, witness
+from holdfast.planes.describe import cut_off, said, witness
 
 Phase: TypeAlias = Literal["done", "unfinished"]
 TellCall: TypeAlias = Callable[[int, TraceEvent], None]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, get_args, get_origin
 
+from holdfast.model.shorten import shorten
 from holdfast.reading.fields import keys_of, peel
 from holdfast.reading.limits import SCALARS
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
-from holdfast.reading.words import near_hint, short
+from holdfast.reading.words import near_hint
 
 _BOOLS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 UNCLOSED = "the reference has no closing brace"
@@ -36,7 +37,9 @@ def list_hint(element: Any, node: Node) -> str:
     hint = peel(element)
     words = hint.form.words if hint.form else ""
     if node.kind == "text" and (hint.base is str or get_origin(hint.base) is Literal or words.startswith("text,")):
-        return f'write ["{short(node.text, 40)}"]' if '"' not in node.text else "write it as an entry of a list: - text"
+        return (
+            f'write ["{shorten(node.text, 40)}"]' if '"' not in node.text else "write it as an entry of a list: - text"
+        )
     return f"write [{node.text}]" if node.kind in ("int", "float", "bool") and not node.reference else ""
 
 
@@ -47,7 +50,7 @@ def map_hint(kind: Any, node: Node) -> str:
     if node.kind == "list":
         return "remove the dashes: its keys stand below it" if any(i.kind == "map" for i in node.items) else ""
     needed = [field.key for field in keys_of(kind) if field.required] if kind is not None else []
-    return f"write {{{needed[0]}: {short(node.text, 40)}}}" if len(needed) == 1 else "write key: value"
+    return f"write {{{needed[0]}: {shorten(node.text, 40)}}}" if len(needed) == 1 else "write key: value"
 
 
 def option_hint(members: tuple[Any, ...], node: Node) -> str:
@@ -58,4 +61,4 @@ def option_hint(members: tuple[Any, ...], node: Node) -> str:
 
 def unclosed(text: str) -> str:
     """What to write for a reference whose brace is not closed; empty if there is none."""
-    return f"close it: {short(text, 60)}}}" if _UNCLOSED.search(text) else ""
+    return f"close it: {shorten(text, 60)}}}" if _UNCLOSED.search(text) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from holdfast.model.shorten import shorten
 from holdfast.reading.node import Node
 
 _HIDDEN_FROM = 6
@@ -22,9 +23,9 @@ def found(node: Node) -> str:
     if node.kind == "bool":
         return str(node.value).lower()
     if node.kind in ("int", "float"):
-        return f"the number {short(node.text, 40)}"
+        return f"the number {shorten(node.text, 40)}"
     if node.kind == "text":
-        return f"the text {short(node.text, 40)!r}"
+        return f"the text {shorten(node.text, 40)!r}"
     return f"a {node.kind}" if node.items or node.pairs else f"an empty {node.kind}"
 
 
@@ -42,14 +43,6 @@ def _source(node: Node) -> str:
     """The variable that gave the value; the whole reference where that is not plain to see."""
     only = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", node.reference)
     return f"the variable {only[1]}" if only and only[2] != node.text else node.reference
-
-
-def short(text: str, width: int = 60) -> str:
-    """The text, with its middle left out if it is long."""
-    if len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return f"{text[:half]}…{text[-half:]}"
 
 
 def near(word: str, known: Iterable[str]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.report import wording
 from holdfast.report.case_causes import CaseCause
 from holdfast.report.causes import Cause

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from holdfast.model.codec import canonical, digest
 from holdfast.model.observation import Observation
+from holdfast.model.shorten import shorten
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import shorten
 
 SHOWN = 60
 """Characters of a prompt and of an answer that the warning shows."""

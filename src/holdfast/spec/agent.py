@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_keys import misplaced
@@ -169,14 +168,13 @@ def _answer_path(reader: Reader, agent: AgentSection) -> None:
     path = agent.response_path
     if path is None or names(path).any or agent.kind not in ("http", "command"):
         return
-    from holdfast.reading.json_path import find_at
+    from holdfast.reading.json_path import HINT, BadPath, query
 
     try:
-        find_at(path)
-    except AgentUnavailable as wrong:
-        message = str(wrong).partition(" is no path: ")[2]
-        message = f"expected JSONPath or dots, found {path[:60]!r}: {message}"
-        reader.error(agent.at.get("response_path"), "agent.response_path", message, hint=wrong.hint, code="bad-path")
+        query(path)
+    except BadPath as wrong:
+        message = f"expected JSONPath or dots, found {path[:60]!r}: {wrong}"
+        reader.error(agent.at.get("response_path"), "agent.response_path", message, hint=HINT, code="bad-path")
 
 
 def _command(reader: Reader, agent: AgentSection) -> None:

@@ -29,6 +29,8 @@ def passed(path: str, text: str = ANSWER, **settings: Any) -> bool | None:
         ("note", {"equals": None}),
         ("note", {"value_type": "null"}),
         ("items.1.id", {"equals": 2, "value_type": "integer"}),
+        ("items[1].id", {"equals": 2}),
+        ("items[-1]['id']", {"equals": 2}),
         ("$.items[*].id", {"value_type": "integer"}),
         ("items", {"contains": {"id": 2}}),
         ("items.0", {"contains": "id"}),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.planes.describe import LIMIT, arguments_digest, describe, said, same, shorten
+from holdfast.model.shorten import LIMIT, shorten
+from holdfast.planes.describe import arguments_digest, describe, said, same
 
 
 class Plain:

@@ -10,8 +10,9 @@ from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
 from holdfast.model.canary import Lookout, echoes
 from holdfast.model.codec import encodable
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import describe, shorten
+from holdfast.planes.describe import describe
 from holdfast.planes.http.request import Wanted
 from holdfast.planes.http.side_hosts import side_kind
 from holdfast.planes.http.values import read, unpacked

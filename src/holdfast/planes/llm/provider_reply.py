@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.completion import Completion
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import parse

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, cut_off, shorten
+from holdfast.planes.describe import arguments_digest, cut_off
 from holdfast.protocols import Call, TrialContext
 
 

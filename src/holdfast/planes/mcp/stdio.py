@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections import deque
 
-from holdfast.planes.describe import said, shorten
+from holdfast.model.shorten import shorten
+from holdfast.planes.describe import said
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.relay import UNUSABLE
 from holdfast.planes.mcp.relay_connection import RelayConnection, frames

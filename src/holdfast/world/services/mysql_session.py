@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.shorten import beginning
 from holdfast.protocols import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.rows import KeptRows
@@ -121,8 +122,7 @@ def _perform(cursor: Any, statement: ScriptStatement) -> None:
     try:
         cursor.execute(statement.text)
     except pymysql.Error as refused:
-        words = " ".join(statement.text.split())
-        short = words if len(words) <= 120 else words[:119] + "…"
+        short = beginning(statement.text, 120)
         raise QueryFailed(f"line {statement.line}: {said(refused)}, in: {short}", state=_state(refused)) from refused
 
 

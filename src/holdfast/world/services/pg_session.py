@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, QueryFailed
+from holdfast.model.shorten import beginning
 from holdfast.protocols import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.pg_kept_session import KeptSession
@@ -178,7 +179,7 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
     except psycopg.Error as refused:
         line = statement.line + _line_in(statement, refused)
         raise QueryFailed(
-            f"line {line}: {said(refused)}, in: {_short(statement.text)}", state=refused.sqlstate or ""
+            f"line {line}: {said(refused)}, in: {beginning(statement.text, 120)}", state=refused.sqlstate or ""
         ) from refused
 
 
@@ -186,11 +187,6 @@ def _line_in(statement: ScriptStatement, refused: Error) -> int:
     """How many lines into the statement the server found the fault."""
     place = refused.diag.statement_position
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 120 else words[:119] + "…"
 
 
 def said(refused: Error) -> str:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from trace_events import found, http, llm, result, tool
 
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
-from holdfast.planes.describe import shorten
 
 BAD = {"error_type": "InjectedError", "fault": "error"}
 

@@ -4,8 +4,8 @@ import pytest
 from trace_events import found, http, llm, result, tool
 
 from holdfast.errors import HarnessError
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
-from holdfast.planes.describe import shorten
 
 
 def test_tool_called_counts_the_agents_own_calls_not_a_librarys_retries() -> None:

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
+from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
-from holdfast.planes.describe import arguments_digest, cut_off, shorten
+from holdfast.planes.describe import arguments_digest, cut_off
 from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
 from holdfast.planes.llm.results.doubts import Doubt, Doubts
 from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name

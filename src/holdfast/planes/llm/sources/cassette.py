@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.model.codec import encodable
 from holdfast.model.format_numbers import RECORDING, Numbered, too_new
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.codec import Headers
 from holdfast.planes.llm.sources.recording import Mask, bytes_of, key_of
 from holdfast.planes.llm.sources.source import PassedReply, Query, StoredReply, UpstreamDown

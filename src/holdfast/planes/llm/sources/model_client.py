@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Pause, Trouble
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI

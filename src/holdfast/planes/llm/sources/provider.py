@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
 from holdfast.http1.heads import RawFields
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public, join, named_base, own_key, without_key
 from holdfast.planes.llm.sources.source import (

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from holdfast.model.codec import canonical, carried, digest
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Pause, Text, ToolCall, Usage
-from holdfast.planes.describe import shorten
+from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources import script_lists
