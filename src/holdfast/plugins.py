@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import PluginError, place_of
+
+if TYPE_CHECKING:
+    from holdfast.protocols import FaultTraits
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
@@ -211,6 +214,13 @@ def find(family: str, name: str) -> Any | None:
         said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
         raise PluginError(f"{said}: install a release of the plug-in that fits")
     return plugin
+
+
+def fault_traits(plane: str, mode: str) -> FaultTraits:
+    """What planes and worlds must know of a fault, whatever its settings; of one that is not installed, the usual."""
+    from holdfast.protocols import read_traits
+
+    return read_traits(find(f"faults.{plane}", mode))
 
 
 def names(family: str) -> list[str]:

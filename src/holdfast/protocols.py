@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 
 from msgspec import Struct
 
-from holdfast.model.delivery import AS_IT_IS, Delivery
+from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.model.exhibit import Exhibit as Exhibit
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import Run
@@ -131,6 +131,7 @@ class FaultContext:
     """Whether the client takes a value in the reply's place: one that declares its results may refuse others."""
 
 
+@runtime_checkable
 class WireFault(Protocol):
     """Tools, LLM, HTTP, MCP: one call at a time."""
 
@@ -145,18 +146,72 @@ class WatchingFault(WireFault, Protocol):
 
 
 Step: TypeAlias = Literal["connect", "tls", "name", "statement", "write", "commit"]
-"""Where a service is met: its name looked up, a connection made, TLS begun; of a transaction its first statement, its
+"""Where a connection is met: its name looked up, it is made, TLS begins; of a transaction its first statement, its
 first write, and the commit of one that wrote."""
 
 
+Disturbed: TypeAlias = Literal["clock", "limits", "paths", "disk"]
+
+
+class FaultTraits(Struct, frozen=True, kw_only=True):
+    """What planes, worlds and checks must know of a fault before it acts: the class variable `traits` of its class."""
+
+    reached: Literal["always", "never", "maybe"] = "always"
+    """Whether the other side gets a call that meets it."""
+    harmless: bool = False
+    """It only changes how a reply comes, or adds to it: the caller still gets what it wanted."""
+    on_results: bool = True
+    """Of tools: a result on its way to the model can show it, although the tool has run by then."""
+    on_calls: bool = True
+    on_listings: bool = False
+    """Of MCP: whether it is met by calls, and where a server lists its tools."""
+    wire_only: bool = False
+    """Of models: plain functions cannot meet it."""
+    sql_only: bool = False
+    """Of services: only databases whose protocol Holdfast reads can meet it."""
+    step: Step = "connect"
+    """Of services and HTTP: where a connection meets it."""
+    delivers: DeliveryPart | None = None
+    """Of services and HTTP: what it changes of the delivery of a reply. It is met only if that part was felt."""
+    disturbs: Disturbed | None = None
+    """Of worlds: what the sandbox must be able to change, or to watch, from the start."""
+
+
+USUAL = FaultTraits()
+"""Of a fault that declares none."""
+
+
 @runtime_checkable
-class StepFault(WireFault, Protocol):
-    """A WireFault of services that is met at one step; without this power, where a connection is made."""
+class DeclaredFault(Protocol):
+    """A fault, or its class, that declares traits."""
 
-    @property
-    def step(self) -> Step: ...
+    traits: FaultTraits
 
 
+@runtime_checkable
+class ConfiguredFault(Protocol):
+    """A fault whose settings decide over its traits."""
+
+    def configured(self) -> FaultTraits:
+        """Its traits with these settings."""
+        ...
+
+
+def read_traits(fault: object) -> FaultTraits:
+    """The traits of a fault, or those of its class whatever the settings."""
+    if isinstance(fault, ConfiguredFault) and not isinstance(fault, type):
+        return fault.configured()
+    return fault.traits if isinstance(fault, DeclaredFault) else USUAL
+
+
+@runtime_checkable
+class DelayingFault(Protocol):
+    """A fault that holds its caller up for a time that is one of its settings."""
+
+    delay_ms: float
+
+
+@runtime_checkable
 class TaskFault(Protocol):
     """Rewrites what is asked, before the agent is invoked."""
 
@@ -300,7 +355,7 @@ class SandboxSpec(Struct, frozen=True):
     resources: Resources = Resources()
     limits: bool = False
     """Memory and processor time may be limited while it is open, so they are counted from the start."""
-    watched: tuple[Literal["paths", "disk"], ...] = ()
+    watched: tuple[Disturbed, ...] = ()
     """What faults of files it will have: their calls are told from the start, which slows them."""
     commands: Callable[[Command], Callable[[CommandEnd], None]] | None = None
     """Told of every command that starts inside, if the backend can. What it gives back is told of the end, at the
@@ -1069,12 +1124,14 @@ class TrialContext(Protocol):
         target: str,
         n: int,
         why: str = "the client had left",
-        modes: Collection[str] = (),
         *,
+        injection: Injection | None = None,
+        parts: Collection[DeliveryPart] = (),
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        """What faults made of this call's reply, or only those modes, did not reach the client: it met none of them.
+        """What faults made of this call's reply, or only this injection or these parts of the delivery, did not reach
+        the client: it met none of them.
 
         A delay counts all the same, for it was felt, unless `waits`: it began with nobody there. If only the beginning
         of the reply was `read`, that goes for attacks whose canaries are not in it.

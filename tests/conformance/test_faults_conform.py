@@ -16,7 +16,7 @@ import pytest
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text, ToolCall, Trouble, Usage
-from holdfast.protocols import Call, Failed, FaultContext, Reply
+from holdfast.protocols import Call, Failed, FaultContext, Reply, read_traits
 
 FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.service", "faults.context")
 ALL = [
@@ -231,7 +231,7 @@ def test_a_fault_of_the_model_takes_any_reply_on_the_wire_and_gives_one_that_can
 
 @pytest.mark.parametrize("plugin", MODEL)
 def test_a_fault_of_the_wire_says_so_and_refuses_what_a_model_function_returned(plugin):
-    only = plugin.__dict__.get("wire_only", False)
+    only = read_traits(plugin).wire_only
     assert meet(made(plugin), "Two words.").startswith("HarnessError") == only
 
 

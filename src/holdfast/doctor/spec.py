@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from holdfast.doctor.models import where_models_go
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.model.spec import NOT_ON_RESULTS, AgentSpec, Injection, Problem, Scenario, Spec
-from holdfast.planes.weather import ON_LISTINGS
+from holdfast.model.spec import AgentSpec, Injection, Problem, Scenario, Spec
+from holdfast.plugins import fault_traits
 from holdfast.report.diagnosis import DoctorFinding
 
 
@@ -48,7 +48,8 @@ def met_at(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
     if fault.plane == "llm":
         return _at_model(agent)
     if fault.plane == "mcp":
-        return "where its MCP servers list their tools" if fault.mode in ON_LISTINGS else "in its MCP traffic"
+        listed = fault_traits(fault.plane, fault.mode).on_listings
+        return "where its MCP servers list their tools" if listed else "in its MCP traffic"
     return " or ".join(_at_tools(fault, agent, on_wire=on_wire))
 
 
@@ -63,5 +64,5 @@ def _at_tools(fault: Injection, agent: AgentSpec, *, on_wire: bool) -> Iterator[
         yield "in the Python function"
     if agent.mcp_config is not None:
         yield "in its MCP traffic"
-    if (on_wire or not agent.in_python) and fault.mode not in NOT_ON_RESULTS:
+    if (on_wire or not agent.in_python) and fault_traits(fault.plane, fault.mode).on_results:
         yield "in the tool's result in the model traffic (the tool itself runs)"

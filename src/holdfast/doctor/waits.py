@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.doctor.probe_site import trip_of
 from holdfast.model.spec import Injection, Scenario, Spec
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.weather import ON_LISTINGS
+from holdfast.plugins import fault_traits
 from holdfast.report.diagnosis import DoctorFinding
 from holdfast.report.wording import plural
 
@@ -50,7 +50,7 @@ def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
     """How many of the calls the fault could act on, luck and `match` aside."""
     context = trip_of("waiting", fault)
     own_functions = spec.agent.in_python and not spec.tools_on_wire
-    listing = fault.plane == "mcp" and fault.mode in ON_LISTINGS
+    listing = fault.plane == "mcp" and fault_traits(fault.plane, fault.mode).on_listings
     count = 0
     for event in trace:
         if event.phase == "declared" or (event.plane == "tool_result" and own_functions):

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.codec import HALVES, carried, encodable
+from holdfast.model.delivery import DeliveryPart
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import Scenario, UsageLimits
+from holdfast.model.spec import Injection, Scenario, UsageLimits
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
@@ -324,8 +325,9 @@ class LiveContext:
         target: str,
         n: int,
         why: str = "the client had left",
-        modes: Collection[str] = (),
         *,
+        injection: Injection | None = None,
+        parts: Collection[DeliveryPart] = (),
         waits: bool = False,
         read: str | None = None,
     ) -> None:
@@ -333,7 +335,8 @@ class LiveContext:
 
         for at in self._entries.get((plane, brief(target), n), ()):
             met = self.ledger[at]
-            meant = (not modes or met.mode in modes) and (read is None or _unread(met, read))
+            meant = (injection is None or met.mode == injection.mode) and (read is None or _unread(met, read))
+            meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
             if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
                 self._unmeet(at, why)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
+
+DeliveryPart: TypeAlias = Literal["rate", "slices", "limit", "close_ms", "lags"]
+"""A field of Delivery that a fault can set."""
 
 
 class Slices(Struct, frozen=True):
@@ -38,6 +43,18 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
     """How late the end of the reply comes, after all its bytes."""
     lags: tuple[Lag, ...] = ()
     """What comes back on a connection is late by the sum of them."""
+
+    @property
+    def parts(self) -> frozenset[DeliveryPart]:
+        """The fields that faults have set."""
+        held: dict[DeliveryPart, bool] = {
+            "rate": self.rate is not None,
+            "slices": self.slices is not None,
+            "limit": self.limit is not None,
+            "close_ms": self.close_ms > 0,
+            "lags": bool(self.lags),
+        }
+        return frozenset(part for part, here in held.items() if here)
 
     def __str__(self) -> str:
         """What the receiver meets, in a few words."""

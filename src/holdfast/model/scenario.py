@@ -27,10 +27,6 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
     match: dict[str, Any] | None = None
 
 
-NOT_ON_RESULTS = ("timeout", "slow", "phantom_success")
-"""Tool faults that a result in model traffic cannot show: the tool has run, in its own time, by then."""
-
-
 INPUT = "input"
 """The target of an attack on what the agent is asked."""
 

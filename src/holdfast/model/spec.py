@@ -15,7 +15,6 @@ from holdfast.model.model_spec import ModelSpec as ModelSpec
 from holdfast.model.mutation import MutationSpec
 from holdfast.model.scenario import CALM as CALM
 from holdfast.model.scenario import INPUT as INPUT
-from holdfast.model.scenario import NOT_ON_RESULTS as NOT_ON_RESULTS
 from holdfast.model.scenario import Injection as Injection
 from holdfast.model.scenario import Plane as Plane
 from holdfast.model.scenario import Position as Position

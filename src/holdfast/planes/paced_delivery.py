@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.model.delivery import Delivery
+from holdfast.model.delivery import Delivery, DeliveryPart
 
 TICK_S = 0.05
 """Under a bandwidth, what may go in so long goes at once."""
@@ -58,17 +58,17 @@ class PacedDelivery:
         return between + (size / rate * 1000 if rate else 0.0)
 
 
-def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[str]]:
-    """The delivery as a body of so many bytes meets it, and the faults that have no part in it."""
-    idle = []
+def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
+    """The delivery as a body of so many bytes meets it, and the parts of it that have no effect."""
+    idle: list[DeliveryPart] = []
     if delivery.limit is not None and delivery.limit >= size:
-        idle.append("limit_data")
+        idle.append("limit")
         delivery = replace(delivery, limit=None)
     sent = size if delivery.limit is None else delivery.limit
     if delivery.rate is not None and sent / delivery.rate * 1000 < FELT_MS:
-        idle.append("bandwidth")
+        idle.append("rate")
         delivery = replace(delivery, rate=None)
     if delivery.slices is not None and sent <= PacedDelivery(Delivery(slices=delivery.slices)).size():
-        idle.append("slicer")
+        idle.append("slices")
         delivery = replace(delivery, slices=None)
     return delivery, idle

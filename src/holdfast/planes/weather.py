@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.spec import NOT_ON_RESULTS, Injection, Scenario, Schedule
+from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
@@ -33,7 +33,18 @@ from holdfast.planes.luck import Luck
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, Step, StepFault, WatchingFault
+from holdfast.protocols import (
+    Call,
+    FaultTraits,
+    Fits,
+    Forward,
+    Receives,
+    Reply,
+    Sleep,
+    Step,
+    WatchingFault,
+    read_traits,
+)
 
 if TYPE_CHECKING:
     from holdfast.planes.recorded_tools import RecordedTools
@@ -42,12 +53,6 @@ Record: TypeAlias = Callable[[FaultMet], None]
 
 ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
-
-ON_LISTINGS = ("tools_changed", "tool_poisoning")
-"""MCP faults that are met where a server lists its tools (plane `mcp_list`); only the first is met by calls too."""
-
-ON_CONNECTING = ("dns_failure", "tls_error")
-"""Network faults that are met while a connection is made; its target is a URL without a path."""
 
 TARGETS_KEPT = 10_000
 """Targets and arguments of one trial that are told apart: an agent that makes up URLs does not fill our memory."""
@@ -69,7 +74,7 @@ class ActiveInjection:
         self.injection = injection
         self.fault = make_fault(injection)
         self.watches = isinstance(self.fault, WatchingFault)
-        self._step: Step = self.fault.step if isinstance(self.fault, StepFault) else "connect"
+        self._step: Step = read_traits(self.fault).step
         self.seen = 0
         self.fired = 0
         self.spent = 0
@@ -170,6 +175,11 @@ class Weather:
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
         self._amend(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
+
+    def traits(self, index: int) -> FaultTraits:
+        """Of the fault that an entry of the ledger is of."""
+        injection = self._scenario.injections[index]
+        return plugins.fault_traits(injection.plane, injection.mode)
 
     def give_back(self, index: int) -> None:
         """A firing was not met: it does not count for `times`."""
@@ -373,11 +383,10 @@ def faces(injection: Injection, plane: str, target: str) -> bool:
         return False
     if plane == "mcp_read":  # a resource or a prompt: text, and not a result of any tool
         return own == "context" and injection.target == "*"
+    traits = plugins.fault_traits(own, injection.mode)
     if plane == "mcp_list":
-        return own == "mcp" and injection.mode in ON_LISTINGS and fnmatchcase(target, injection.target)
-    if own == "mcp" and injection.mode == "tool_poisoning":
-        return False
-    if plane == "tool_result" and injection.mode in NOT_ON_RESULTS:
+        return own == "mcp" and traits.on_listings and fnmatchcase(target, injection.target)
+    if not traits.on_calls or (plane == "tool_result" and not traits.on_results):
         return False
     of_tools = plane in ("tool", "tool_result", "mcp") and (own == "tool" or (own == "context" and inner))
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
@@ -393,10 +402,11 @@ def _faces_url(injection: Injection, target: str) -> bool:
     url = injection.target if injection.plane == "http" else injection.match_url
     if url is None:
         return False
-    connecting = injection.plane == "http" and injection.mode in ON_CONNECTING
+    step = plugins.fault_traits(injection.plane, injection.mode).step
+    connecting = injection.plane == "http" and step in ("name", "tls")
     if is_origin(target):
         return connecting and origin_matches(url, target)
-    if connecting and (target.startswith("https:") or injection.mode == "tls_error"):
+    if connecting and (target.startswith("https:") or step == "tls"):
         return False
     return url_matches(url, target)
 

@@ -94,9 +94,9 @@ def _kind(injection: Injection) -> str:
     if injection.plane == "http" or injection.match_url is not None:
         return "http"
     if injection.plane == "mcp":
-        from holdfast.planes.weather import ON_LISTINGS
+        from holdfast.plugins import fault_traits
 
-        return "listing" if injection.mode in ON_LISTINGS else "mcp"
+        return "listing" if fault_traits(injection.plane, injection.mode).on_listings else "mcp"
     if injection.plane == "context":
         return "" if injection.target == "input" else "tool"
     return "" if injection.plane == "world" else injection.plane

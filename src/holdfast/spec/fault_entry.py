@@ -12,6 +12,7 @@ from msgspec.structs import fields
 from holdfast import plugins
 from holdfast.model.codec import to_builtins
 from holdfast.model.spec import INPUT, Injection, Plane, Schedule
+from holdfast.protocols import TaskFault, WireFault
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
@@ -178,7 +179,7 @@ NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
 
 def is_on_input(plugin: type) -> bool:
     """An attack on what the agent is asked: it rewrites a text, and has no call to act on."""
-    return hasattr(plugin, "rewrite") and not hasattr(plugin, "apply")
+    return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
 
 
 def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node, path: str) -> str | Bad:

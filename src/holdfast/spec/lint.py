@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from holdfast.model.when import applies
-from holdfast.protocols import ToolsTrait
+from holdfast.protocols import DelayingFault, ToolsTrait
 from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -144,8 +144,8 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
 def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
     limit = file.agent.timeout
     for fault in weather.placed:
-        delay = fault.made.delay_ms if hasattr(fault.made, "delay_ms") else 0
-        if isinstance(delay, int | float) and delay >= limit:
+        delay = fault.made.delay_ms if isinstance(fault.made, DelayingFault) else 0
+        if delay >= limit:
             message = f"the delay of {delay:g} ms is not below agent.timeout, which is {limit} ms"
             hint = "every trial that meets it will time out"
             where = f"{fault.path}.delay_ms" if fault.at.has("delay_ms") else fault.path

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from holdfast.model.spec import Injection
 from holdfast.model.world import WorldSpec
+from holdfast.protocols import read_traits
 from holdfast.service_kinds import spoken
 from holdfast.spec.sections.agent import AgentSection
 
@@ -51,7 +52,7 @@ def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: 
         return None if injection.plane == "service" else _OUTSIDE
     if injection.plane == "service":
         return _service_obstacle(injection, made, world)
-    if injection.mode == "disk_full" and world.resources.disk is None:
+    if read_traits(made).disturbs == "disk" and world.resources.disk is None:
         return _NO_DISK
     databases = any(spoken(service).wire for service in world.services)
     return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
@@ -59,7 +60,7 @@ def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: 
 
 def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
     service = next((one for one in world.services if one.name == injection.target), None)
-    if service is None or not type(made).__dict__.get("sql_only") or spoken(service).wire:
+    if service is None or not read_traits(made).sql_only or spoken(service).wire:
         return None
     message = f"nothing can meet this fault: {service.name} is no database whose messages can be read"
     return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")

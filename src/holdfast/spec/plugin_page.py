@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast import plugins
-from holdfast.model.spec import NOT_ON_RESULTS
 from holdfast.model.standards import StandardEntry, standards_of
+from holdfast.protocols import read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
@@ -152,7 +152,7 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
         section=section,
         name=name,
         what=first_line(plugin),
-        acts=_acts(section, name, plugin),
+        acts=_acts(section, plugin),
         met=MET.get(f"{section}.{name}", MET_BY_SECTION[section]),
         settings=own,
         common=_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
@@ -181,22 +181,22 @@ def _setting(field: Field) -> PluginSetting:
     )
 
 
-def _acts(section: str, name: str, plugin: Any) -> str:
-    traits = vars(plugin)
+def _acts(section: str, plugin: Any) -> str:
+    traits = read_traits(plugin)
     if section == "context_attacks":
-        if hasattr(plugin, "apply"):
+        if not is_on_input(plugin):
             return "On the results of tools, wherever they are met; with `match_url` on the replies of a URL."
         return "On what the agent is asked, whatever its kind."
     words = [_ACTS[section]]
-    if section == "tool_faults" and name in NOT_ON_RESULTS:
+    if section == "tool_faults" and not traits.on_results:
         words.append("Not on a tool's result on its way to the model: the tool has run by then.")
     elif section == "tool_faults":
         words.append("Else on a tool's result on its way to the model.")
-    if traits.get("wire_only"):
+    if traits.wire_only:
         words.append("At the wire only.")
-    if traits.get("sql_only"):
+    if traits.sql_only:
         words.append("Of PostgreSQL and MySQL only.")
-    if traits.get("reached") == "never" and section in ("tool_faults", "http_faults", "service_faults"):
+    if traits.reached == "never" and section in ("tool_faults", "http_faults", "service_faults"):
         words.append("Nothing arrives at the other side.")
     return " ".join(words)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from holdfast.model.spec import NOT_ON_RESULTS, Scenario
+from holdfast.model.spec import Scenario
 from holdfast.model.world import WorldSpec
+from holdfast.protocols import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import listed, near
 from holdfast.spec.fault_entry import FaultEntry
@@ -102,11 +103,11 @@ class Reach:
         """Of a running agent, whose answer can be damaged instead."""
         if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
             return _RUNNING
-        return _ANSWER if type(fault.made).__dict__.get("wire_only") else None
+        return _ANSWER if read_traits(fault.made).wire_only else None
 
     def _model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
         if self.agent.in_python and self.agent.llm:
-            return _FUNCTIONS if type(fault.made).__dict__.get("wire_only") else None
+            return _FUNCTIONS if read_traits(fault.made).wire_only else None
         return _INLINE if inline else None
 
     def _tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
@@ -115,7 +116,7 @@ class Reach:
             return None
         if self.agent.in_python and (self._tools.declared or not self.tools_on_wire):
             return None if self._tools.declared else _NO_TOOLS
-        return _INSIDE if fault.injection.mode in NOT_ON_RESULTS else None
+        return None if read_traits(fault.made).on_results else _INSIDE
 
     def functions(self, fault: FaultEntry) -> bool:
         """Whether the fault may act on Python functions of the agent's own."""

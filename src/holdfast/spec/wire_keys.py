@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.protocols import StepFault
+from holdfast.protocols import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
 from holdfast.spec.fault_entry import FaultEntry
@@ -62,17 +62,17 @@ def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArgum
         return CallArguments("the function has")
     if injection.plane == "llm":
         return CallArguments("a model's call has", _MODEL)
-    if injection.plane == "mcp" and injection.mode == "tool_poisoning":
+    if not read_traits(fault.made).on_calls:
         return CallArguments("a list of tools has no arguments", ())
     if injection.plane == "service":
         return _service_calls(fault)
-    if injection.plane == "http" and _before_the_request(injection.mode, injection.target):
+    if injection.plane == "http" and _before_the_request(read_traits(fault.made).step, injection.target):
         return CallArguments("a connection has", _CONNECTION)
     return CallArguments("the call has")
 
 
 def _service_calls(fault: FaultEntry) -> CallArguments:
-    step = fault.made.step if isinstance(fault.made, StepFault) else "connect"
+    step = read_traits(fault.made).step
     if step in ("tls", "name"):
         return CallArguments("nothing has been said by then", ())
     return (
@@ -82,9 +82,9 @@ def _service_calls(fault: FaultEntry) -> CallArguments:
     )
 
 
-def _before_the_request(mode: str, url: str) -> bool:
+def _before_the_request(step: str, url: str) -> bool:
     """Whether it is met while a connection is made. Names are looked up for plain HTTP at the request itself."""
-    return mode == "tls_error" or (mode == "dns_failure" and url.startswith("https://"))
+    return step == "tls" or (step == "name" and url.startswith("https://"))
 
 
 def _on_web(fault: FaultEntry) -> bool:

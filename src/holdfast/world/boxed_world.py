@@ -41,7 +41,7 @@ from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up
 from holdfast.world.sandbox.tree import copy
 from holdfast.world.service_planes import NAMES, ServicePlanes
-from holdfast.world.shortcomings import CLOCK_FAULTS, LIMIT_FAULTS, WORKDIR, watched, with_modes
+from holdfast.world.shortcomings import WORKDIR, disturbed
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import lay_out, place_files
 from holdfast.world.world_clock import WorldClock
@@ -267,7 +267,7 @@ class BoxedWorld:
     @property
     def _wants_clock(self) -> bool:
         asked = self.spec.determinism.clock is not None
-        return asked or with_modes(self._site.scenario(self.trial), CLOCK_FAULTS)
+        return asked or "clock" in disturbed(self._site.scenario(self.trial))
 
     async def _wind(self) -> None:
         """The agent's clock is set; where it cannot be, `isolation` says why."""
@@ -296,6 +296,7 @@ class BoxedWorld:
     async def _open_sandbox(self, layer: Path, home: Path) -> None:
         site = self._site
         named = self._unresolved
+        disturbances = disturbed(site.scenario(self.trial))
         sandbox_spec = SandboxSpec(
             name=self._folder.name,
             layers=(layer,),
@@ -306,8 +307,8 @@ class BoxedWorld:
             links=self._links(),
             nested=site.settings.nested,
             resources=self.spec.resources,
-            limits=with_modes(site.scenario(self.trial), LIMIT_FAULTS),
-            watched=watched(site.scenario(self.trial)),
+            limits="limits" in disturbances,
+            watched=tuple(sorted(disturbances & {"paths", "disk"})),
             commands=self._command,
         )
         self.sandbox = await site.backend.open(sandbox_spec)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import Literal
 
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.model.world import Isolation, WorldSpec
-from holdfast.protocols import SandboxBackend
+from holdfast.plugins import fault_traits
+from holdfast.protocols import Disturbed, SandboxBackend
 from holdfast.world.ingress import shortcoming
-
-CLOCK_FAULTS = frozenset(("skew", "jump", "frozen"))
-LIMIT_FAULTS = frozenset(("memory_limit", "cpu_throttle"))
-_PATH_FAULTS = frozenset(("vanished", "permission", "read_only"))
-_DISK_FAULTS = frozenset(("disk_full",))
-
 
 WORKDIR = "setup.workdir"
 
@@ -45,15 +39,10 @@ def _in_container(agent: AgentSpec) -> Iterator[Isolation]:
         yield Isolation("agent.programs", False, f"{', '.join(agent.programs)}: {why}")
 
 
-def with_modes(scenario: Scenario, modes: frozenset[str]) -> bool:
-    """Whether a world fault of these modes is in the scenario."""
-    return any(one.plane == "world" and one.mode in modes for one in scenario.injections)
-
-
-def watched(scenario: Scenario) -> tuple[Literal["paths", "disk"], ...]:
-    """Which calls on files a sandbox has to watch for the scenario's faults."""
-    paths: tuple[Literal["paths"], ...] = ("paths",) if with_modes(scenario, _PATH_FAULTS) else ()
-    return (*paths, "disk") if with_modes(scenario, _DISK_FAULTS) else paths
+def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
+    """What the world faults of a scenario disturb, as far as the sandbox must know from the start."""
+    worldly = (fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
+    return frozenset(part for part in worldly if part is not None)
 
 
 def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:
@@ -94,7 +83,7 @@ def _without_network(spec: WorldSpec) -> Iterator[Isolation]:
 
 
 async def _clock(spec: WorldSpec, scenarios: Iterable[Scenario]) -> AsyncIterator[Isolation]:
-    if spec.determinism.clock is None and not any(with_modes(one, CLOCK_FAULTS) for one in scenarios):
+    if spec.determinism.clock is None and not any("clock" in disturbed(one) for one in scenarios):
         return
     from holdfast.world.clock.library import clock_library
 

@@ -45,7 +45,7 @@ def test_what_a_body_does_not_feel_changes_nothing_for_it(delivery, body):
     before, after = list(PacedDelivery(delivery).pieces(body)), list(PacedDelivery(left).pieces(body))
     assert b"".join(piece for _, piece in before) == b"".join(piece for _, piece in after)
     assert abs(sum(wait for wait, _ in before) - sum(wait for wait, _ in after)) < FELT_MS
-    if "slicer" not in idle and left.slices is not None:
+    if "slices" not in idle and left.slices is not None:
         assert len(after) > 1
     if left.limit is not None:
         assert left.limit < len(body)

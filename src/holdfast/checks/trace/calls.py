@@ -14,22 +14,19 @@ from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import origin_matches, url_matches
+from holdfast.protocols import FaultTraits
 
 Glob = Annotated[str, Meta(min_length=1)]
 """What names calls in a setting: a tool, a glob, or a URL with `://`."""
 
 ANY_URL = ("*",)
 """What a check reads that looks at every request."""
-HARMLESS = frozenset(
-    {"bandwidth", "indirect_injection", "latency", "odd_chunks", "slicer", "slow", "slow_close", "slow_tokens"}
-)
-"""Faults that only change how a reply comes, or add to it: a call that met these alone has got what it wanted."""
-
 LISTED = 20
 """Calls that are listed as evidence."""
 
-_FAMILIES = ("faults.tool", "faults.context", "faults.mcp", "faults.http")
-"""Whose faults a write can meet."""
+_WRITES = ("tool", "context", "mcp", "http")
+"""Planes whose faults a write can meet."""
+_CALLS = (*_WRITES, "llm", "service")
 _METHOD = 60
 """A cut URL is a little shorter than what is kept of it; no method is this long."""
 _OF_TOOLS = ("tool_call", "mcp_call")
@@ -201,10 +198,20 @@ def done(event: TraceEvent) -> bool | None:
 
 
 def reached(mode: str) -> str:
-    """Whether a call that met the fault arrived at the other side: the fault's class says so as `reached`."""
-    faults = [fault for family in _FAMILIES if (fault := plugins.find(family, mode)) is not None]
-    found = {getattr(fault, "reached", "always") for fault in faults}
+    """Whether a call that met the fault arrived at the other side."""
+    found = {traits.reached for traits in _traits(mode, _WRITES)}
     return found.pop() if len(found) == 1 else "maybe"
+
+
+def harmless(event: TraceEvent) -> bool:
+    """Whether the faults that a call met left it what it wanted: they change how a reply comes, or add to it."""
+    return all((found := _traits(mode, _CALLS)) and all(traits.harmless for traits in found) for mode in modes(event))
+
+
+def _traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
+    """Of every fault of that name: a trace does not say on which plane it was placed."""
+    found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
+    return [plugins.fault_traits(plane, mode) for plane, fault in found if fault is not None]
 
 
 def url_of(event: TraceEvent) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import HARMLESS, Glob, calls, matches, modes, named, perhaps, split, urls_of
+from holdfast.checks.trace.calls import Glob, calls, harmless, matches, named, perhaps, split, urls_of
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
@@ -68,7 +68,7 @@ def _target(event: TraceEvent) -> tuple[str, str]:
 
 def _faulty(event: TraceEvent) -> bool:
     """It met a fault, and did not get what it wanted all the same."""
-    return bool(event.fault) and (event.failed or event.phase == "unfinished" or not modes(event) <= HARMLESS)
+    return bool(event.fault) and (event.failed or event.phase == "unfinished" or not harmless(event))
 
 
 def _good(event: TraceEvent) -> bool:

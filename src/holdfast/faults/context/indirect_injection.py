@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.attacks import Action, choose_payload
 from holdfast.faults.values import edited, parts, put, with_field
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class IndirectInjection:
         ),
     ] = None
     action: Action = None
+
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

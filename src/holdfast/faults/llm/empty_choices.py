@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import is_streamed, on_wire
 from holdfast.model.completion import Hollow
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class EmptyChoices:
     """A stream begins with a chunk whose list of choices is empty; a plain reply has no choices at all."""
 
-    wire_only: ClassVar[bool] = True
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "empty_choices")

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import on_wire, with_calls
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _KEPT = 0.7
 """How much of the arguments arrives: names and first values are there, the end is not."""
@@ -20,12 +20,12 @@ _KEPT = 0.7
 class MalformedToolCall:
     """The arguments of every tool call that the model asks for cannot be read. No effect where it asks for none."""
 
-    wire_only: ClassVar[bool] = True
-
     shape: Annotated[
         Literal["not_json", "not_object"],
         Meta(description="JSON that breaks off, or JSON text of the arguments where the object should be."),
     ] = "not_json"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "malformed_tool_call")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import is_streamed, on_wire
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class OddChunks:
     It says what it would have said. A plain reply is one piece and meets nothing.
     """
 
-    wire_only: ClassVar[bool] = True
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         passed = await forward(call)

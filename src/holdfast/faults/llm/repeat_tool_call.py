@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import asking, new_id, on_wire
 from holdfast.model.completion import Completion, ToolCall
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class RepeatToolCall:
     """Whatever came of it, the model asks for its first tool call again. No effect until it has asked for one."""
 
-    wire_only: ClassVar[bool] = True
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Remembers the first calls that the model asked for."""

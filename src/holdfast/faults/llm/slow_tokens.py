@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.faults.llm_text import text_of
 from holdfast.faults.tokens import count_tokens, split_tokens
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class SlowTokens:
 
     ttft_ms: Annotated[int, Meta(description="Until the first token, in milliseconds.", ge=0)] = 5_000
     per_token_ms: Annotated[int, Meta(description="Between tokens, in milliseconds.", ge=0)] = 200
+
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import beginning, on_wire
 from holdfast.model.completion import Cut
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class StreamCut:
     """The connection closes in the middle of the reply: no end, no error, nothing more."""
 
-    wire_only: ClassVar[bool] = True
-
     after_tokens: Annotated[int, Meta(description="How many tokens of text come through.", ge=0)] = 10
+
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "stream_cut")

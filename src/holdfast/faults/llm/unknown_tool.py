@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.llm_wire import asking, new_id, on_wire
 from holdfast.model.completion import ToolCall
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _INVENTED = ToolCall("", "lookup_records", "{}")
 
@@ -19,8 +19,6 @@ _INVENTED = ToolCall("", "lookup_records", "{}")
 class UnknownTool:
     """Instead of its reply the model asks for a tool that does not exist."""
 
-    wire_only: ClassVar[bool] = True
-
     tool: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
         Meta(
@@ -28,6 +26,8 @@ class UnknownTool:
             examples=["lookup_records"],
         ),
     ] = None
+
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "unknown_tool")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.llm_wire import on_wire, with_calls
 from holdfast.faults.renamed_field import renamed
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
 
@@ -25,12 +25,12 @@ class WrongArgs:
     A call without arguments gets one that the tool does not know. No effect where the model asks for no tool.
     """
 
-    wire_only: ClassVar[bool] = True
-
     kinds: Annotated[
         tuple[Kind, ...],
         Meta(description="What may be wrong; one of them is chosen by chance. Default: all.", examples=[["missing"]]),
     ] = ()
+
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "wrong_args")

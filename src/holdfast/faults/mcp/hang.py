@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Hang:
 
     done: Annotated[bool, Meta(description="Whether the server does the work all the same.")] = False
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "maybe"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.renamed_field import renamed
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ToolsChanged:
         Meta(description="`vanish`: the tool is unknown. `schema`: its first argument has another name."),
     ] = "vanish"
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(on_listings=True, reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.change == "vanish":

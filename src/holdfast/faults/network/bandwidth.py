@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Bandwidth:
     """The real reply, at few bytes a second."""
 
     rate: Annotated[int, Meta(description="In kB a second.", ge=1)] = 10
+
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="rate", harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class DnsFailure:
     """The host's name does not resolve. A proxy tells its client so with status 502."""
 
-    step: ClassVar[Step] = "name"
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(step="name", reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the name does not resolve", status=502, kind="dns")

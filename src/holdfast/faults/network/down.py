@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class Down:
     """The connection is closed at once, without a byte. Behind a proxy nothing can look like a refused connection."""
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Dropped(f"{call.target}: the connection was closed at once", kind="closed")

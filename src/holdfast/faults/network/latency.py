@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Latency:
 
     delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
     jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class LimitData:
     """The connection closes after so many bytes of the reply's body. A shorter reply meets nothing."""
 
     bytes: Annotated[int, Meta(description="How many come through.", ge=0)] = 1_024
+
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

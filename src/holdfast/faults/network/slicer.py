@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.model.delivery import Slices
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Slicer:
     average_size: Annotated[int, Meta(description="Bytes of a piece.", ge=1)] = 64
     size_variation: Annotated[int, Meta(description="Up to so many more or fewer.", ge=0)] = 0
     delay_ms: Annotated[int, Meta(description="The wait after a piece, in ms.", ge=0)] = 0
+
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class SlowClose:
     """Every byte of the reply comes at once, its end late; then the connection closes."""
 
     delay_ms: Annotated[int, Meta(description="How late the end comes, in ms.", ge=0)] = 1_000
+
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="close_ms", harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class TlsError:
     """The TLS handshake fails with an alert. A connection without TLS meets nothing."""
 
-    step: ClassVar[Step] = "tls"
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(step="tls", reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the TLS handshake failed", kind="tls")

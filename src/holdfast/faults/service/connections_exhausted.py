@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class ConnectionsExhausted:
     """The database turns the client away: too many connections (53300, 1040)."""
 
-    sql_only: ClassVar[bool] = True
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: too many connections", kind="too_many_connections")

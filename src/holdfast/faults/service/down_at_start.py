@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class DownAtStart:
     ] = 0
     for_ms: Annotated[int, Meta(description="How long it is down, from the start of the trial.", ge=0)] = 0
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.connections and self.for_ms:

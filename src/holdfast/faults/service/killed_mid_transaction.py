@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,10 @@ class KilledMidTransaction:
         Meta(description="`lost`: it is rolled back. `done`, of a commit: it is committed and the reply is lost."),
     ] = "lost"
 
-    sql_only: ClassVar[bool] = True
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "maybe"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="maybe")
 
-    @property
-    def step(self) -> Step:
-        return self.at
+    def configured(self) -> FaultTraits:
+        return replace(self.traits, step=self.at)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.outcome == "done" and self.at != "commit":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.model.delivery import Lag
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Latency:
 
     delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
     jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="lags", harmless=True)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

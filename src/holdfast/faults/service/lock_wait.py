@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,7 @@ class LockWait:
 
     delay_ms: Annotated[int, Meta(description="How long it waits, in ms.", ge=0)] = 5_000
 
-    sql_only: ClassVar[bool] = True
-    step: ClassVar[Step] = "write"
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

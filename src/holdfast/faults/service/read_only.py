@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class ReadOnly:
     """The database refuses the writes of a transaction: it is read-only (25006, 1290)."""
 
-    sql_only: ClassVar[bool] = True
-    step: ClassVar[Step] = "write"
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: read-only", kind="read_only")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,10 @@ class SerializationFailure:
         "commit"
     )
 
-    sql_only: ClassVar[bool] = True
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="never")
 
-    @property
-    def step(self) -> Step:
-        return self.at
+    def configured(self) -> FaultTraits:
+        return replace(self.traits, step=self.at)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: could not serialize access", kind="serialization_failure")

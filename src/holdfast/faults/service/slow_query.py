@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply, Step
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,7 @@ class SlowQuery:
 
     delay_ms: Annotated[int, Meta(description="How long, in ms.", ge=0)] = 5_000
 
-    sql_only: ClassVar[bool] = True
-    step: ClassVar[Step] = "statement"
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="statement")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

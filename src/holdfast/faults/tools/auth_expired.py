@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class AuthExpired:
 
     message: Annotated[str, Meta(description="What the error says.")] = "401 Unauthorized: the token has expired"
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(401, self.message)

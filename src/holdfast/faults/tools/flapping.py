@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _WORDS = {"f": "fail", "fail": "fail", "o": "ok", "ok": "ok"}
 
@@ -29,7 +29,7 @@ class Flapping:
     error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """A pattern that says nothing, or never fails."""

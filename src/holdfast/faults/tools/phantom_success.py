@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class PhantomSuccess:
         Literal["object", "text"], Meta(description='What the answer is: the object {"status": "ok"} or the text "ok".')
     ] = "object"
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", on_results=False)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         return Reply({"status": "ok"} if self.shape == "object" else "ok")

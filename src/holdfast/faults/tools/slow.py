@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Slow:
     delay_ms: Annotated[int, Meta(description="How long the call waits before it is made, in milliseconds.", ge=0)] = (
         2000
     )
+
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, on_results=False)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

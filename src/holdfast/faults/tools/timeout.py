@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Timeout:
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
 
-    reached: ClassVar[Literal["never", "always", "maybe"]] = "never"
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", on_results=False)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

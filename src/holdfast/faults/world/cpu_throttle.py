@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.processes import begin_count, disturbable, never_strained
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class CpuThrottle:
     """The agent's processes share a part of one core from now on."""
 
     cores: Annotated[float, Meta(description="How much of a core they have.", gt=0)] = 0.1
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="limits")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.cores >= (os.cpu_count() or 1):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from holdfast.errors import HarnessError
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import command, touch, untouch
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 BALLAST = ".holdfast-ballast"
 """A file that takes all the room there is; it goes when the agent has ended."""
@@ -16,6 +17,8 @@ BALLAST = ".holdfast-ballast"
 @dataclass(frozen=True)
 class DiskFull:
     """The workspace's disk is full: nothing more can be written. It needs a disk of its own, `resources.disk`."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         limited = next((one for one in world.sandbox.isolation if one.feature == "disk limit"), None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from holdfast.faults.world.clock import clocked, set_clock, unread
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
 class Frozen:
     """The agent's clock stands still; waiting takes as long as ever."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         await set_clock(world, ctx, clocked(world).time(), frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from holdfast.errors import HarnessError
 from holdfast.faults.world.clock import clocked, set_clock, unread, written
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -28,6 +28,8 @@ class Jump:
     to: Annotated[Literal["midnight", "month_end", "dst"], Meta(description="Which border it comes to.")] = "midnight"
     zone: Annotated[str, Meta(description="Whose midnight it is, as Europe/Berlin.", min_length=1)] = "UTC"
     before_s: Annotated[float, Meta(description="How long before the border.", ge=0)] = 1.0
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         zone = _zone(self.zone)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.processes import begin_count, disturbable, never_strained
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class MemoryLimit:
     """The agent's processes have little memory from now on."""
 
     megabytes: Annotated[int, Meta(description="How much they have, in MiB.", ge=1)] = 64
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="limits")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import found, mode_of, part_problems
 from holdfast.faults.world.modes import give_back, take
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Permission:
     """A file or folder of the workspace can be neither read nor written: permission denied."""
 
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["data"])]
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

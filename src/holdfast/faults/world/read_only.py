@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import below, mode_of
 from holdfast.faults.world.modes import give_back, take
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 from holdfast.reading.inside import outside
 
 
@@ -20,6 +20,8 @@ class ReadOnly:
     """A file, or a folder with all that is in it, cannot be written to."""
 
     path: Annotated[str, Meta(description="Where, in the workspace; all of it unless given.", min_length=1)] = "."
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return outside(self.path)

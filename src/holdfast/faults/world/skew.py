@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.clock import clocked, set_clock, unread
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,8 @@ class Skew:
     """The agent's clock is wrong by so much, and goes on."""
 
     offset_s: Annotated[float, Meta(description="Seconds that it is ahead; less than 0: behind.")] = 300.0
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         clock = clocked(world)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import below, command_on, part_problems, touch
-from holdfast.protocols import FaultContext, World
+from holdfast.protocols import FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Vanished:
     """A file or folder of the workspace is gone, and stays away unless the agent makes it anew."""
 
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["notes.txt"])]
+
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

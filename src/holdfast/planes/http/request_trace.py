@@ -10,6 +10,7 @@ from holdfast.http1.client import UpstreamReply
 from holdfast.http1.heads import RequestHead
 from holdfast.model.canary import Lookout, echoes
 from holdfast.model.codec import encodable
+from holdfast.model.delivery import DeliveryPart
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import describe
@@ -83,9 +84,9 @@ class RequestTrace:
         if len(self._reply) < KEPT:
             self._reply += data[: KEPT - len(self._reply)]
 
-    def unfelt(self, why: str, modes: Collection[str] = ()) -> None:
-        """What faults, or those of these modes, made of the reply does not reach the client."""
-        self._context.undelivered("http", self._want.url, self.n, why, modes)
+    def unfelt(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
+        """What faults made of the reply, or of these parts of its delivery, does not reach the client."""
+        self._context.undelivered("http", self._want.url, self.n, why, parts=parts)
 
     def broke_off(self, body: bytes) -> None:
         """The client left when it had so much of the body."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from holdfast.model.spec import Scenario
 from holdfast.planes.weather import step_plane
+from holdfast.plugins import fault_traits
 from holdfast.protocols import Call, Failed, Reply, TrialContext
 
 RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
@@ -103,7 +104,8 @@ class NamePlane:
 
 def unresolved(scenario: Scenario) -> frozenset[str]:
     """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts."""
-    return frozenset(i.target for i in scenario.injections if i.plane == "service" and i.mode == "dns_failure")
+    on_services = (one for one in scenario.injections if one.plane == "service")
+    return frozenset(one.target for one in on_services if fault_traits(one.plane, one.mode).step == "name")
 
 
 def _question(query: bytes) -> _Question | None:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.model.delivery import AS_IT_IS, Delivery
+from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.steps import Steps
@@ -24,7 +24,6 @@ _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
 _TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
-_MODES = {"rate": "bandwidth", "slices": "slicer", "limit": "limit_data", "close_ms": "slow_close", "lags": "latency"}
 
 
 class ServiceConnection:
@@ -36,7 +35,7 @@ class ServiceConnection:
         self._client = client
         self._server: ConnectionEnd | None = None
         self._n = service.context.count("service", service.name)
-        self._felt: set[str] = set()
+        self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
         self._steps = Steps(service, self._n, _sleep)
         self._sinks: list[ByteSink] = []
@@ -127,7 +126,7 @@ class ServiceConnection:
         client, context = self._client, self._service.context
         if client.gone:
             if not self._connected and failed.injection is not None:
-                context.undelivered("service", self._service.name, self._n, modes=(failed.injection.mode,))
+                context.undelivered("service", self._service.name, self._n, injection=failed.injection)
             return
         try:
             await self._tell(failed)
@@ -174,21 +173,16 @@ class ServiceConnection:
         if self._server is not None:
             self._server.part(ROLLED_BACK_S)
         self._client.part(ROLLED_BACK_S)
-        unfelt = _modes(self._delivery) - self._felt
+        unfelt = self._delivery.parts - self._felt
         if unfelt:
             why = "nothing passed that it could act on, or the client was gone by then"
-            self._service.context.undelivered("service", self._service.name, self._n, why, unfelt)
+            self._service.context.undelivered("service", self._service.name, self._n, why, parts=unfelt)
 
     def abort(self) -> None:
         """Ends both sides at once."""
         self._client.abort()
         if self._server is not None:
             self._server.abort()
-
-
-def _modes(delivery: Delivery) -> set[str]:
-    """The faults that made a delivery what it is."""
-    return {mode for field, mode in _MODES.items() if getattr(delivery, field) != getattr(AS_IT_IS, field)}
 
 
 async def _pump(source: ConnectionEnd, sink: ByteSink) -> None:

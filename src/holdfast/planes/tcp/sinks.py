@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
-from holdfast.model.delivery import Delivery, Lag
+from holdfast.model.delivery import Delivery, DeliveryPart, Lag
 from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery
 from holdfast.protocols import Sleep
 from holdfast.streams.connection_end import ConnectionEnd
@@ -51,9 +51,9 @@ class Straight:
 
 
 class Paced:
-    """Passes bytes on as a delivery says; adds to `felt` the modes that had an effect on a side that takes them."""
+    """Passes bytes on as a delivery says; adds to `felt` the parts that had an effect on a side that takes them."""
 
-    def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[str], sleep: Sleep) -> None:
+    def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[DeliveryPart], sleep: Sleep) -> None:
         self._end = end
         self._delivery = delivery
         self._pacing = PacedDelivery(delivery)
@@ -70,12 +70,12 @@ class Paced:
             await self._end.write(piece)
             self._feel(at)  # a side that sends no more shows only now that it is there
         if self._pacing.cut_off:
-            self._add("limit_data")
+            self._add("limit")
             raise CutOff
 
     async def finish(self) -> None:
         if self._delivery.close_ms and not self._end.gone:
-            self._add("slow_close")
+            self._add("close_ms")
             await self._sleep(self._delivery.close_ms)
         self._end.finish()
 
@@ -85,13 +85,13 @@ class Paced:
     def _feel(self, at: int) -> None:
         rate = self._delivery.rate
         if rate is not None and self._sent / rate * 1000 >= FELT_MS:
-            self._add("bandwidth")
+            self._add("rate")
         if at and self._delivery.slices is not None:
-            self._add("slicer")
+            self._add("slices")
 
-    def _add(self, mode: str) -> None:
+    def _add(self, part: DeliveryPart) -> None:
         if self._end.takes():
-            self._felt.add(mode)
+            self._felt.add(part)
 
 
 class Late:
@@ -102,7 +102,7 @@ class Late:
         inner: ByteSink,
         end: ConnectionEnd,
         lags: Sequence[Lag],
-        felt: set[str],
+        felt: set[DeliveryPart],
         sleep: Sleep,
         *,
         steady_ms: float = 0.0,
@@ -141,7 +141,7 @@ class Late:
 
     def _feel(self) -> None:
         if self._lags and self._end.takes():
-            self._felt.add("latency")
+            self._felt.add("lags")
 
     async def _pass_on(self) -> None:
         while True:

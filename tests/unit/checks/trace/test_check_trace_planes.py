@@ -10,6 +10,7 @@ from trace_events import found, http, llm, tool
 
 from holdfast import plugins
 from holdfast.model.trace import TraceEvent
+from holdfast.protocols import FaultTraits, read_traits
 from holdfast.score.spending import spent
 
 
@@ -54,7 +55,7 @@ def test_a_tool_that_vanished_did_nothing() -> None:
     ],
 )
 def test_each_fault_says_whether_the_call_arrives(family: str, never: set[str], maybe: set[str]) -> None:
-    found_in = {name: getattr(fault, "reached", "always") for name, fault in plugins.catalogue(f"faults.{family}")}
+    found_in = {name: read_traits(fault).reached for name, fault in plugins.catalogue(f"faults.{family}")}
     assert {name for name, reached in found_in.items() if reached == "never"} == never
     assert {name for name, reached in found_in.items() if reached == "maybe"} == maybe
 
@@ -62,7 +63,7 @@ def test_each_fault_says_whether_the_call_arrives(family: str, never: set[str], 
 def test_a_plug_ins_fault_can_say_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclass(frozen=True)
     class Blackout:
-        reached: ClassVar[str] = "never"
+        traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 
     real = plugins.find
     monkeypatch.setattr(plugins, "find", lambda family, name: Blackout if name == "blackout" else real(family, name))

@@ -17,7 +17,7 @@ STREAM = {"stream": True}
 
 @pytest.mark.parametrize("fault", [StreamCut(), EmptyChoices(), OddChunks()], ids=lambda fault: type(fault).__name__)
 def test_a_fault_of_the_wire_is_refused_by_a_model_function(meet, fault):
-    assert fault.wire_only
+    assert fault.traits.wire_only
     with pytest.raises(HarnessError, match="on the wire alone"):
         meet(fault, "hi")
 
