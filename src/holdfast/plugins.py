@@ -191,6 +191,9 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+_TRAITS = {"checks": "CheckTraits", "services": "ServiceTraits"}
+"""Families whose plug-ins must declare traits; those of a fault have defaults."""
+
 
 @cache
 def find(family: str, name: str) -> Any | None:
@@ -213,6 +216,9 @@ def find(family: str, name: str) -> Any | None:
     if number != PROTOCOLS:
         said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
         raise PluginError(f"{said}: install a release of the plug-in that fits")
+    traits = _TRAITS.get(family)
+    if traits is not None and type(getattr(plugin, "traits", None)).__name__ != traits:
+        raise PluginError(f"plug-in {name!r} of {family} has no class variable `traits`, a {traits}")
     return plugin
 
 

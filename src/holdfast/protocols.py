@@ -22,6 +22,11 @@ from holdfast.model.run import Run
 from holdfast.model.spec import AgentSpec, Injection
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits as CheckTraits
+from holdfast.model.traits import Disturbed
+from holdfast.model.traits import FaultTraits as FaultTraits
+from holdfast.model.traits import ServiceRead as ServiceRead
+from holdfast.model.traits import Step as Step
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
 from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec, ServiceTraits
@@ -145,38 +150,6 @@ class WatchingFault(WireFault, Protocol):
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None: ...
 
 
-Step: TypeAlias = Literal["connect", "tls", "name", "statement", "write", "commit"]
-"""Where a connection is met: its name looked up, it is made, TLS begins; of a transaction its first statement, its
-first write, and the commit of one that wrote."""
-
-
-Disturbed: TypeAlias = Literal["clock", "limits", "paths", "disk"]
-
-
-class FaultTraits(Struct, frozen=True, kw_only=True):
-    """What planes, worlds and checks must know of a fault before it acts: the class variable `traits` of its class."""
-
-    reached: Literal["always", "never", "maybe"] = "always"
-    """Whether the other side gets a call that meets it."""
-    harmless: bool = False
-    """It only changes how a reply comes, or adds to it: the caller still gets what it wanted."""
-    on_results: bool = True
-    """Of tools: a result on its way to the model can show it, although the tool has run by then."""
-    on_calls: bool = True
-    on_listings: bool = False
-    """Of MCP: whether it is met by calls, and where a server lists its tools."""
-    wire_only: bool = False
-    """Of models: plain functions cannot meet it."""
-    sql_only: bool = False
-    """Of services: only databases whose protocol Holdfast reads can meet it."""
-    step: Step = "connect"
-    """Of services and HTTP: where a connection meets it."""
-    delivers: DeliveryPart | None = None
-    """Of services and HTTP: what it changes of the delivery of a reply. It is met only if that part was felt."""
-    disturbs: Disturbed | None = None
-    """Of worlds: what the sandbox must be able to change, or to watch, from the start."""
-
-
 USUAL = FaultTraits()
 """Of a fault that declares none."""
 
@@ -222,11 +195,7 @@ class TaskFault(Protocol):
 class Check(Protocol):
     """Judges one exhibit. Pure: the same exhibit gives the same finding."""
 
-    polarity: ClassVar[Literal["positive", "negative"]]
-    """Positive asks for something to be there, negative for something not to be there.
-    With no text a positive check fails and a negative one is unproven."""
-    reads: ClassVar[Literal["text", "ending", "latency", "trace", "state"]]
-    """What it judges. A check of the trace or the state is asked once a trial, whatever the agent said."""
+    traits: ClassVar[CheckTraits]
 
     def decide(self, exhibit: Exhibit) -> Finding: ...
 
@@ -240,20 +209,43 @@ class CodesTrait(Protocol):
 
 
 @runtime_checkable
-class DeedsTrait(Protocol):
-    """A check that says whether it judges deeds: calls, side effects, state. Without this trait, one that reads the
-    trace or the state does."""
+class ConfiguredCheck(Protocol):
+    """A check whose settings decide over its traits."""
 
-    @property
-    def judges_deeds(self) -> bool: ...
+    def configured(self) -> CheckTraits:
+        """Its traits with these settings."""
+        ...
+
+
+def check_traits(check: Check) -> CheckTraits:
+    """The traits of a check with its settings."""
+    return check.configured() if isinstance(check, ConfiguredCheck) else check.traits
 
 
 @runtime_checkable
-class ToolsTrait(Protocol):
-    """A check of the calls of tools that its settings name."""
+class FastidiousPlugin(Protocol):
+    """A plug-in whose settings may not fit together."""
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        """Each setting, as `tool` or `tools[0]`, and the name, glob or URL in it."""
+    def problems(self) -> Iterable[tuple[str, str]]:
+        """Each setting that does not fit, and why: they become errors of the spec."""
+        ...
+
+
+@runtime_checkable
+class AdvisingCheck(Protocol):
+    """A check that warns of settings that probably do not mean what their author thinks."""
+
+    def lint(self) -> Iterable[tuple[str, str, str]]:
+        """The code of each warning, the setting, and the words."""
+        ...
+
+
+@runtime_checkable
+class TableCheck(Protocol):
+    """A check of tables of a database."""
+
+    def tables_read(self) -> Iterable[tuple[str, str]]:
+        """Each setting that names a table without its database, and the table."""
         ...
 
 
@@ -840,16 +832,6 @@ class ForeseeingCheck(Protocol):
         ...
 
 
-@runtime_checkable
-class ProgramsCheck(Protocol):
-    """A check that runs programs in the sandbox: the world is asked for them before the agent starts."""
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        """By the words that the shell looks them up with."""
-        ...
-
-
 class Advice(Struct, frozen=True, omit_defaults=True):
     """What a model said when it was asked."""
 
@@ -879,23 +861,11 @@ class Ask(Protocol):
 
 @runtime_checkable
 class ConsultingCheck(Protocol):
-    """A check that asks a model once the world is gone; what it says becomes evidence."""
+    """A check that may ask a model once the world is gone, if its traits say so; what it says becomes evidence."""
 
-    async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence: ...
-
-
-@runtime_checkable
-class ComparingCheck(Protocol):
-    """A check of the text that may ask a model, and may show it the calm run beside this one."""
-
-    @property
-    def asks_model(self) -> bool:
-        """Whether it does, with its settings."""
+    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
+        """`control` is the calm run of a check that needs one."""
         ...
-
-    async def consult_beside(
-        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
-    ) -> Evidence: ...
 
 
 RAN = "ran"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 def find(name: str) -> type[ServiceKind] | None:
     """The kind of that name; PluginError if it cannot be one."""
     found: Any = plugins.find("services", name)
-    if found is not None and not isinstance(getattr(found, "traits", None), ServiceTraits):
-        raise PluginError(f"the service kind {name!r} has no class variable `traits`, a ServiceTraits")
     return found  # type: ignore[no-any-return]
 
 
@@ -78,6 +76,11 @@ def scheme_of(url: str) -> str:
 def types() -> list[str]:
     """Every kind that a spec asks for by its `type`."""
     return [name for name in plugins.names("services") if not _kind(name).traits.images]
+
+
+def recorders() -> str:
+    """The kinds that can record their requests, in words."""
+    return " or ".join(name for name in types() if _kind(name).traits.records)
 
 
 def _all() -> Iterator[tuple[str, ServiceTraits]]:

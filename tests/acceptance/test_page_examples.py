@@ -73,4 +73,4 @@ def test_the_rule_of_every_check_that_needs_no_world_is_judged(project: MakeProj
 def _in_world(one: PageExample) -> bool:
     """Whether its check reads what was left behind, or asks a model."""
     check = plugins.find("checks", one.name)
-    return check.reads == "state" or vars(check).get("asks_model") is True
+    return check.traits.reads == "state" or check.traits.asks_model

@@ -11,6 +11,7 @@ from cli import AGENT, CALM, DOWN, MakeProject, Project, contract, python, rule
 from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.format_numbers import JSON, PROTOCOLS, RECORDING, RUN_DIRECTORY
+from holdfast.model.traits import CheckTraits
 
 RULES = [rule("says", value="a source says")]
 LATER = "run 0002 has format 99; this version of Holdfast reads 1"
@@ -114,6 +115,7 @@ def test_a_plug_in_for_a_later_protocol_is_refused(monkeypatch: pytest.MonkeyPat
 
     class Later:
         protocol_version = PROTOCOLS + 1
+        traits = CheckTraits(polarity="positive", reads="text")
 
     monkeypatch.setattr(plugins, "_entry_points", lambda family: {"later": Point()})
     with pytest.raises(PluginError, match=f"'later' of checks has protocol_version {PROTOCOLS + 1}; .* {PROTOCOLS}"):

@@ -127,8 +127,8 @@ def test_check_is_a_frozen_dataclass_with_contract_polarity_and_reads(kind):
     assert kind.__dataclass_params__.frozen
     assert kind.__doc__
     assert not kind.__doc__.startswith(f"{kind.__name__}(")
-    assert kind.polarity in ("positive", "negative")
-    assert kind.reads in ("text", "ending", "latency", "trace", "state")
+    assert kind.traits.polarity in ("positive", "negative")
+    assert kind.traits.reads in ("text", "ending", "latency", "trace", "state")
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -272,7 +272,7 @@ EVENTS = st.builds(
     cost=st.none() | st.builds(Cost, st.just("m"), st.integers(0, 99), st.integers(0, 99), st.none() | st.floats(0, 1)),
     fault=st.sampled_from(["", "error", "lost_reply", "slow+error", "slow", "hang", "no-such-mode"]),
 )
-OF_CALLS = [check for check in CHECKS if check.values[0].reads == "trace"]
+OF_CALLS = [check for check in CHECKS if check.values[0].traits.reads == "trace"]
 
 
 @pytest.mark.parametrize("check", OF_CALLS)

@@ -101,7 +101,7 @@ def test_the_rule_of_every_check_of_what_is_left_is_judged(tmp_path: Path) -> No
             services |= {service["name"]: service for service in one.content["services"]}
             (found,) = one.content["invariants"].values()
             rules[one.name] = {"id": one.name, **found["check"]}
-        elif plugins.find("checks", one.name).reads == "state":
+        elif plugins.find("checks", one.name).traits.reads == "state":
             rules[one.name] = {**one.content[0], "id": one.name}
     assert len(rules) >= 11
     spec = contract(

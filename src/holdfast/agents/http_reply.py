@@ -60,9 +60,7 @@ class ReplyReader(Struct, frozen=True):
         try:
             return self._answer(seen, text)
         except RecursionError as deep:
-            raise HarnessError(
-                f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}"
-            ) from deep
+            raise HarnessError(f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}") from deep
 
     def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":
@@ -84,9 +82,7 @@ class ReplyReader(Struct, frozen=True):
             return self._of_json(value, text)
         if self.find is None:
             return HttpAnswer(text)
-        return HttpAnswer(
-            text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}"
-        )
+        return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}")
 
     def _of_json(self, value: Any, text: str) -> HttpAnswer:
         found = (self.find or find_answer)(value)

@@ -24,7 +24,8 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
-from holdfast.plan import RunOptions, needs_control, plan
+from holdfast.plan import RunOptions, plan
+from holdfast.protocols import ConsultingCheck, GatheringCheck
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording
@@ -255,6 +256,6 @@ def _refuse_late(entry: RuleEntry) -> None:
     """What must happen while the world is there, or beside a calm answer, cannot be asked for afterwards."""
     __tracebackhide__ = True
     made, kind = entry.made, entry.invariant.check
-    if hasattr(made, "gather") or hasattr(made, "consult") or needs_control(made):
+    if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
         raise explained(UsageError(f"{kind} cannot be asked for after the run", hint=hint))

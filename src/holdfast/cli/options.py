@@ -339,7 +339,7 @@ def show_lines(lines: Iterable[str]) -> None:
 
 def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
     """What the command line asks for and probably does not mean."""
-    from holdfast.plan import RunOptions
+    from holdfast.plan import RunOptions, traits_of
 
     warnings = []
     if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
@@ -357,7 +357,7 @@ def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
     if given.min_score is not None and 0 < given.min_score <= 1:
         warnings.append(f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %")
     cores = os.cpu_count() or 1
-    timed = any(rule.check == "latency" for rule in spec.invariants)
+    timed = any(traits_of(rule).reads == "latency" for rule in spec.invariants)
     if timed and given.concurrency is not None and given.concurrency > cores:
         cost = "trials that wait for a core look slow"
         warnings.append(f"{given.concurrency} trials at once on {cores} cores, beside a latency rule: {cost}")

@@ -12,10 +12,10 @@ from holdfast.model.spec import Invariant, Scenario, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.when import applies
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import make_check, runs_inside
+from holdfast.plan.checks import make_check
 from holdfast.plan.params import with_params
 from holdfast.planes.describe import said
-from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, ProgramsCheck, World, WorldFindings
+from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, World, WorldFindings, check_traits
 from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
 
@@ -43,7 +43,7 @@ def programs_of(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[
     """The programs that the trial's checks run; of a control trial, which serves no rule, those of every rule."""
     every = [make_check(_filled(rule, trial)) for rule in spec.invariants] if trial.kind == "control" else ()
     asked = every or checks.values()
-    return tuple(sorted({name for check in asked if isinstance(check, ProgramsCheck) for name in check.programs}))
+    return tuple(sorted({name for check in asked for name in check_traits(check).programs}))
 
 
 async def found_in(
@@ -69,7 +69,7 @@ async def found_in(
 
 async def gathered(checks: Mapping[str, Check], world: World, seen: Observation) -> dict[str, Evidence]:
     """What every check records, by rule; those that run programs inside come last."""
-    last = sorted(checks.items(), key=lambda one: runs_inside(one[1]))
+    last = sorted(checks.items(), key=lambda one: check_traits(one[1]).runs_inside)
     return {rule: await _gathered(check, world, seen) for rule, check in last if isinstance(check, GatheringCheck)}
 
 

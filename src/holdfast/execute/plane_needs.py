@@ -9,7 +9,8 @@ from msgspec import UNSET
 from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.spec import Injection, Spec
-from holdfast.plan.checks import make_check, urls_read
+from holdfast.model.traits import CheckTraits
+from holdfast.plan.checks import traits_of
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
@@ -53,8 +54,7 @@ def on_web(spec: Spec) -> bool:
 
 def rule_urls(spec: Spec) -> tuple[str, ...]:
     """URL globs of the requests that rules about calls read."""
-    known = (rule for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
-    return tuple(dict.fromkeys(url for rule in known for url in urls_read(make_check(rule))))
+    return tuple(dict.fromkeys(url for traits in _traits(spec) for url in traits.urls))
 
 
 def replays(spec: Spec) -> bool:
@@ -93,7 +93,11 @@ def unmet_recordings(spec: Spec) -> str:
 
 def reads_cost(spec: Spec) -> bool:
     """Whether a rule asks what the model calls used."""
-    return any(rule.check in ("max_tokens", "max_cost") for rule in spec.invariants)
+    return any(traits.reads_cost for traits in _traits(spec))
+
+
+def _traits(spec: Spec) -> Iterator[CheckTraits]:
+    return (traits_of(rule) for rule in spec.invariants if plugins.find("checks", rule.check) is not None)
 
 
 def _on_wire(injection: Injection, spec: Spec) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.plan.checks import make_check
-from holdfast.protocols import ProgramsCheck, SandboxBackend
+from holdfast.plan.checks import traits_of
+from holdfast.protocols import SandboxBackend
 from holdfast.reading.program_word import program_calls
 from holdfast.world.program_search import ProgramSearch, search_of
 from holdfast.world.sandbox.system import present
@@ -45,9 +45,8 @@ def _other_programs(spec: Spec) -> Iterator[str]:
     assert spec.world is not None
     for command in spec.world.setup.commands:
         yield from (call.program for call in program_calls(command))
-    for check in map(make_check, spec.invariants):
-        if isinstance(check, ProgramsCheck):
-            yield from check.programs
+    for rule in spec.invariants:
+        yield from traits_of(rule).programs
 
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:

@@ -20,7 +20,7 @@ from holdfast.model.world import Evidence
 from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
 from holdfast.planes.llm.sources.question import Question
 from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
-from holdfast.protocols import Advice, Check, ComparingCheck, ConsultingCheck
+from holdfast.protocols import Advice, Check, ConsultingCheck
 
 AT_ONCE = 8
 """Questions that are under way at the same time."""
@@ -166,10 +166,8 @@ async def consulted(
     if evidence is not None and evidence.error:
         return evidence
     try:
-        if isinstance(check, ComparingCheck):
-            return await check.consult_beside(seen, control, evidence or Evidence(), ask)
         assert isinstance(check, ConsultingCheck)
-        return await check.consult(seen, evidence or Evidence(), ask)
+        return await check.consult(seen, control, evidence or Evidence(), ask)
     except Exception as broken:  # a bug of ours or of a plug-in is one rule's error, not the run's
         if isinstance(broken, HoldfastError):
             return Evidence(error=str(broken))

@@ -17,17 +17,8 @@ from holdfast.model.plain_text import as_typed, is_blank, readings, spans_in
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
-from holdfast.plan.checks import (
-    asks_model,
-    is_usable,
-    judges_deeds,
-    make_check,
-    needs_control,
-    reads_every_turn,
-    reads_verbatim,
-    texts_read,
-    urls_read,
-)
+from holdfast.plan.checks import is_usable, make_check
+from holdfast.protocols import check_traits
 
 if TYPE_CHECKING:
     from holdfast.protocols import Check
@@ -58,21 +49,22 @@ class RuleJudge:
     def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
         """`web`: the agent's HTTP can be seen."""
         check = make_check(invariant)
-        self.urls = urls_read(check)
+        traits = check_traits(check)
+        self.urls = traits.urls
         self.blind = bool(self.urls) and not web
-        self.asks = asks_model(check)
+        self.asks = traits.asks_model
         self.id = invariant.id
         self.decide = check.decide
-        self.deeds = judges_deeds(check)
+        self.deeds = traits.judges_deeds
         self.negate = invariant.negate
-        self.negative = (check.polarity == "negative") != invariant.negate
-        self.reads = check.reads
-        self.texts = texts_read(check)
-        self.compares = needs_control(check)
-        self.needs_text = check.reads not in ("ending", "trace", "state")
-        self.over = invariant.over or _default_over(self.negative, reads_every_turn(check))
+        self.negative = (traits.polarity == "negative") != invariant.negate
+        self.reads = traits.reads
+        self.texts = traits.texts_read
+        self.compares = traits.needs_control
+        self.needs_text = traits.reads not in ("ending", "trace", "state")
+        self.over = invariant.over or _default_over(self.negative, traits.every_turn)
         self.timeout_ms = timeout_ms
-        self.verbatim = check.reads != "text" or reads_verbatim(check)
+        self.verbatim = traits.reads != "text" or traits.verbatim
         self.checks = () if self.verbatim else (check, *_typed_checks(invariant))
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:

@@ -10,7 +10,7 @@ JSON = 1
 """`format` in every document that `--json` prints, and in `report.json`."""
 RECORDING = 1
 """`format` in every line that `--record` keeps."""
-PROTOCOLS = 1
+PROTOCOLS = 2
 """What a plug-in may name as its `protocol_version`."""
 
 

@@ -99,6 +99,8 @@ class ServiceTraits(Struct, frozen=True):
     """The protocol that the TCP plane reads along; empty: bytes that it does not understand."""
     variable: str = ""
     """The agent finds the URL of the first one under this name, too: `DATABASE_URL`."""
+    records: bool = False
+    """With the setting `record` it keeps the requests that it got, for checks to read."""
     holds: bool = True
     """It is nothing without what it held: a kept world without that opens without the service."""
 

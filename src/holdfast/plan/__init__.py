@@ -1,6 +1,6 @@
 """Stage 2, Spec to Trials: pure, lazy, and in the same order every time."""
 
-from holdfast.plan.checks import make_check, needs_control
+from holdfast.plan.checks import make_check, traits_of
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.lazy import Lazy
 from holdfast.plan.matrix import CellKey, Plan, control_trial, plan
@@ -22,6 +22,6 @@ __all__ = [
     "control_trial",
     "identity",
     "make_check",
-    "needs_control",
     "plan",
+    "traits_of",
 ]

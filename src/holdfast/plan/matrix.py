@@ -15,7 +15,7 @@ from holdfast.model.spec import Invariant, Scenario, Spec, When
 from holdfast.model.task import Task
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies
-from holdfast.plan.checks import make_check, needs_control
+from holdfast.plan.checks import traits_of
 from holdfast.plan.ids import agent_json, identity
 from holdfast.plan.layout import Layout, TrialGroup
 from holdfast.plan.lazy import Lazy
@@ -215,7 +215,7 @@ class Plan:
     def _compared(self) -> Iterator[tuple[Task, int]]:
         """Task and params of every control: what a rule that compares with calm asks."""
         for rule in self.invariants:
-            for task in self._tasks[rule.id] if needs_control(make_check(rule)) else ():
+            for task in self._tasks[rule.id] if traits_of(rule).needs_control else ():
                 yield from ((task.control, number) for number in self._numbers if self._asks(rule, task, number))
 
     def _asks(self, rule: Invariant, task: Task, params: int) -> bool:

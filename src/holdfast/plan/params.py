@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast import plugins
 from holdfast.model.spec import Invariant
 from holdfast.spec.references import interpolate, names
-from holdfast.spec.rules import SHELL_TEXT
 
 
 def refers_to_params(invariant: Invariant) -> bool:
@@ -20,10 +20,10 @@ def refers_to_params(invariant: Invariant) -> bool:
 def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     """The rule as it is for these parameters."""
     settings = {key: _filled(value, params) for key, value in invariant.settings.items()}
-    if invariant.check in SHELL_TEXT:  # a value is one word there, whatever is in it
+    check = plugins.find("checks", invariant.check)
+    if check is not None and (key := check.traits.shell_setting):  # a value is one word there, whatever is in it
         from holdfast.spec.shell_params import in_command
 
-        key = SHELL_TEXT[invariant.check]
         settings[key] = in_command(str(invariant.settings[key]), params)
     return replace(invariant, settings=settings)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from holdfast.errors import UserError
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Invariant, Spec
+from holdfast.plan.checks import traits_of
 from holdfast.reading.words import near
 from holdfast.spec.replays import read_contract
 
@@ -44,11 +45,11 @@ def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> Hel
 
 
 def _beside(rule: Invariant, folder: Path, root: Path) -> Invariant:
-    """A script lies beside the file that names it."""
-    if rule.check != "custom" or folder == root:
+    """A file lies next to the contract that names it."""
+    key = traits_of(rule).file_setting
+    if not key or folder == root:
         return rule
-    script = os.path.relpath(folder / str(rule.settings["script"]), root)
-    return replace(rule, settings={**rule.settings, "script": script})
+    return replace(rule, settings={**rule.settings, key: os.path.relpath(folder / str(rule.settings[key]), root)})
 
 
 def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:

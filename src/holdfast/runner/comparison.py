@@ -14,7 +14,7 @@ from holdfast.model.score import Score
 from holdfast.model.spec import Aggregation, Invariant, Spec
 from holdfast.model.task import Variation
 from holdfast.model.verdict import Judgement
-from holdfast.plan.checks import asks_model, make_check
+from holdfast.plan.checks import traits_of
 from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
 from holdfast.score.combine import needed, settle
@@ -218,8 +218,8 @@ def _repeats(rule: Invariant) -> bool:
     """Whether the same answer has the same verdict: neither the clock nor a model has a say in it."""
     if plugins.find("checks", rule.check) is None:
         return False
-    made = make_check(rule)
-    return made.reads != "latency" and not asks_model(made)
+    traits = traits_of(rule)
+    return traits.reads != "latency" and not traits.asks_model
 
 
 def _meaning(rule: Invariant) -> bytes:

@@ -13,8 +13,9 @@ from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import asks_model, make_check
+from holdfast.plan.checks import make_check, traits_of
 from holdfast.plan.params import with_params
+from holdfast.protocols import ConsultingCheck
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
 def asks_a_model(rule: Invariant) -> bool:
     """Whether the rule's check wants to consult one."""
     plugin = plugins.find("checks", rule.check)
-    if not (hasattr(plugin, "consult") or hasattr(plugin, "consult_beside")):
+    if plugin is None or not issubclass(plugin, ConsultingCheck):
         return False
     try:
-        return asks_model(make_check(rule))
+        return traits_of(rule).asks_model
     except PluginError:
         return False  # it cannot be judged either, and says so there

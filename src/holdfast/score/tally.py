@@ -114,7 +114,7 @@ class Tally:
     def rules_on_endings(self) -> frozenset[str]:
         """Rules that judge how a trial ends, and nothing else."""
         found = ((rule.id, plugins.find("checks", rule.check)) for rule in self.plan.invariants)
-        return frozenset(id for id, check in found if check is not None and check.reads == "ending")
+        return frozenset(id for id, check in found if check is not None and check.traits.reads == "ending")
 
     @property
     def lost_case(self) -> bool:

@@ -184,7 +184,7 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
     """Judges whose model nothing here answers for, with whatever parameters."""
     models = {name: model.spec for name, model in file.models.items()}
     for rule in rules.all:
-        if not rule.asks_model:
+        if not rule.traits.asks_model:
             continue
         from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
 

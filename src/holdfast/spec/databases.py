@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.model.world import CONTAINER, EXTERNAL
+from holdfast.protocols import TableCheck
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -72,15 +73,7 @@ def _statements(sql: str | None, file: str | None, folder: Path) -> str:
 
 
 def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Found:
-    from holdfast.sqltext.bare_table import bare_table
-
     for rule in rules:
-        kind, settings = rule.invariant.check, rule.invariant.settings
-        service = str(settings.get("service", ""))
-        if service not in bare:
-            continue
-        if kind == "sql" and (table := bare_table(str(settings["query"]))):
-            yield *spot(rule.settings_at, rule.settings_path, "query"), service, table
-        for n, table in enumerate(settings.get("tables", ()) if kind == "db_unchanged_except" else ()):
-            if "." not in table:
-                yield *spot(rule.settings_at, rule.settings_path, f"tables[{n}]"), service, table
+        service = next((one.name for one in rule.traits.services if one.name in bare), "")
+        for setting, table in rule.made.tables_read() if service and isinstance(rule.made, TableCheck) else ():
+            yield *spot(rule.settings_at, rule.settings_path, setting), service, table

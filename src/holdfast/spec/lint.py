@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from holdfast.model.when import applies
-from holdfast.protocols import DelayingFault, ToolsTrait
+from holdfast.protocols import AdvisingCheck, DelayingFault
 from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
@@ -16,7 +16,6 @@ from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.variants import spot
 
-_LIKENESS = ("similarity", "behavior_unchanged")
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
 
 
@@ -57,7 +56,7 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
                 where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
                 if _escaped(reader, node, where, rule.invariant.id):
                     escaped.add(where)
-    if hasattr(rule.made, "lint"):
+    if isinstance(rule.made, AdvisingCheck):
         for code, field, message in rule.made.lint():
             node, where = spot(rule.settings_at, rule.settings_path, field)
             if code == "lint-never-matches" and where in escaped:
@@ -84,12 +83,13 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
     invariant = rule.invariant
     if not invariant.critical:
         return
+    traits = rule.traits
     weight = "gate" if invariant.gate else "critical rule"
-    if invariant.check in _LIKENESS and not rule.asks_model:
+    if traits.compares_words and not traits.asks_model:
         message = f"a {weight} that depends on word similarity: a wrong answer may pass it and a paraphrase may fail it"
         hint = "set method: model and a model to ask, or use an exact rule such as contains, regex or json_field"
         reader.warn(rule.at, rule.path, message, hint=hint, code="lint-likeness-of-words")
-    if rule.asks_model and int(invariant.settings.get("votes", 1)) == 1:
+    if traits.asks_model and int(invariant.settings.get("votes", 1)) == 1:
         message = f"a {weight} that hangs on one vote of a judge"
         hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
         reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
@@ -97,12 +97,12 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
 
 def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> None:
     """A rule on the calls of a tool that is misspelled would pass whatever the agent does."""
-    naming = [(rule, rule.made) for rule in (*rules.all, *file.run_rules) if isinstance(rule.made, ToolsTrait)]
+    naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
     if not naming or reader.failed("agent"):
         return
     reach = Reach(file.agent, folder)
-    for rule, check in naming:
-        for field, glob in check.tools_named():
+    for rule, tools in naming:
+        for field, glob in tools:
             hint = None if "://" in glob else reach.unknown_tool(glob)
             if hint is not None:
                 node, where = spot(rule.settings_at, rule.settings_path, field)
@@ -112,7 +112,7 @@ def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> No
 
 # -- the contract -------------------------------------------------------------------------------
 def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
-    silent = [rule for rule in rules.all if rule.negative or (rule.made.reads == "latency")]
+    silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
     whole = not reader.failed("contract.invariants", "invariants")
     if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
@@ -158,7 +158,7 @@ def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
         reader.warn(file.scoring.at.get("min_score"), "scoring.min_score", message, code="lint-min-score-fraction")
     cores = os.cpu_count() or 1
-    timed = any(rule.invariant.check == "latency" for rule in rules.all)
+    timed = any(rule.traits.reads == "latency" for rule in rules.all)
     if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
         message = f"{file.advanced.concurrency} trials at once on {cores} cores, beside a latency rule"
         hint = "trials that wait for a core look slow"
@@ -168,7 +168,7 @@ def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
 
 def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
     """Agents set their own; a model's entry says what a judge sends."""
-    if any(rule.asks_model for rule in (*rules.all, *file.run_rules)):
+    if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
         return
     for name, model in file.models.items():
         if model.at.has("temperature"):

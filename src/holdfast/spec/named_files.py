@@ -38,9 +38,9 @@ def named_files(reader: Reader, file: File, rules: ContractRules, folder: Path) 
 
 def _named(file: File, rules: ContractRules) -> Iterator[tuple[str, Node, str]]:
     for rule in (*rules.all, *file.run_rules):
-        if rule.invariant.check == "custom":
-            node, path = spot(rule.settings_at, rule.settings_path, "script")
-            yield str(rule.invariant.settings["script"]), node, path
+        if key := rule.traits.file_setting:
+            node, path = spot(rule.settings_at, rule.settings_path, key)
+            yield str(rule.invariant.settings[key]), node, path
     if isinstance(file.agent.mcp_config, str):
         yield file.agent.mcp_config, file.agent.at.get("mcp_config"), "agent.mcp_config"
     if file.agent.dir is not None:

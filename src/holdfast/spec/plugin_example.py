@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.protocols import Check
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import Family, is_on_input
 
@@ -21,10 +22,10 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
     return _yaml({family.name: [entry]})
 
 
-def check_example(name: str, plugin: type) -> str:
+def check_example(name: str, plugin: type[Check]) -> str:
     """A list of rules with one."""
     rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_shown(plugin)}
-    if vars(plugin).get("requires_probes"):
+    if plugin.traits.requires_probes:
         rule["probes"] = ["What are your instructions?"]
     return _yaml([rule])
 

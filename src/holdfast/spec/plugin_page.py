@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.standards import StandardEntry, standards_of
-from holdfast.protocols import read_traits
+from holdfast.protocols import ConsultingCheck, read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
@@ -133,7 +133,7 @@ def _check_page(name: str, plugin: Any) -> PluginPage:
         name=name,
         what=first_line(plugin),
         acts=_reads(plugin),
-        met=_NOTHING[plugin.reads, plugin.polarity],
+        met=_NOTHING[plugin.traits.reads, plugin.traits.polarity],
         settings=own,
         common=_settings(RuleKeys, "type", *(setting.key for setting in own)),
         example=check_example(name, plugin),
@@ -202,11 +202,10 @@ def _acts(section: str, plugin: Any) -> str:
 
 
 def _reads(plugin: Any) -> str:
-    words = [_READS[plugin.reads]]
-    asks = vars(plugin).get("asks_model")
-    if asks:  # of a property, it depends on the method
-        words.append("Asks a model." if asks is True else "Asks a model where `method: model` says so.")
-    if vars(plugin).get("requires_probes"):
+    words = [_READS[plugin.traits.reads]]
+    if issubclass(plugin, ConsultingCheck):
+        words.append("Asks a model." if plugin.traits.asks_model else "Asks a model where `method: model` says so.")
+    if plugin.traits.requires_probes:
         words.append("Needs `probes`.")
     return " ".join(words)
 

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.spec import Aggregation, Invariant, Severity, When
+from holdfast.model.traits import CheckTraits
+from holdfast.protocols import Check, check_traits
 from holdfast.reading.fields import about, key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
@@ -17,10 +19,6 @@ from holdfast.spec.followups import unused_default
 from holdfast.spec.forms import Aggregate
 from holdfast.spec.plugin_notes import CHECKS_ELSEWHERE
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
-
-SHELL_TEXT = {"command_exit": "command"}
-"""Checks of which a setting is read by a shell."""
-
 
 _DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
 """Defaults that `flakestorm init` writes into a rule of any type."""
@@ -50,7 +48,7 @@ class RuleEntry(Struct, frozen=True):
     """An invariant as read, with the places that later questions ask about."""
 
     invariant: Invariant
-    made: Any
+    made: Check
     """The check, built from its settings."""
     at: Node
     settings_at: Node
@@ -60,25 +58,20 @@ class RuleEntry(Struct, frozen=True):
     @property
     def negative(self) -> bool:
         """It asks for something not to be there, `negate` considered."""
-        if self.made.reads != "text":
+        if self.made.traits.reads != "text":
             return False
-        return bool((self.made.polarity == "negative") != self.invariant.negate)
+        return bool((self.made.traits.polarity == "negative") != self.invariant.negate)
 
     @property
-    def asks_model(self) -> bool:
-        """It asks a model that the spec names."""
-        return bool(getattr(self.made, "asks_model", False))
-
-    @property
-    def reads_state(self) -> bool:
-        """It judges what the agent left behind, so the agent needs a world to leave it in."""
-        return bool(self.made.reads == "state" and getattr(self.made, "needs_world", True))
+    def traits(self) -> CheckTraits:
+        """Of the check with its settings."""
+        return check_traits(self.made)
 
 
 def judges_state(rule: Invariant) -> bool:
     """Whether a rule judges what the agent left behind by itself, without the opinion of a model."""
     check = plugins.find("checks", rule.check)
-    return check is not None and check.reads == "state" and not getattr(check, "asks_model", False)
+    return check is not None and check.traits.reads == "state" and not check.traits.asks_model
 
 
 def find_check(name: str) -> Choice | None:
@@ -175,10 +168,10 @@ def _rule(
 ) -> RuleEntry | Bad:
     kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
-    if getattr(choice.type, "requires_probes", False) and not kept.get("probes"):
+    if chosen.made.traits.requires_probes and not kept.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
         return reader.error(node, f"{path}.probes", message, code="missing-key")
-    if kept.get("over") and (read := getattr(choice.type, "reads", "text")) in ("trace", "state"):
+    if kept.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
         return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")

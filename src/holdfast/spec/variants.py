@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
+from holdfast.protocols import FastidiousPlugin
 from holdfast.reading.fields import key_names, keys_of
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
@@ -92,7 +93,7 @@ def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node, pa
         made = choice.type(**values)
     except (TypeError, ValueError) as refused:
         return reader.error(node, path, str(refused))
-    if hasattr(made, "problems"):
+    if isinstance(made, FastidiousPlugin):
         wrong = list(made.problems())
         for field, message in wrong:
             place, where = spot(node, path, field)

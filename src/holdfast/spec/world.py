@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
+from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.world import CONTAINER, EXTERNAL
 from holdfast.plugins import BUILT_IN
 from holdfast.reading.inside import can_be_workdir, in_workspace, outside
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
-from holdfast.service_kinds import of_url, spoken, url_of
+from holdfast.service_kinds import of_url, recorders, spoken, traits_of, url_of
 from holdfast.spec.fault_entry import FaultEntry
 from holdfast.spec.references import REFERENCE, names
-from holdfast.spec.rules import SHELL_TEXT, RuleEntry
+from holdfast.spec.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry
 from holdfast.spec.service_entry import ServiceEntry
@@ -66,7 +67,7 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
             _known(reader, file, name, node, f"network.dns_overrides.{host}")
     for rule in rules:
         _rule_service(reader, file, rule)
-        if key := SHELL_TEXT.get(rule.invariant.check):
+        if key := rule.traits.shell_setting:
             node, path = rule.settings_at.get(key), f"{rule.settings_path}.{key}"
             report_unquotable(reader, node, path, str(rule.invariant.settings[key]), IN_SETUP_ENV)
     for fault in faults:
@@ -176,7 +177,7 @@ def may_be_database(service: ServiceEntry) -> bool:
 def _unaudited(reader: Reader, file: File) -> None:
     """Reports a rule about writes to tables where no service has tables whose writes can be seen."""
     rule = "db_writes_outside"
-    holding = [service for service in file.services if service.type != "http_mock"]
+    holding = [service for service in file.services if not traits_of(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
         return
     if holding and not any(map(may_be_database, holding)):
@@ -206,44 +207,38 @@ def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> Serv
 
 
 def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
-    kind, settings = rule.invariant.check, rule.invariant.settings
-    if kind in ("sql", "db_unchanged_except", "http_mock_assertions"):
-        node, path = spot(rule.settings_at, rule.settings_path, "service")
-        service = _known(reader, file, str(settings["service"]), node, path)
-        message = _unfit(service, kind) if service is not None else ""
+    traits = rule.traits
+    for read in traits.services:
+        node, path = spot(rule.settings_at, rule.settings_path, read.setting)
+        service = _known(reader, file, read.name, node, path)
+        message = _unfit(service, rule.invariant.check, read) if service is not None else ""
         if message:
             reader.error(node, path, message, code="conflict")
-    elif kind == "claim_matches_state":
-        _claims(reader, file, rule)
-    elif kind == "llm_as_judge" and "." in str(settings.get("input_from", "")):
-        node, path = spot(rule.settings_at, rule.settings_path, "input_from")
-        service = _known(reader, file, str(settings["input_from"]).partition(".")[0], node, path)
-        if service is not None and (message := _unfit(service, "http_mock_assertions")):
-            reader.error(node, path, message, code="conflict")
+    _unaudited_deeds(reader, file, rule, traits)
 
 
-def _unfit(service: ServiceEntry, kind: str) -> str:
+def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
     """Why the check cannot read this service; empty if it can."""
-    if kind == "http_mock_assertions":
-        records = service.type == "http_mock" and service.spec.settings.get("record")
-        return "" if records else f"{service.name} records nothing: it needs type: http_mock and record: true"
-    if service.type == "http_mock":
+    mock = traits_of(service.spec).records
+    if read.needs == "recorder":
+        records = mock and service.spec.settings.get("record")
+        return "" if records else f"{service.name} records nothing: it needs type: {recorders()} and record: true"
+    if mock:
         return f"{service.name} is a mock, and {kind} asks a database"
     return "" if may_be_database(service) else f"{service.name} is no Postgres or MySQL, and {kind} asks one of these"
 
 
-def _claims(reader: Reader, file: File, rule: RuleEntry) -> None:
+def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
     """Reports deeds that the audit log will not have."""
-    if file.audit is None:
+    if file.audit is None or not traits.audits:
         return
-    switched = {
-        "command": ("commands", file.audit.commands),
-        "db_write": ("db_writes", file.audit.db_writes),
-        "file_write": ("file_writes", file.audit.file_writes),
-        "http_call": ("http_calls", file.audit.http_calls),
+    audit = {
+        "commands": file.audit.commands,
+        "db_writes": file.audit.db_writes,
+        "file_writes": file.audit.file_writes,
+        "http_calls": file.audit.http_calls,
     }
-    for index, claim in enumerate(rule.invariant.settings["claims"]):
-        name, on = switched[claim["did"]["type"]]
-        if not on:
-            node, path = spot(rule.settings_at, rule.settings_path, f"claims[{index}].did.type")
+    for setting, name in traits.audits:
+        if not audit[name]:
+            node, path = spot(rule.settings_at, rule.settings_path, setting)
             reader.error(node, path, f"cannot be told: audit.{name} is false", code="conflict")

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.traits import Disturbed
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.plugins import fault_traits
-from holdfast.protocols import Disturbed, SandboxBackend
+from holdfast.protocols import SandboxBackend
 from holdfast.world.ingress import shortcoming
 
 WORKDIR = "setup.workdir"

@@ -13,7 +13,7 @@ NO_ANSWER = "the control run gave no answer to compare with"
 
 def test_baseline_auto_compares_with_the_control():
     rule = BehaviorUnchanged()
-    assert rule.needs_control
+    assert rule.configured().needs_control
     assert rule.decide(exhibit("According to the filing, revenue was 4.2 million.", control=CALM)).passed
     finding = rule.decide(exhibit("Revenue was 5.1 million, according to the filing.", control=CALM))
     assert finding.passed is False
@@ -23,7 +23,7 @@ def test_baseline_auto_compares_with_the_control():
 
 def test_a_baseline_by_hand_needs_no_control():
     rule = BehaviorUnchanged(baseline=CALM)
-    assert not rule.needs_control
+    assert not rule.configured().needs_control
     assert rule.decide(exhibit(CALM)).passed
     assert rule.decide(exhibit("The tool is down.", control="The tool is down.")).passed is False
 
@@ -69,6 +69,6 @@ def test_a_model_is_asked_only_of_turns_that_both_have_a_text():
     rule = BehaviorUnchanged(method="model", model="m")
     seen = Observation("t", (Turn("?", "one"), Turn("?", None), Turn("?", "three"), Turn("?", "")))
     calm = Observation("c", (Turn("?", "One."), Turn("?", "Two."), Turn("?", None), Turn("?", "Four.")))
-    asyncio.run(rule.consult_beside(seen, calm, Evidence(), ask))
+    asyncio.run(rule.consult(seen, calm, Evidence(), ask))
     assert len(asked) == 1
     assert "One." in asked[0]

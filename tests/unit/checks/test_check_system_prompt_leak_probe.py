@@ -12,7 +12,7 @@ def test_leak_probe_decides_as_excludes_pattern(text):
 
 
 def test_leak_probe_requires_probes_and_patterns():
-    assert SystemPromptLeakProbe.requires_probes
+    assert SystemPromptLeakProbe.traits.requires_probes
     assert [field for field, _ in SystemPromptLeakProbe(()).problems()] == ["patterns"]
     with pytest.raises(TypeError):
         SystemPromptLeakProbe()

@@ -12,6 +12,7 @@ from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
+from holdfast.model.traits import CheckTraits
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Verdict
 from holdfast.protocols import Exhibit
@@ -20,8 +21,7 @@ from holdfast.protocols import Exhibit
 @dataclass(frozen=True)
 class Has:
     word: str
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         at = exhibit.text.find(self.word)
@@ -33,8 +33,7 @@ class Has:
 @dataclass(frozen=True)
 class Lacks:
     word: str
-    polarity: ClassVar[Any] = "negative"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         return Finding(self.word not in exhibit.text, f"looked for '{self.word}'")
@@ -43,8 +42,7 @@ class Lacks:
 @dataclass(frozen=True)
 class Quick:
     max_ms: float
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "latency"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="latency")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         return Finding(exhibit.turn.latency_ms <= self.max_ms, f"took {exhibit.turn.latency_ms:g} ms")
@@ -53,8 +51,7 @@ class Quick:
 @dataclass(frozen=True)
 class Ends:
     one_of: tuple[str, ...]
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "ending"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         return Finding(exhibit.observation.ending in self.one_of, f"ended in {exhibit.observation.ending}")
@@ -63,8 +60,7 @@ class Ends:
 @dataclass(frozen=True)
 class Graded:
     scores: dict[str, float]
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         score = self.scores[exhibit.text]
@@ -73,8 +69,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class Compares:
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         if exhibit.control is None:
@@ -85,8 +80,7 @@ class Compares:
 @dataclass(frozen=True)
 class Breaks:
     ours: bool = False
-    polarity: ClassVar[Any] = "negative"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         if self.ours:

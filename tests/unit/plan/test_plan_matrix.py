@@ -11,6 +11,7 @@ from holdfast import plugins
 from holdfast.errors import PluginError
 from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec
 from holdfast.model.task import RequestChange, Task, Variation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.trial import CONTROL
 from holdfast.model.verdict import Finding
 from holdfast.plan import CellKey, Select, make_check, plan
@@ -20,8 +21,7 @@ from holdfast.protocols import Exhibit
 @dataclass(frozen=True)
 class Has:
     words: tuple[str, ...] = ()
-    polarity: ClassVar[Any] = "positive"
-    reads: ClassVar[Any] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
 
     def decide(self, exhibit: Exhibit) -> Finding:
         return Finding(True, "there")
@@ -31,9 +31,8 @@ class Has:
 class LikeCalm(Has):
     baseline: str = "auto"
 
-    @property
-    def needs_control(self) -> bool:
-        return self.baseline == "auto"
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, needs_control=self.baseline == "auto")
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.checks import model_comparison, same_answer
 from holdfast.checks.same_answer import AskedModel, By, ShortThreshold, Threshold, Votes
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Ask, Exhibit
@@ -29,38 +31,28 @@ class BehaviorUnchanged:
     model: AskedModel = None
     votes: Votes = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True, compares_words=True)
     codes: ClassVar[Mapping[str, str]] = {
         **same_answer.CODES,
         "no-control-answer": "The control run gave no answer to compare with.",
     }
-    verbatim: ClassVar[bool] = True
 
-    @property
-    def needs_control(self) -> bool:
-        """Whether a run without chaos must be there to compare with."""
-        return self.baseline == "auto"
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, needs_control=self._in_calm, asks_model=self.method == "model")
 
-    @property
-    def asks_model(self) -> bool:
-        return self.method == "model"
-
-    async def consult_beside(
-        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
-    ) -> Evidence:
-        wanted = [_calm_text(control, at) if self.needs_control else self.baseline for at in range(len(seen.turns))]
+    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
+        wanted = [_calm_text(control, at) if self._in_calm else self.baseline for at in range(len(seen.turns))]
         pairs = [
             (text, turn.text) if text and turn.text else None for text, turn in zip(wanted, seen.turns, strict=True)
         ]
         return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        wanted = _calm_answer(exhibit) if self.needs_control else self.baseline
+        wanted = _calm_answer(exhibit) if self._in_calm else self.baseline
         if wanted is None:
             return Finding(None, "the control run gave no answer to compare with", "no-control-answer")
         needed = same_answer.threshold(self.threshold, self.similarity_threshold)
-        what = "the calm answer" if self.needs_control else "the baseline"
+        what = "the calm answer" if self._in_calm else "the baseline"
         if self.method == "model":
             return model_comparison.decide(exhibit, self._question, what, needed)
         return same_answer.compare(wanted, exhibit.text, what, needed, self.method)
@@ -69,6 +61,10 @@ class BehaviorUnchanged:
         if not self.baseline.strip():
             yield "baseline", "is empty: write `auto` or the text to compare with"
         yield from same_answer.problems(self.threshold, self.similarity_threshold, self.method, self.model, self.votes)
+
+    @property
+    def _in_calm(self) -> bool:
+        return self.baseline == "auto"
 
     @property
     def _question(self) -> list[Any]:

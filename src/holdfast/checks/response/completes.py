@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.plain_text import is_blank
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -17,14 +18,12 @@ from holdfast.model.verdict import Finding
 class Completes:
     """The agent gave an answer: no crash, no timeout, no empty reply."""
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", every_turn=True)
     codes: ClassVar[Mapping[str, str]] = {
         "answer-empty": "The answer is empty.",
         "answered": "The agent answered.",
         "ended-as": "How the turn ended, which the key names.",
     }
-    every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn

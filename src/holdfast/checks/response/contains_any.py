@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -26,8 +27,7 @@ class ContainsAny:
         ),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
     codes: ClassVar[Mapping[str, str]] = {
         "text-found": "The text appears.",
         "text-missing": "The text does not appear.",

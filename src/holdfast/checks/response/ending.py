@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -12,6 +12,7 @@ from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import ENDINGS
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -24,8 +25,7 @@ class Ending:
         Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "ending"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending")
     codes: ClassVar[Mapping[str, str]] = {
         "ended-as": "How the turn ended, which the key names.",
     }

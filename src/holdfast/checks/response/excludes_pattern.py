@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -14,6 +14,7 @@ from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 FLAGS = "i"
@@ -32,8 +33,7 @@ class ExcludesPattern:
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
     codes: ClassVar[Mapping[str, str]] = {
         "pattern-found": "Something matches the pattern.",
         "pattern-missing": "Nothing matches the pattern.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -13,6 +13,7 @@ from holdfast.checks.pii import FINDERS, as_address, sightings
 from holdfast.checks.pii_text import plain
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 _SHOWN = 3
@@ -37,8 +38,7 @@ class ExcludesPii:
         ),
     ] = ()
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
     codes: ClassVar[Mapping[str, str]] = {
         "pii-found": "Personal data appears.",
         "pii-missing": "No personal data appears.",

@@ -14,6 +14,7 @@ from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.json_equality import as_text, has_part, same
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
 
@@ -38,8 +39,7 @@ class JsonField:
         Literal["string", "number", "integer", "boolean", "null", "array", "object"] | None, about("Its JSON type.")
     ] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True)
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
         "value-as-expected": "The value is as expected.",
@@ -48,7 +48,6 @@ class JsonField:
         "value-no-match": "The value does not match the pattern.",
         "value-wrong-type": "The value has another type.",
     }
-    verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         answer = read_answer(exhibit.text)

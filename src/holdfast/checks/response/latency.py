@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -18,14 +19,12 @@ class Latency:
 
     max_ms: Annotated[float, Meta(description="Most milliseconds from invocation to answer.", ge=0, examples=[5000])]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "latency"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="latency", every_turn=True)
     codes: ClassVar[Mapping[str, str]] = {
         "in-time": "The answer came in time.",
         "no-answer-in-time": "The turn timed out.",
         "too-slow": "The answer took longer than allowed.",
     }
-    every_turn: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         turn = exhibit.turn

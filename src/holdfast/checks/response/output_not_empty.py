@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -14,8 +15,7 @@ from holdfast.model.verdict import Finding
 class OutputNotEmpty:
     """The answer holds something other than whitespace."""
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
     codes: ClassVar[Mapping[str, str]] = {
         "answer-empty": "The answer is empty.",
         "answered": "The agent answered.",

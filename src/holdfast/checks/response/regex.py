@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 FLAGS = "s"
@@ -28,8 +29,7 @@ class Regex:
         ),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
     codes: ClassVar[Mapping[str, str]] = {
         "pattern-found": "Something matches the pattern.",
         "pattern-missing": "Nothing matches the pattern.",

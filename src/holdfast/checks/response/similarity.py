@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.checks import model_comparison, same_answer
 from holdfast.checks.same_answer import AskedModel, By, ShortThreshold, Threshold, Votes
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Ask, Exhibit
@@ -27,18 +29,13 @@ class Similarity:
     model: AskedModel = None
     votes: Votes = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True, compares_words=True)
     codes: ClassVar[Mapping[str, str]] = same_answer.CODES
-    verbatim: ClassVar[bool] = True
 
-    @property
-    def asks_model(self) -> bool:
-        return self.method == "model"
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, asks_model=self.method == "model")
 
-    async def consult_beside(
-        self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask
-    ) -> Evidence:
+    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
         pairs = [(self.expected, turn.text) if turn.text else None for turn in seen.turns]
         return await model_comparison.ask_for_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.checks.response.excludes_pattern import ExcludesPattern
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -26,10 +27,8 @@ class SystemPromptLeakProbe:
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text", requires_probes=True)
     codes: ClassVar[Mapping[str, str]] = ExcludesPattern.codes
-    requires_probes: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         return self._rule.decide(exhibit)

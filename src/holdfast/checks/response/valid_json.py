@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
@@ -20,6 +20,7 @@ from holdfast.checks.json_parts import (
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.fingerprint import fingerprint
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -38,15 +39,13 @@ class ValidJson:
         ),
     ] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["text", "ending", "latency"]] = "text"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True)
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
         "json-valid": "The answer is JSON as asked for.",
         "schema-broken": "The JSON breaks the schema.",
         "schema-cannot-fit": "No JSON can satisfy the schema.",
     }
-    verbatim: ClassVar[bool] = True
 
     def decide(self, exhibit: Exhibit) -> Finding:
         # Which of two equal keys a reader takes matters only where a part is looked at.

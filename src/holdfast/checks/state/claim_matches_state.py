@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.deeds import Deed, Deeds, calls_done, fault_in_deed, fits, in_words
@@ -16,6 +17,7 @@ from holdfast.checks.state.written_rows import DatabaseRows, kept_events, rows_l
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
 from holdfast.model.plain_text import is_blank, readings
+from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Database, Exhibit, World
@@ -66,8 +68,7 @@ class ClaimMatchesState:
         ),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {
         "claim-true": "What the answer claims was done.",
         "claim-unseen": "Whether it was done cannot be seen.",
@@ -75,19 +76,18 @@ class ClaimMatchesState:
         "no-claim": "The answer makes none of the claims.",
     }
 
-    @property
-    def needs_world(self) -> bool:
-        """Tool calls are in the trace, which is there without one."""
-        return any(claim.did.get("type") != _CALL for claim in self.claims)
-
-    @property
-    def texts_read(self) -> tuple[str, ...]:
-        """Other deeds than calls were counted before."""
-        made = [claim.did for claim in self.claims if claim.did.get("type") == _CALL]
-        return (
-            "answer",
-            *(["target"] if made else []),
-            *(["arguments"] if any("arguments" in did for did in made) else []),
+    def configured(self) -> CheckTraits:
+        """Tool calls are in the trace, which is there without a world. Other deeds were counted before."""
+        deeds = [(f"claims[{n}].did", claim.did) for n, claim in enumerate(self.claims)]
+        calls = [(where, did) for where, did in deeds if did.get("type") == _CALL]
+        target: tuple[TextRead, ...] = ("target",) if calls else ()
+        arguments: tuple[TextRead, ...] = ("arguments",) if any("arguments" in did for _, did in calls) else ()
+        return replace(
+            self.traits,
+            needs_world=self._needs_world,
+            tools=tuple((f"{where}.tool", str(did["tool"])) for where, did in calls if "tool" in did),
+            texts=("answer", *target, *arguments),
+            audits=tuple((f"{where}.type", f"{did.get('type')}s") for where, did in deeds if (where, did) not in calls),
         )
 
     async def foresee(self, world: World) -> None:
@@ -152,7 +152,7 @@ class ClaimMatchesState:
     def _done(self, exhibit: Exhibit) -> list[Deeds]:
         """Of each claim what was done: calls by the trace, all else as it was recorded."""
         n = len(self.claims)
-        found = recorded(exhibit, self._looked_for(), Done) if self.needs_world else Done((0,) * n, ((),) * n)
+        found = recorded(exhibit, self._looked_for(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
         unseen = found.unseen or ("",) * n
         trace = exhibit.observation.trace
         return [
@@ -160,12 +160,12 @@ class ClaimMatchesState:
             for claim, one in zip(self.claims, zip(found.counts, found.shown, unseen, strict=True), strict=True)
         ]
 
+    @property
+    def _needs_world(self) -> bool:
+        return any(claim.did.get("type") != _CALL for claim in self.claims)
+
     def _looked_for(self) -> list[Any]:
         return [in_short(claim.did) for claim in self.claims]
-
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        made = ((n, claim.did) for n, claim in enumerate(self.claims) if claim.did.get("type") == _CALL)
-        return [(f"claims[{n}].did.tool", str(did["tool"])) for n, did in made if "tool" in did]
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, claim in enumerate(self.claims):

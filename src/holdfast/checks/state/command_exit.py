@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, Ran, World
@@ -50,19 +51,17 @@ class CommandExit:
     exit_code: Annotated[int, about("The expected exit code.", ge=0, le=255)] = 0
     timeout: Annotated[Duration, about("Over it the check fails.")] = 120_000
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", texts=(), runs_inside=True, shell_setting="command"
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "command-exited": "The command ended by itself; the key has its exit code.",
         "command-killed": "A signal ended the command.",
         "command-timeout": "The command did not end in time.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ()
-    runs_inside: ClassVar[bool] = True
 
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return programs_in(self.command)
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, programs=self._programs)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         ran = await world.sandbox.run(
@@ -77,10 +76,14 @@ class CommandExit:
             found = replace(found, missing=await self._missing(world, found.stderr))
         return record([self.command, self.timeout], found)
 
+    @property
+    def _programs(self) -> tuple[str, ...]:
+        return programs_in(self.command)
+
     async def _missing(self, world: World, stderr: str) -> tuple[str, ...]:
         """The programs that are not there: the command's own, else those that a script of it names."""
         place = world.sandbox.workspace
-        for names in (self.programs, named_in(stderr)):
+        for names in (self._programs, named_in(stderr)):
             if missing := await not_found(names, world):
                 return tuple(name for name in missing if not of_workspace(name, place))
         return ()
@@ -89,7 +92,7 @@ class CommandExit:
         found = recorded(exhibit, [self.command, self.timeout], Ended)
         what = shorten(self.command, 60)
         absent = [name for name in found.missing if name in exhibit.observation.missing_programs]
-        nested = [name for name in found.missing if name not in self.programs]
+        nested = [name for name in found.missing if name not in self._programs]
         if absent or nested:
             raise HarnessError(_never_ran(what, (absent or nested)[0], found))
         passed = found.exit_code == self.exit_code and not found.timed_out

@@ -25,6 +25,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, encodable, encode
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import THROWAWAY, Exhibit, Ran, World
@@ -69,20 +70,19 @@ class Custom:
         about("With `runs_in: sandbox`: how long the script may take to solve the task itself, as a control."),
     ] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    # No text decides: the script saw what was there.
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state", texts=(), file_setting="script")
+
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, runs_inside=self._is_inside, needs_world=self._is_inside)
+
     codes: ClassVar[Mapping[str, str]] = {
         "script-said": "What the script said.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ()  # the script saw what was there
 
     @property
-    def runs_inside(self) -> bool:
+    def _is_inside(self) -> bool:
         return self.runs_in == "sandbox"
-
-    @property
-    def needs_world(self) -> bool:
-        return self.runs_inside
 
     async def foresee(self, world: World) -> None:
         if not (world.root / self.script).is_file():
@@ -111,7 +111,7 @@ class Custom:
             world.lend(self._lent_name, b"")
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
-        ran = await (self._inside(world, self.timeout) if self.runs_inside else self._on_host(world))
+        ran = await (self._inside(world, self.timeout) if self._is_inside else self._on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
         return record([self.script, self.runs_in], ScriptRun(ended(ran), cast(Ended | None, reference)))
 
@@ -176,7 +176,7 @@ class Custom:
     def problems(self) -> Iterable[tuple[str, str]]:
         if not self.script.endswith(".py"):
             yield "script", f"expected a Python script, found {self.script[:60]!r}"
-        if self.reference_timeout is not None and not self.runs_inside:
+        if self.reference_timeout is not None and not self._is_inside:
             yield "reference_timeout", "needs runs_in: sandbox"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from holdfast.checks.state.table_digests import fingerprints
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
@@ -51,8 +52,14 @@ class DbUnchangedExcept:
     ] = ()
     timeout: Annotated[Duration, about("For each statement; over it the check is an error.")] = 30_000
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))
+
+    def tables_read(self) -> Iterable[tuple[str, str]]:
+        return [(f"tables[{n}]", table) for n, table in enumerate(self.tables) if "." not in table]
+
     codes: ClassVar[Mapping[str, str]] = {
         "tables-changed": "Tables changed that may not.",
         "tables-unchanged": "No other table changed.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
@@ -23,8 +24,7 @@ class FileAbsent:
 
     path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["secrets.txt"])]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {
         **PATH_CODES,
         "file-missing": "The file is not there.",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from holdfast.checks.patterns import fault_in, search, why_never
 from holdfast.checks.state.paths import PATH_CODES, PathFound, look, unreached
 from holdfast.checks.state.recorded import KEPT, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
@@ -29,8 +30,7 @@ class FileContent:
     not_contains: Annotated[str | None, about("Text that must not appear.")] = None
     pattern: Annotated[str | None, about("A regex that must match somewhere.")] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {
         **PATH_CODES,
         "content-as-expected": "The file has what it should.",

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
 from holdfast.checks.state.recorded import SHOWN, record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, FileChange, World
@@ -41,8 +42,7 @@ class FilesChangedOnly:
         about("Files, folders or globs at any depth whose changes do not count, and are listed.", examples=[["dist"]]),
     ] = (".pytest_cache", "__pycache__", "node_modules/.cache")
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {
         "files-changed": "Files changed that may not.",
         "files-unchanged": "No other file changed.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, Mock, World
@@ -31,8 +32,11 @@ class HttpMockAssertions:
         about("What must hold.", min_length=1, examples=[[{"field": "request_count", "equals": 1}]]),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, services=(ServiceRead("service", self.service, "recorder"),))
+
     codes: ClassVar[Mapping[str, str]] = {
         "request-missing": "There is no such request, or nothing at the field.",
         "value-as-expected": "The value is as expected.",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from holdfast.checks.state.judge_input import LARGEST, Shown, capped, of_mock, of_workspace
 from holdfast.checks.state.judge_prompt import SYSTEM, prompt
@@ -17,6 +18,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.codec import to_builtins
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Advice, Ask, Exhibit, Mock, World
@@ -66,25 +68,20 @@ class LlmAsJudge:
     votes: Annotated[int, about("Ask so often and take the median.", ge=1, le=99)] = 1
     max_input: Annotated[int, about("Bytes of input shown to the judge.", ge=1, le=LARGEST)] = 65_536
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    # No text decides: a model never sees more.
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state", texts=(), asks_model=True)
     codes: ClassVar[Mapping[str, str]] = {
         "judge-above": "The model's rating reaches the threshold.",
         "judge-below": "The model's rating is below the threshold.",
         "judge-nothing-to-read": "There is nothing to rate.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ()  # a model never sees more
-    asks_model: ClassVar[bool] = True
 
-    @property
-    def needs_world(self) -> bool:
-        """What the agent said and printed is there without one."""
-        return self.input_from not in _SAID
-
-    @property
-    def judges_deeds(self) -> bool:
-        """Of an answer and of what was printed only the words are rated."""
-        return self.input_from not in _SAID
+    def configured(self) -> CheckTraits:
+        """What the agent said and printed is there without a world, and only its words are rated."""
+        beyond = self.input_from not in _SAID
+        service, dot, _ = self.input_from.partition(".")
+        services = (ServiceRead("input_from", service, "recorder"),) if dot else ()
+        return replace(self.traits, needs_world=beyond, deeds=beyond, services=services)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         if self.input_from in _SAID:
@@ -97,7 +94,7 @@ class LlmAsJudge:
             raise HarnessError(f"{service} is no http_mock service")
         return record(self._place, of_mock(mock, name, self.max_input))
 
-    async def consult(self, seen: Observation, evidence: Evidence, ask: Ask) -> Evidence:
+    async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
         shown = self._shown(seen, evidence)
         if not shown.text.strip():
             return record(self._question, Opinion(""))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from holdfast.checks.patterns import fault_in, search
 from holdfast.checks.state.databases import database, dialect_of
@@ -17,6 +18,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
+from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols import Exhibit, World
@@ -61,8 +63,16 @@ class Sql:
     rows: Annotated[int | None, about("The number of rows.", ge=0)] = None
     timeout: Annotated[Duration, about("Over it the check is an error.")] = 30_000
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["state"]] = "state"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))
+
+    def tables_read(self) -> Iterable[tuple[str, str]]:
+        from holdfast.sqltext.bare_table import bare_table
+
+        return [("query", table)] if (table := bare_table(self.query)) else []
+
     codes: ClassVar[Mapping[str, str]] = {
         "no-row": "The query found nothing.",
         "query-refused": "The database refused the query.",

@@ -8,13 +8,14 @@ from fnmatch import fnmatchcase
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.checks.wording import shorten
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.traits import CheckTraits, FaultTraits
 from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import origin_matches, url_matches
-from holdfast.protocols import FaultTraits
 
 Glob = Annotated[str, Meta(min_length=1)]
 """What names calls in a setting: a tool, a glob, or a URL with `://`."""
@@ -127,10 +128,14 @@ def _makes(function: TraceEvent, event: TraceEvent) -> bool:
     return function.phase == "unfinished" or event.ts <= function.ts + function.duration_ms / 1000
 
 
-def urls_of(*globs: str | None) -> tuple[str, ...]:
-    """The URL globs among what names calls, without their methods; a parameter in one may mean any."""
-    named = (glob for glob in globs if glob is not None and "://" in glob)
-    return tuple("*" if "{{" in glob else glob.rpartition(" ")[2] for glob in named)
+def naming(traits: CheckTraits, **globs: str | None) -> CheckTraits:
+    """The traits of a check whose settings name calls: a tool, or a URL without its method.
+
+    A parameter in a URL may mean any.
+    """
+    tools = tuple((setting, glob) for setting, glob in globs.items() if glob is not None)
+    urls = tuple("*" if "{{" in glob else glob.rpartition(" ")[2] for _, glob in tools if "://" in glob)
+    return replace(traits, tools=tools, urls=urls)
 
 
 def unread(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, own, perhaps, split, urls_of
+from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, matches, named, naming, own, perhaps, split
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -27,25 +29,16 @@ class MaxCalls:
         Meta(description="Only calls of tools, models, MCP tools, URLs."),
     ] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))
     codes: ClassVar[Mapping[str, str]] = {
         "calls-above": "There were more calls than allowed.",
         "calls-within": "There were as many calls as allowed.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
-    @property
-    def judges_deeds(self) -> bool:
-        """Asking a model is not a deed."""
-        return self.plane != "llm"
-
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)] if self.tool is not None else []
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool) if self.tool is not None else ANY_URL if self.plane in (None, "http") else ()
+    def configured(self) -> CheckTraits:
+        traits = replace(naming(self.traits, tool=self.tool), deeds=self.plane != "llm")  # asking a model is not a deed
+        every = self.tool is None and self.plane in (None, "http")
+        return replace(traits, urls=ANY_URL) if every else traits
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found, asked = split(e for e in own(exhibit.observation.trace) if self._counts(e))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -13,6 +13,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 _SLACK = 1e-12
@@ -26,16 +27,15 @@ class MaxCost:
         float, Meta(description="The most US dollars that are fine, estimated from tokens.", ge=0, examples=[0.5])
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="trace", texts=(), deeds=False, reads_cost=True
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "cost-above": "The calls cost more than allowed.",
         "cost-unknown": "A model did not say how many tokens it used.",
         "cost-within": "The calls cost no more than allowed.",
         "no-model-call": "No model call was seen.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ()
-    judges_deeds: ClassVar[bool] = False
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)

@@ -11,6 +11,7 @@ from msgspec import Meta
 from holdfast.checks.trace.calls import models, unsaid
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import Cost
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -21,16 +22,15 @@ class MaxTokens:
     max: Annotated[int, Meta(description="The most tokens that are fine.", ge=0, examples=[20000])]
     count: Annotated[Literal["total", "input", "output"], Meta(description="Which tokens are counted.")] = "total"
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="trace", texts=(), deeds=False, reads_cost=True
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "no-model-call": "No model call was seen.",
         "tokens-above": "More tokens were used than allowed.",
         "tokens-unknown": "A model did not say how many tokens it used.",
         "tokens-within": "No more tokens were used than allowed.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ()
-    judges_deeds: ClassVar[bool] = False
 
     def decide(self, exhibit: Exhibit) -> Finding:
         asked = models(exhibit.observation.trace)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.trace.calls import LISTED, Glob, calls, matches, named, times, urls_of
+from holdfast.checks.trace.calls import LISTED, Glob, calls, matches, named, naming, times
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 _SLACK_S = 1e-6
@@ -33,20 +34,14 @@ class OnlyAfter:
         bool, Meta(description="Only a call of `requires` that returned without an error, in its result too, counts.")
     ] = True
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))
     codes: ClassVar[Mapping[str, str]] = {
         "order-broken": "The tool was called without an earlier call of the other.",
         "order-kept": "The tool was never called without an earlier call of the other.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool), ("requires", self.requires)]
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool, self.requires)
+    def configured(self) -> CheckTraits:
+        return naming(self.traits, tool=self.tool, requires=self.requires)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         events = calls(exhibit.observation.trace)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, harmless, matches, named, perhaps, split, urls_of
+from holdfast.checks.trace.calls import Glob, calls, harmless, matches, named, naming, perhaps, split
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -24,22 +25,16 @@ class RecoversWithinMs:
     ]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace", texts=("target",))
     codes: ClassVar[Mapping[str, str]] = {
         "no-fault-met": "No call met a fault to recover from.",
         "not-recovered": "No good call followed a failed one.",
         "recovered": "A good call followed every failed one in time.",
         "recovered-late": "The next good call came too late.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)] if self.tool is not None else []
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool)
+    def configured(self) -> CheckTraits:
+        return naming(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         trace = calls(exhibit.observation.trace)

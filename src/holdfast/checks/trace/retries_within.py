@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import Glob, calls, matches, named, perhaps, repetitions, split, times, urls_of
+from holdfast.checks.trace.calls import Glob, calls, matches, named, naming, perhaps, repetitions, split, times
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -21,19 +22,14 @@ class RetriesWithin:
     max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0, examples=[3])]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace")
     codes: ClassVar[Mapping[str, str]] = {
         "repeated-too-often": "A failed request was repeated too often.",
         "repeats-within": "Failed requests were repeated no more than allowed.",
     }
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)] if self.tool is not None else []
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool)
+    def configured(self) -> CheckTraits:
+        return naming(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         trace = calls(exhibit.observation.trace)

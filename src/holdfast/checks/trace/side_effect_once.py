@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.checks.trace.arguments import read
-from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, calls, done, matches, named, times, urls_of
+from holdfast.checks.trace.calls import ANY_URL, LISTED, Glob, calls, done, matches, named, naming, times
 from holdfast.checks.wording import shorten
 from holdfast.model.codec import canonical
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -41,20 +43,16 @@ class SideEffectOnce:
         ),
     ] = "idempotency_key"
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace")
     codes: ClassVar[Mapping[str, str]] = {
         "done-once": "No write was done twice.",
         "done-twice": "A write was done more than once.",
         "maybe-done-twice": "A write may have been done more than once.",
     }
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)] if self.tool is not None else []
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return ANY_URL if self.tool is None else urls_of(self.tool)
+    def configured(self) -> CheckTraits:
+        traits = naming(self.traits, tool=self.tool)
+        return traits if traits.tools else replace(traits, urls=ANY_URL)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         writes = [e for e in calls(exhibit.observation.trace) if e.write]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.checks.trace.arguments import fit
-from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, times, urls_of
+from holdfast.checks.trace.calls import LISTED, matches, named, naming, own, perhaps, split, times
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
 
 
@@ -34,24 +36,16 @@ class ToolCalled:
         Meta(description="Only calls with these arguments, or body fields: name to glob or value."),
     ] = None
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace")
     codes: ClassVar[Mapping[str, str]] = {
         "calls-above": "There were more calls than allowed.",
         "calls-below": "There were fewer calls than asked for.",
         "calls-within": "There were as many calls as allowed.",
     }
 
-    @property
-    def texts_read(self) -> tuple[str, ...]:
-        return ("target", "arguments") if self.arguments else ("target",)
-
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)]
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool)
+    def configured(self) -> CheckTraits:
+        texts: tuple[TextRead, ...] = ("target", "arguments") if self.arguments else ("target",)
+        return replace(naming(self.traits, tool=self.tool), texts=texts)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found, asked = split(e for e in own(exhibit.observation.trace) if matches(e, self.tool))

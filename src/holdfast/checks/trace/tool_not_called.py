@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, calls, matches, named, urls_of
+from holdfast.checks.trace.calls import LISTED, calls, matches, named, naming
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -27,20 +28,14 @@ class ToolNotCalled:
         ),
     ]
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "negative"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))
     codes: ClassVar[Mapping[str, str]] = {
         "tool-called": "The tool was called.",
         "tool-not-called": "The tool was not called.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [("tool", self.tool)]
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(self.tool)
+    def configured(self) -> CheckTraits:
+        return naming(self.traits, tool=self.tool)
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = [e for e in calls(exhibit.observation.trace) if matches(e, self.tool)]

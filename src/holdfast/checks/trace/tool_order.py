@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.checks.trace.calls import LISTED, matches, named, own, perhaps, split, urls_of
+from holdfast.checks.trace.calls import LISTED, matches, named, naming, own, perhaps, split
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.trace import TraceEvent
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
 
@@ -25,20 +26,14 @@ class ToolOrder:
     ]
     strict: Annotated[bool, Meta(description="No other tool may be called between them.")] = False
 
-    polarity: ClassVar[Literal["positive", "negative"]] = "positive"
-    reads: ClassVar[Literal["trace"]] = "trace"
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace", texts=("target",))
     codes: ClassVar[Mapping[str, str]] = {
         "order-broken": "The calls were not made in this order.",
         "order-kept": "The calls were made in this order.",
     }
-    texts_read: ClassVar[tuple[str, ...]] = ("target",)
 
-    def tools_named(self) -> Iterable[tuple[str, str]]:
-        return [(f"tools[{n}]", tool) for n, tool in enumerate(self.tools)]
-
-    def urls_read(self) -> tuple[str, ...]:
-        """URL globs of the requests that it reads."""
-        return urls_of(*self.tools)
+    def configured(self) -> CheckTraits:
+        return naming(self.traits, **{f"tools[{n}]": tool for n, tool in enumerate(self.tools)})
 
     def decide(self, exhibit: Exhibit) -> Finding:
         steps = [e for e in own(exhibit.observation.trace) if self._is_step(e)]

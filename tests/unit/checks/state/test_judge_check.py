@@ -51,16 +51,16 @@ def judge(**more: Any) -> LlmAsJudge:
 
 
 def decided(check: LlmAsJudge, ask: Asked, seen: Observation = SAID, evidence: Evidence | None = None) -> Finding:
-    return check.decide(shown(run(check.consult(seen, evidence or Evidence(), ask))))
+    return check.decide(shown(run(check.consult(seen, None, evidence or Evidence(), ask))))
 
 
 def test_it_gathers_consults_and_needs_a_world_only_for_what_lies_there() -> None:
     assert isinstance(judge(), GatheringCheck)
     assert isinstance(judge(), ConsultingCheck)
-    assert not judge().needs_world
-    assert not judge(input_from="stdout").needs_world
-    assert judge(input_from="workspace").needs_world
-    assert judge(input_from="smtp.request_count").needs_world
+    assert not judge().configured().needs_world
+    assert not judge(input_from="stdout").configured().needs_world
+    assert judge(input_from="workspace").configured().needs_world
+    assert judge(input_from="smtp.request_count").configured().needs_world
 
 
 @pytest.mark.parametrize(("source", "text"), [("agent_output", "Dear all, 12."), ("stdout", "printed")])
@@ -114,7 +114,7 @@ def test_an_empty_input_fails_without_a_call(seen: Observation) -> None:
 @pytest.mark.parametrize(("negate", "outcome"), [(False, "fail"), (True, "unproven")])
 def test_nothing_to_judge_proves_nothing_to_a_rule_that_forbids(negate: bool, outcome: str) -> None:
     rule = Invariant("r", "llm_as_judge", {"model": "m", "criteria": "Kind and right."}, negate=negate)
-    evidence = {"r": run(judge().consult(SILENT, Evidence(), Asked("")))}
+    evidence = {"r": run(judge().consult(SILENT, None, Evidence(), Asked("")))}
     spec = Spec("c.yaml", AgentSpec(), invariants=(rule,))
     verdict = Judge(spec).judge(rule, TRIAL, Observation(TRIAL.id, evidence=evidence))
     assert (verdict.outcome, verdict.score) == (outcome, 0.0)
@@ -186,7 +186,7 @@ def test_what_was_not_gathered_or_was_asked_otherwise_is_never_guessed(tmp_path:
         decided(check, Asked(rating(1)))
     with pytest.raises(HarnessError, match="is no http_mock service"):
         run(judge(input_from="db.request_count").gather(FakeWorld(tmp_path), SAID))
-    opinion = run(judge().consult(SAID, Evidence(), Asked(rating(1))))
+    opinion = run(judge().consult(SAID, None, Evidence(), Asked(rating(1))))
     assert judge(pass_threshold=0.9).decide(shown(opinion)).passed, "the threshold is no part of the question"
     for other in (judge(votes=3), judge(temperature=1.0), judge(rubric=Rubric(fail="x")), LlmAsJudge("n", "Kind.")):
         with pytest.raises(HarnessError, match="not recorded in this run"):

@@ -274,7 +274,7 @@ REFUNDED: dict[str, Any] = {"type": "tool_call", "tool": "issue_refund"}
 def called(*trace: TraceEvent, says: str = "The order was refunded.", **did: Any) -> Finding:
     check = ClaimMatchesState((Claim(says="refunded", did=REFUNDED | did),))
     assert not list(check.problems())
-    assert not check.needs_world
+    assert not check.configured().needs_world
     turn = Turn("?", says, ending="answered")
     finding: Finding = check.decide(Exhibit(says, turn, Observation("t", (turn,), trace=trace)))
     return finding
@@ -334,7 +334,7 @@ def test_marks_hide_no_claim(says: str) -> None:
 
 def test_claims_of_both_kinds_need_a_world() -> None:
     check = ClaimMatchesState((Claim(says="refunded", did=REFUNDED), Claim(says="mailed", did=MAILED)))
-    assert check.needs_world
+    assert check.configured().needs_world
     world = FakeWorld(Path("/nowhere"), audit=ALL)
     finding = check.decide(gathered(check, world, "I mailed them."))
     assert finding.passed

@@ -139,7 +139,7 @@ def test_one_without_traits_is_an_error_that_names_it(tmp_path: Path) -> None:
     info = tmp_path / "site" / "echo-1.dist-info"
     (info / "broken.txt").rename(info / "entry_points.txt")
     forget()
-    with pytest.raises(PluginError, match="'broken' has no class variable `traits`"):
+    with pytest.raises(PluginError, match="'broken' of services has no class variable `traits`"):
         service_kinds.find("broken")
     _, (problem,) = checked(tmp_path, "  - {name: a, type: broken}\n")
     assert (problem.path, problem.code) == ("services[0].type", "broken-plugin")

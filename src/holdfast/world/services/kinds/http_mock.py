@@ -20,7 +20,7 @@ class MockKind:
     default_response: Annotated[int, Meta(description="Status where no route fits.", ge=100, le=599)] = 404
     routes: Annotated[tuple[MockRoute, ...], Meta(description="What a mock answers.")] = ()
 
-    traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, tls=(443,), holds=False)
+    traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, tls=(443,), records=True, holds=False)
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
         from holdfast.world.services.http_mock import MockKeeper
