@@ -13,7 +13,8 @@ from statistics import median
 from measure import row
 
 from holdfast.protocols import SandboxBackend, SandboxSpec
-from holdfast.world.sandbox import bubblewrap, process
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
+from holdfast.world.sandbox.process import ProcessBackend
 
 ENV = {"PATH": "/usr/bin:/bin"}
 TIMES = 60
@@ -56,7 +57,7 @@ async def audited(backend: SandboxBackend) -> tuple[float, float]:
 
 
 async def measure(folder: Path) -> None:
-    jails, bare = await bubblewrap.open_backend(folder), await process.open_backend(folder)
+    jails, bare = await Bubblewrap.open_backend(folder), await ProcessBackend.open_backend(folder)
     try:
         alone, jailed, kept = await in_turns(plain, lambda: once(jails), lambda: once(bare))
         base = median(alone)

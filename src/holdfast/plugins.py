@@ -178,9 +178,9 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "redis": _KIND + "redis:RedisKind",
     },
     "sandboxes": {
-        "bubblewrap": "holdfast.world.sandbox.bubblewrap:open_backend",
-        "docker": "holdfast.world.sandbox.docker:open_backend",
-        "process": "holdfast.world.sandbox.process:open_backend",
+        "bubblewrap": "holdfast.world.sandbox.bubblewrap:Bubblewrap",
+        "docker": "holdfast.world.sandbox.docker:DockerBackend",
+        "process": "holdfast.world.sandbox.process:ProcessBackend",
     },
     "reporters": {
         "html": _REPORT + "html:Html",
@@ -191,7 +191,10 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-_TRAITS = {"checks": "CheckTraits", "services": "ServiceTraits"}
+SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
+"""Of the built-in reporters, so that none is imported to be passed over."""
+DEFAULT_BACKEND = "bubblewrap"
+_TRAITS = {"checks": "CheckTraits", "services": "ServiceTraits", "sandboxes": "SandboxTraits"}
 """Families whose plug-ins must declare traits; those of a fault have defaults."""
 
 

@@ -29,7 +29,7 @@ from holdfast.model.traits import ServiceRead as ServiceRead
 from holdfast.model.traits import Step as Step
 from holdfast.model.trial import Judged, Trial
 from holdfast.model.verdict import Finding
-from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, ServiceSpec, ServiceTraits
+from holdfast.model.world import AuditEvent, Evidence, Isolation, Resources, SandboxTraits, ServiceSpec, ServiceTraits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -437,9 +437,15 @@ class Sandbox(Protocol):
 
 
 class SandboxBackend(Protocol):
-    """Opens sandboxes. One per site; `open_backend` of its module probes the machine first."""
+    """Opens sandboxes. One per site; a plug-in of the family `sandboxes` is its class."""
 
     name: str
+    traits: ClassVar[SandboxTraits]
+
+    @classmethod
+    async def open_backend(cls, folder: Path, image: str | None) -> SandboxBackend:
+        """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
+        ...
 
     @property
     def isolation(self) -> tuple[Isolation, ...]: ...

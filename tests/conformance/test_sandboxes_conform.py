@@ -7,7 +7,7 @@ import pytest
 from holdfast.testing.sandboxes import CHECKS
 from holdfast.world.sandbox import bubblewrap, process
 
-BACKENDS = {"bubblewrap": bubblewrap.open_backend, "process": process.open_backend}
+BACKENDS = {"bubblewrap": bubblewrap.Bubblewrap.open_backend, "process": process.ProcessBackend.open_backend}
 
 
 @pytest.mark.parametrize("check", CHECKS)

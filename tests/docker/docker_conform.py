@@ -25,7 +25,7 @@ from holdfast.store.record import observations
 from holdfast.testing.sandboxes import CHECKS, ENV
 from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
 from holdfast.world.clock.library import clock_inside, clock_library
-from holdfast.world.sandbox.docker import open_backend
+from holdfast.world.sandbox.docker import DockerBackend
 
 MB = 1 << 20
 
@@ -45,7 +45,7 @@ def nothing_is_left(backend):
 @pytest.fixture(scope="session")
 def backend(image, tmp_path_factory):
     folder = tmp_path_factory.mktemp("backend")
-    backend = asyncio.run(open_backend(folder, image))
+    backend = asyncio.run(DockerBackend.open_backend(folder, image))
     backend.folder = folder
     return backend
 
@@ -204,16 +204,16 @@ def test_programs_see_the_clock_of_the_trial(backend, tmp_path):
 
 def test_an_engine_that_lacks_the_image_says_so(tmp_path):
     with pytest.raises(UserError, match="no-such-image") as refused:
-        asyncio.run(open_backend(tmp_path, "no-such-image:1"))
+        asyncio.run(DockerBackend.open_backend(tmp_path, "no-such-image:1"))
     assert refused.value.hint == "docker pull no-such-image:1"
     with pytest.raises(UserError, match="needs an image"):
-        asyncio.run(open_backend(tmp_path, None))
+        asyncio.run(DockerBackend.open_backend(tmp_path, None))
 
 
 def test_no_engine_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(UserError, match="no docker engine answers"):
-        asyncio.run(open_backend(tmp_path, "any"))
+        asyncio.run(DockerBackend.open_backend(tmp_path, "any"))
     monkeypatch.undo()
 
 
@@ -222,9 +222,9 @@ def test_a_killed_run_leaves_no_container(image, tmp_path):
 import asyncio
 from pathlib import Path
 from holdfast.protocols import SandboxSpec
-from holdfast.world.sandbox.docker import open_backend
+from holdfast.world.sandbox.docker import DockerBackend
 async def run():
-    backend = await open_backend(Path({str(tmp_path)!r}), {image!r})
+    backend = await DockerBackend.open_backend(Path({str(tmp_path)!r}), {image!r})
     await backend.open(SandboxSpec("t"))
     print("open", flush=True)
     await asyncio.sleep(600)

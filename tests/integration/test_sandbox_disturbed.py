@@ -15,13 +15,15 @@ from holdfast.world.sandbox.limits import parents
 from holdfast.world.sandbox.live_limits import family
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-BACKENDS = pytest.mark.parametrize("module", [bubblewrap, process], ids=["bubblewrap", "process"])
+BACKENDS = pytest.mark.parametrize(
+    "kind", [bubblewrap.Bubblewrap, process.ProcessBackend], ids=["bubblewrap", "process"]
+)
 
 
 @contextlib.asynccontextmanager
-async def opened(module, folder):
+async def opened(kind, folder):
     try:
-        backend = await module.open_backend(folder)
+        backend = await kind.open_backend(folder)
     except UserError as refused:
         if os.environ.get("CI") == "true":
             raise
@@ -52,9 +54,9 @@ async def line(out):
 
 
 @BACKENDS
-def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_path, module):
+def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_path, kind):
     async def run():
-        async with opened(module, tmp_path) as sandbox:
+        async with opened(kind, tmp_path) as sandbox:
             assert isinstance(sandbox, Disturbable)
             assert await sandbox.kill() == 0
             program, out = await started(sandbox, "/bin/sh", "-c", "(setsid sleep 600 &) ; echo up; exec sleep 600")
@@ -74,9 +76,9 @@ def test_a_killed_agent_is_gone_with_its_children_and_can_be_started_again(tmp_p
 
 
 @BACKENDS
-def test_our_own_commands_are_not_the_agent(tmp_path, module):
+def test_our_own_commands_are_not_the_agent(tmp_path, kind):
     async def run():
-        async with opened(module, tmp_path) as sandbox:
+        async with opened(kind, tmp_path) as sandbox:
             ours = asyncio.create_task(sandbox.run(["/bin/sh", "-c", "sleep 0.5; exit 7"], ENV))
             await asyncio.sleep(0.2)
             assert await sandbox.kill() == 0
@@ -101,9 +103,9 @@ print("ate", flush=True)
 
 
 @BACKENDS
-def test_memory_is_short_from_now_on(tmp_path, module):
+def test_memory_is_short_from_now_on(tmp_path, kind):
     async def run():
-        async with opened(module, tmp_path) as sandbox:
+        async with opened(kind, tmp_path) as sandbox:
             program, out = await started(sandbox, "/usr/bin/python3", "-c", EATER)
             with out:
                 assert await line(out) == "up"
@@ -122,7 +124,7 @@ def test_who_has_more_memory_already_is_ended_where_all_are_limited_together(tmp
     together = "memory" in parents()
 
     async def run():
-        async with opened(bubblewrap, tmp_path) as sandbox:
+        async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
             script = "held = bytearray(b'x' * 200_000_000); print('up', flush=True); import time; time.sleep(600)"
             program, out = await started(sandbox, "/usr/bin/python3", "-c", script)
             with out:
@@ -136,12 +138,12 @@ def test_who_has_more_memory_already_is_ended_where_all_are_limited_together(tmp
 
 
 @BACKENDS
-def test_processor_time_is_short_from_now_on(tmp_path, module):
+def test_processor_time_is_short_from_now_on(tmp_path, kind):
     spin = "import time; print('up', flush=True); end = time.time() + 1.5\nwhile time.time() < end: pass\n"
     spin += "print(time.process_time())"
 
     async def run():
-        async with opened(module, tmp_path) as sandbox:
+        async with opened(kind, tmp_path) as sandbox:
             program, out = await started(sandbox, "/usr/bin/python3", "-c", spin)
             with out:
                 assert await line(out) == "up"
@@ -158,9 +160,9 @@ def test_processor_time_is_short_from_now_on(tmp_path, module):
 
 
 @BACKENDS
-def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, module):
+def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, kind):
     async def run():
-        async with opened(module, tmp_path) as sandbox:
+        async with opened(kind, tmp_path) as sandbox:
             await sandbox.limit(memory=70_000_000)
             if "cpu" in parents():
                 await sandbox.limit(cpu=0.05)
@@ -175,7 +177,7 @@ def test_what_looks_at_the_agents_work_has_no_part_in_its_limits(tmp_path, modul
 
 def test_a_single_process_needs_some_memory(tmp_path):
     async def run():
-        async with opened(bubblewrap, tmp_path) as sandbox:
+        async with opened(bubblewrap.Bubblewrap, tmp_path) as sandbox:
             if "memory" in parents():
                 await sandbox.limit(memory=30_000_000)
             else:

@@ -16,7 +16,7 @@ from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec, Stdio
 from holdfast.world.holders.user import whom
 from holdfast.world.sandbox import limits
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 MB = 1 << 20
 
@@ -192,7 +192,7 @@ def test_a_sandbox_survives_its_neighbour(tmp_path):
     """Another trial is neither seen nor ended, and its listener not reached."""
 
     async def run():
-        backend = await open_backend(tmp_path)
+        backend = await Bubblewrap.open_backend(tmp_path)
         try:
             victim = await backend.open(SandboxSpec("victim", listen=(("127.0.1.1", 7000),)))
             attacker = await backend.open(SandboxSpec("attacker"))
@@ -351,10 +351,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec, Stdio
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 async def main():
-    backend = await open_backend(Path(sys.argv[1]))
+    backend = await Bubblewrap.open_backend(Path(sys.argv[1]))
     plot = SandboxSpec("x", listen=(("127.0.0.1", 80),), resources=Resources(memory=64 << 20), commands=lambda _: repr)
     sandbox = await backend.open(plot)
     null = os.open(os.devnull, os.O_RDWR)

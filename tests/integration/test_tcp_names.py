@@ -9,7 +9,7 @@ from tcp_kit import place
 from holdfast.errors import UserError
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane
 from holdfast.protocols import SandboxSpec
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from planes_kit import FakeContext
 
 SERVER = ("127.0.1.53", 53)
@@ -24,7 +24,7 @@ async def looked_up(tmp_path, name, *injections):
     folder = tmp_path / "backend"
     folder.mkdir()
     try:
-        backend = await open_backend(folder)
+        backend = await Bubblewrap.open_backend(folder)
     except UserError as refused:
         if os.environ.get("CI") == "true":
             raise

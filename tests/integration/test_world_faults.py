@@ -11,7 +11,7 @@ from holdfast.model.spec import Injection, Scenario
 from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from planes_kit import FakeContext
 
 ENV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
@@ -41,7 +41,7 @@ async def place(tmp_path, watched=("paths", "disk"), **resources):
     folder = tmp_path / "backend"
     folder.mkdir(mode=0o755)
     try:
-        backend = await open_backend(folder)
+        backend = await Bubblewrap.open_backend(folder)
     except UserError as refused:
         if os.environ.get("CI") == "true":
             raise

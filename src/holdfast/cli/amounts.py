@@ -1,4 +1,4 @@
-"""Amounts on the command line: replicas, money, time, shares of a run."""
+"""Values on the command line: replicas, money, time, shards of a run, backends."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ class Dollars(click.FloatRange):
         if not number < float("inf"):
             self.fail(f"{value!r} is no amount", param, ctx)
         return number
+
+
+class BackendName(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
+    """A sandbox backend, built in or installed."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from holdfast import plugins
+
+        # Installed ones take a while to find, and most runs name none.
+        if value not in plugins.BUILT_IN["sandboxes"] and value not in plugins.names("sandboxes"):
+            self.fail(f"{value!r} is not one of {', '.join(plugins.names('sandboxes'))}", param, ctx)
+        return value
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast.cli.amounts import AUTO, MAX_REPLICAS, Dollars, ReplicaCount, Seconds, ShardOf
+from holdfast.cli.amounts import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
+from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
     from holdfast.model.spec import PartAsked, Problem, Spec
@@ -184,8 +185,8 @@ _HOW: list[Any] = [
     click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
 ]
 _WORLD = [
-    click.option("--backend", type=click.Choice(["bubblewrap", "process", "docker"]), default="bubblewrap",
-                 help="The sandbox of a world.", show_default=True),
+    click.option("--backend", type=BackendName(), default=DEFAULT_BACKEND,
+                 help=f"The sandbox of a world: {', '.join(BUILT_IN['sandboxes'])}.", show_default=True),
     click.option("--keep", is_flag=True, help="Keep the world of a failed trial: holdfast shell."),
     click.option("--strict-world", is_flag=True, help="Refuse what this machine cannot enforce."),
     click.option("--allow-commands", is_flag=True, help="Let secrets come from commands of any spec."),

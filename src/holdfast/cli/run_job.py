@@ -179,7 +179,9 @@ def with_reports(
     missing = [trouble for path, by in asked if (trouble := _tried(outcome, path, by))]
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step and step_summary:
-        append_summary(Path(step), next(iter(named("markdown").render(outcome.run).values())))
+        from holdfast.report.markdown import Markdown
+
+        append_summary(Path(step), next(iter(Markdown().render(outcome.run).values())))
     return replace(outcome, unwritten=tuple(missing))
 
 

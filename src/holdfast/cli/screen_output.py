@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.model.events import Event, Warned
-from holdfast.report.files import named
 from holdfast.report.safe import can_show_signs, unheeded
 from holdfast.report.wording import plural, warned
 from holdfast.runner.job import Job, Listen
@@ -101,7 +100,9 @@ class Screen:
     def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""
         if self._as_json:
-            for piece in next(iter(named("json").render(outcome.run).values())):
+            from holdfast.report.json import Json
+
+            for piece in next(iter(Json().render(outcome.run).values())):
                 sys.stdout.write(piece.decode())
             return
         from holdfast.report.terminal import summary

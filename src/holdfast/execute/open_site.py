@@ -187,12 +187,12 @@ class _Opening:
     # -- in sandboxes -------------------------------------------------------------------------------
     async def boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
         from holdfast.execute.boxed_site import open_factory
-        from holdfast.execute.sandbox_backend import kept_here, program_search
+        from holdfast.execute.sandbox_backend import find_backend, kept_here, program_search
         from holdfast.execute.worlds import BoxedWorlds
         from holdfast.world.mounted_agent import mount
 
         assert self.spec.world is not None
-        host = self.world.backend != "docker"  # an image has programs of its own
+        host = not find_backend(self.world.backend).traits.image
         search = program_search(self.spec, written, self.root, self.environ) if host else None
         seen = mount(written, self.root, search)
         planes = self.planes(seen.agent, web=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from holdfast.model.trial import Trial
+from holdfast.plugins import DEFAULT_BACKEND
 
 if TYPE_CHECKING:
     from holdfast.world.kept_world import WorldKeeper
@@ -30,7 +31,7 @@ ASKED = ModelOptions()
 class WorldOptions(Struct, frozen=True):
     """What the command line and the run add to a spec's world."""
 
-    backend: str = "bubblewrap"
+    backend: str = DEFAULT_BACKEND
     secrets: Mapping[str, str] = {}
     strict: bool = False
     """What the backend cannot enforce is refused."""

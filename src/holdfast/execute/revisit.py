@@ -25,7 +25,7 @@ from holdfast.processes import scratch
 from holdfast.world.disguises import MASK
 from holdfast.world.kept_world import HOME, KeptWorld
 from holdfast.world.reopened_service import reopen
-from holdfast.world.sandbox.bubblewrap import open_backend
+from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from holdfast.world.sandbox_shell import visit
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.world_factory import WorldFactory
@@ -95,7 +95,7 @@ async def _worlds(
         place = scratch.make("look")
         opened.callback(scratch.remove, place)
         place.chmod(0o711)  # servers have users of their own
-        shared = SiteWorlds(settings, await open_backend(place), site_planes, place)
+        shared = SiteWorlds(settings, await Bubblewrap.open_backend(place), site_planes, place)
         opened.push_async_callback(shared.close)
         for service in world.services:
             if await reopen(service, shared, past.trial, folder, kept, tell):

@@ -51,13 +51,17 @@ def _other_programs(spec: Spec) -> Iterator[str]:
 
 async def open_backend(name: str, folder: Path, image: str | None) -> SandboxBackend:
     """The backend of that name, tried on this machine; UserError if there is none, or if it does not work here."""
-    opening = plugins.find("sandboxes", name)
-    if opening is None:
+    return await find_backend(name).open_backend(folder, image)
+
+
+def find_backend(name: str) -> type[SandboxBackend]:
+    """The backend of that name; UserError if there is none."""
+    found: type[SandboxBackend] | None = plugins.find("sandboxes", name)
+    if found is None:
         raise UserError(
             f"there is no sandbox backend {name!r}", hint=f"there are: {', '.join(plugins.names('sandboxes'))}"
         )
-    opened: SandboxBackend = await opening(folder, image)
-    return opened
+    return found
 
 
 def kept_here(backend: SandboxBackend) -> str:

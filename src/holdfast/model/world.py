@@ -105,6 +105,15 @@ class ServiceTraits(Struct, frozen=True):
     """It is nothing without what it held: a kept world without that opens without the service."""
 
 
+class SandboxTraits(Struct, frozen=True):
+    """What the rest of Holdfast has to know of a sandbox backend before it is opened."""
+
+    image: bool = False
+    """Its programs are those of an image: this machine's own are not there."""
+    isolates: bool = True
+    """The agent has a network and folders of its own."""
+
+
 class Fixture(Struct, frozen=True, omit_defaults=True):
     """Data put into the world, in order, after the services are ready."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.model.spec import PartAsked
 from holdfast.plan.select import Select
+from holdfast.plugins import DEFAULT_BACKEND
 
 
 class RunOptions(Struct, frozen=True, omit_defaults=True):
@@ -38,7 +39,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """Where every model call is kept."""
     replay: Path | None = None
     """Where model calls are answered from."""
-    backend: str = "bubblewrap"
+    backend: str = DEFAULT_BACKEND
     """Which sandbox a world is opened in."""
     keep: bool = False
     """The world of a trial that failed stays for a look."""

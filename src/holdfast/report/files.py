@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from holdfast.protocols import Reporter
 
 _FAMILY = "reporters"
-_SUFFIXES = {"html": ".html", "json": ".json", "junit": ".xml", "markdown": ".md", "sarif": ".sarif"}
-"""Of our own reporters, so that none is imported to be passed over."""
 
 
 def reporter(path: Path) -> Reporter:
@@ -60,8 +58,8 @@ def named(name: str) -> Reporter:
 
 def suffix_of(name: str) -> str:
     """What the names of that reporter's files end in."""
-    if name in _SUFFIXES:
-        return _SUFFIXES[name]
+    if name in plugins.SUFFIXES:
+        return plugins.SUFFIXES[name]
     suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # of somebody else's class
     if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
         raise PluginError(

@@ -9,17 +9,18 @@ from xml.etree import ElementTree as ET
 
 from msgspec.structs import replace
 
+from holdfast import plugins
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
 from holdfast.model.spec import Part
 from holdfast.report import overall as words
 from holdfast.report.files import named, place, suffix_of
+from holdfast.report.junit import Junit
+from holdfast.report.markdown import Markdown
 from holdfast.report.safe import one_line
 
 Runs = Mapping[Part, Run]
-FOLDER = ("html", "json", "junit", "markdown", "sarif")
-"""What a folder holds of each part."""
 JOINED = (".html", ".json", ".md", ".xml", ".sarif")
 """Formats of all parts in one file."""
 
@@ -62,7 +63,7 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
 def _folder(found: Overall, runs: Runs, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
-        for name in FOLDER:
+        for name in plugins.BUILT_IN["reporters"]:
             rendered = next(iter(named(name).render(run).values()))
             place(folder / f"{part}{suffix_of(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
@@ -108,7 +109,7 @@ def _markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
     yield words.markdown(found).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"
-        yield from next(iter(named("markdown").render(run).values()))
+        yield from next(iter(Markdown().render(run).values()))
 
 
 def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
@@ -117,7 +118,7 @@ def _junit(found: Overall, runs: Runs) -> Iterator[bytes]:
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for part, run in runs.items():
         made = ET.fromstring(  # noqa: S314  # what our own reporter has just written
-            b"".join(next(iter(named("junit").render(run).values())))
+            b"".join(next(iter(Junit().render(run).values())))
         )
         for suite in made:
             suite.set("name", f"{part}: {suite.get('name', '')}")

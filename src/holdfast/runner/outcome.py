@@ -9,12 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast import plugins
 from holdfast.model.codec import canonical
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.model.world import Isolation
 from holdfast.plan import Plan, RunOptions
+from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
@@ -224,13 +226,13 @@ def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[str]:
         yield "rules of the cases were left out: no case is decided, each cell is judged by itself"
 
 
-def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:
+def standing_notes(spec: Spec, backend: str = DEFAULT_BACKEND) -> tuple[str, ...]:
     """What every report of this spec must say about how far to trust it."""
     notes = []
     if spec.world is None:
         notes.append("no sandbox: the agent ran with your rights, your environment and the network as it is")
-    elif backend == "process":
-        notes.append("no isolation: the process backend gives the agent a folder of its own, and nothing else")
+    elif not _isolates(backend):
+        notes.append(f"no isolation: the {backend} backend gives the agent a folder of its own, and nothing else")
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
         notes.append(
@@ -246,11 +248,17 @@ def standing_notes(spec: Spec, backend: str = "bubblewrap") -> tuple[str, ...]:
     return tuple(notes)
 
 
-def isolation_words(spec: Spec, backend: str = "bubblewrap") -> str:
+def _isolates(backend: str) -> bool:
+    """Whether it gives the agent a network and folders of its own; one that is no longer installed did."""
+    found = plugins.find("sandboxes", backend)
+    return found is None or bool(found.traits.isolates)
+
+
+def isolation_words(spec: Spec, backend: str = DEFAULT_BACKEND) -> str:
     """How trials and cells are kept apart, in a few words."""
     agent = spec.agent
     if spec.world is not None:
-        how = f"a fresh {backend} sandbox each" if backend != "process" else "a fresh folder and process each"
+        how = f"a fresh {backend} sandbox each" if _isolates(backend) else "a fresh folder and process each"
     elif agent.type == "http" and agent.launched:
         how = "a fresh instance each" if agent.isolation == "fresh" else "one instance per slot"
         how += ", reset before each trial" if agent.has_reset else ""

@@ -19,6 +19,7 @@ from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
+from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import OWN, PARTS, find_run, id_of, own_folder, parts_of, single_run
@@ -91,7 +92,7 @@ class _Flat(Struct, frozen=True):
     max_errors: int = 0
     recording: str | None = None
     part: Part = "contract"
-    backend: str = "bubblewrap"
+    backend: str = DEFAULT_BACKEND
     strict_world: bool = False
 
     def as_options(self) -> RunOptions:

@@ -87,7 +87,7 @@ class BoxedWorld:
         self._folder = folder
         self._lent = folder / "lent"
         self._clock = WorldClock(self._lent, site.clock)
-        self._ingress = IngressPorts(spec.network, site.backend.name)
+        self._ingress = IngressPorts(spec.network, shared=not site.backend.traits.isolates)
         self._service_planes: ServicePlanes
         self._parts = AsyncExitStack()
 

@@ -19,9 +19,9 @@ _NAMED_ALONE = "only ports that network.ingress.allow names are led to the agent
 class IngressPorts:
     """The ways to the agent of one trial. They lead to what listens inside, never to Holdfast itself."""
 
-    def __init__(self, network: Network, backend: str) -> None:
+    def __init__(self, network: Network, *, shared: bool) -> None:
         self._network = network
-        self._shared = backend == "process"
+        self._shared = shared
         self._forwards: list[PortForward] = []
         self._told: list[str] = []
         self._lacks: list[str] = []
@@ -61,9 +61,8 @@ class IngressPorts:
             await self._forwards.pop().close()
 
 
-def shortcoming(network: Network, backend: str) -> Iterator[Isolation]:
-    """What no trial of this backend on this machine can do of it."""
-    shared = backend == "process"
+def shortcoming(network: Network, *, shared: bool) -> Iterator[Isolation]:
+    """What no trial on this machine can do of it; `shared`: the backend gives the agent no ports of its own."""
     missing = [*lacks(network, shared=shared)]
     for port in () if shared else named(network):
         try:

@@ -25,9 +25,9 @@ async def shortcomings(
 ) -> tuple[Isolation, ...]:
     """Every key of the spec that is not done here, and why. `shown`: paths of this machine that every sandbox sees."""
     return (
-        *(_in_container(agent) if agent is not None and backend.name == "docker" else ()),
-        *_of_spec(spec, backend.name),
-        *_workdir(spec.setup.workdir, backend.name, shown),
+        *(_in_container(agent) if agent is not None and backend.traits.image else ()),
+        *_of_spec(spec, backend),
+        *_workdir(spec.setup.workdir, backend, shown),
         *[one async for one in _clock(spec, scenarios)],
     )
 
@@ -46,28 +46,30 @@ def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
     return frozenset(part for part in worldly if part is not None)
 
 
-def _of_spec(spec: WorldSpec, backend: str) -> Iterator[Isolation]:
-    if spec.base is not None and backend != "docker":
-        yield Isolation("base", False, f"{spec.base} is an image; the {backend} backend uses this machine's programs")
+def _of_spec(spec: WorldSpec, backend: SandboxBackend) -> Iterator[Isolation]:
+    if spec.base is not None and not backend.traits.image:
+        yield Isolation(
+            "base", False, f"{spec.base} is an image; the {backend.name} backend uses this machine's programs"
+        )
     if spec.setup.packages:
-        why = f"the {backend} backend installs nothing; install them on this machine, or put them into an image"
+        why = f"the {backend.name} backend installs nothing; install them on this machine, or put them into an image"
         yield Isolation("setup.packages", False, f"{', '.join(spec.setup.packages)}: {why}")
-    yield from shortcoming(spec.network, backend)
+    yield from shortcoming(spec.network, shared=not backend.traits.isolates)
     if spec.determinism.dns == "real":
         why = "inside, only services have addresses; other names are resolved by the proxy"
         yield Isolation("determinism.dns", False, why)
-    if backend == "process":
+    if not backend.traits.isolates:
         yield from _without_network(spec)
 
 
-def _workdir(path: str | None, backend: str, shown: Iterable[str]) -> Iterator[Isolation]:
+def _workdir(path: str | None, backend: SandboxBackend, shown: Iterable[str]) -> Iterator[Isolation]:
     """The second path of the workspace, where nothing can be put there."""
     if path is None:
         return
     at = PurePosixPath(path)
     taken = sorted(one for one in shown if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
-    if backend == "process":
-        yield Isolation(WORKDIR, False, f"the process backend has no folders of its own: nothing is at {path}")
+    if not backend.traits.isolates:
+        yield Isolation(WORKDIR, False, f"the {backend.name} backend has no folders of its own: nothing is at {path}")
     elif taken:
         yield Isolation(WORKDIR, False, f"{taken[0]} of this machine is shown there, so {path} is not the workspace")
 

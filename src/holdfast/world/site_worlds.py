@@ -78,7 +78,7 @@ class SiteWorlds:
 
                 folder = self.folder / f"service-{len(self._keepers)}"
                 folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
-                docker = self.backend.name == "docker"
+                docker = self.backend.traits.image
                 self._keepers[key] = await open_keeper(service, folder, docker=docker)
         return self._keepers[key]
 

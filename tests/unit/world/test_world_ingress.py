@@ -18,9 +18,9 @@ def ways(*ports, default="deny"):
     return Network(ingress=default, ways_in=tuple(WayIn("host", port) for port in ports))
 
 
-def told(network, backend="bubblewrap", ours=()):
+def told(network, *, shared=False, ours=()):
     async def run():
-        opened = IngressPorts(network, backend)
+        opened = IngressPorts(network, shared=shared)
         await opened.open(NOBODY, ours)
         found = opened.isolation
         await opened.close()
@@ -31,7 +31,7 @@ def told(network, backend="bubblewrap", ours=()):
 
 
 def test_nothing_is_told_where_nothing_is_asked():
-    assert told(Network()) == told(Network(), "process") == ()
+    assert told(Network()) == told(Network(), shared=True) == ()
 
 
 def test_a_way_begins_at_the_port_that_it_leads_to():
@@ -61,7 +61,7 @@ def test_a_port_that_cannot_be_had_is_told(monkeypatch):
     (one,) = told(ways(port))
     assert not one.enforced
     assert one.why == f"port {port} of this machine cannot be listened on: Permission denied"
-    assert [*shortcoming(ways(port), "bubblewrap")] == [one]
+    assert [*shortcoming(ways(port), shared=False)] == [one]
 
 
 def test_holdfast_itself_is_not_reached():
@@ -75,18 +75,18 @@ def test_any_port_cannot_be_led_in_but_those_that_are_named_are():
     (one,) = told(ways(port, default="allow"))
     assert not one.enforced
     assert one.why.startswith(f"127.0.0.1:{port} reaches port {port} of the agent; only ports that")
-    assert [found.enforced for found in shortcoming(ways(default="allow"), "docker")] == [False]
+    assert [found.enforced for found in shortcoming(ways(default="allow"), shared=False)] == [False]
 
 
 def test_without_a_network_of_its_own_every_port_can_be_reached():
-    (any_port,) = told(ways(default="allow"), "process")
+    (any_port,) = told(ways(default="allow"), shared=True)
     assert any_port.enforced
-    (named,) = told(ways(3000), "process")
+    (named,) = told(ways(3000), shared=True)
     assert not named.enforced
     assert "not 3000 alone" in named.why
-    assert [*shortcoming(ways(default="allow"), "process")] == []
-    assert [*shortcoming(ways(3000), "process")] == [named]
+    assert [*shortcoming(ways(default="allow"), shared=True)] == []
+    assert [*shortcoming(ways(3000), shared=True)] == [named]
 
 
 def test_a_way_that_can_be_opened_is_no_shortcoming():
-    assert [*shortcoming(ways(free_port()), "bubblewrap")] == []
+    assert [*shortcoming(ways(free_port()), shared=False)] == []

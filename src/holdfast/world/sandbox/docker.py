@@ -14,12 +14,12 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.world import Isolation
+from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.first_process import first_process
@@ -38,6 +38,34 @@ class DockerBackend:
     """Opens containers of one image. Close it after use."""
 
     name = "docker"
+
+    traits: ClassVar[SandboxTraits] = SandboxTraits(image=True)
+
+    @classmethod
+    async def open_backend(cls, folder: Path, image: str | None) -> DockerBackend:
+        """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
+        if not image:
+            raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
+        if shutil.which("docker") is None:
+            raise UserError(
+                "the docker client is not installed", hint="apt-get install docker.io, or choose another --backend"
+            )
+        first = await first_process()
+        try:
+            # It fails without an engine; `info` of some does not.
+            await docker("version", "--format", "{{.Server.Version}}")
+            about = json.loads(await docker("info", "--format", "{{json .}}"))
+        except HarnessError as refused:
+            raise UserError(f"no docker engine answers: {refused}", hint="start it, or set DOCKER_HOST") from refused
+        await _look_for(image)
+        backend = cls(folder, image, first, promises(about))
+        try:
+            await (await backend.open(SandboxSpec("probe"))).close()
+        except HarnessError as refused:
+            raise UserError(
+                f"no container can be opened here: {refused}", hint="the engine must run on this machine"
+            ) from refused
+        return backend
 
     def __init__(self, folder: Path, image: str, first: Path, isolation: tuple[Isolation, ...]) -> None:
         self._folder = folder
@@ -163,29 +191,6 @@ class DockerSandbox(FolderSandbox):
         finally:
             await copy.close()
             await asyncio.to_thread(remove, folder)
-
-
-async def open_backend(folder: Path, image: str | None) -> DockerBackend:
-    """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
-    if not image:
-        raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
-    if shutil.which("docker") is None:
-        raise UserError("the docker client is not installed", hint="apt-get install docker.io, or --backend bubblewrap")
-    first = await first_process()
-    try:
-        await docker("version", "--format", "{{.Server.Version}}")  # fails without an engine; `info` of some does not
-        about = json.loads(await docker("info", "--format", "{{json .}}"))
-    except HarnessError as refused:
-        raise UserError(f"no docker engine answers: {refused}", hint="start it, or set DOCKER_HOST") from refused
-    await _look_for(image)
-    backend = DockerBackend(folder, image, first, promises(about))
-    try:
-        await (await backend.open(SandboxSpec("probe"))).close()
-    except HarnessError as refused:
-        raise UserError(
-            f"no container can be opened here: {refused}", hint="the engine must run on this machine"
-        ) from refused
-    return backend
 
 
 def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:

@@ -8,10 +8,10 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from holdfast.errors import HarnessError
-from holdfast.model.world import Isolation, Resources
+from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
@@ -40,6 +40,13 @@ class ProcessBackend:
     """Opens private folders and starts plain processes in them. Close it after use."""
 
     name = "process"
+
+    traits: ClassVar[SandboxTraits] = SandboxTraits(isolates=False)
+
+    @classmethod
+    async def open_backend(cls, folder: Path, image: str | None = None) -> ProcessBackend:
+        """The backend; `folder` holds its workspaces. There are no images."""
+        return cls(folder)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -206,11 +213,6 @@ class ProcessSandbox(FolderSandbox):
         self._lines.pop(line, None)
         self._agents.pop(line, None)
         program.finish(None, lost=not self._frozen, note=GONE)
-
-
-async def open_backend(folder: Path, image: str | None = None) -> ProcessBackend:
-    """The backend; `folder` holds its workspaces. There are no images."""
-    return ProcessBackend(folder)
 
 
 def _listener() -> socket.socket:
