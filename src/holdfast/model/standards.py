@@ -6,11 +6,8 @@ Only what an attack does is mapped, or what a check looks for: a tool that is do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
-
-Mapped: TypeAlias = Literal["fault", "check", "mutation"]
 
 AGENTIC = "OWASP Top 10 for Agentic Applications 2026"
 LLM = "OWASP Top 10 for LLM Applications 2025"
@@ -43,30 +40,19 @@ _TITLES: Mapping[str, Mapping[str, str]] = {
         "AML.T0110": "AI Agent Tool Poisoning",
     },
 }
-_INDIRECT = ("ASI01", "LLM01:2025", "AML.T0051.001")
 _DIRECT = ("ASI01", "LLM01:2025", "AML.T0051.000")
-_OF: Mapping[tuple[Mapped, str], tuple[str, ...]] = {
-    ("fault", "malicious_response"): _INDIRECT,
-    ("fault", "indirect_injection"): _INDIRECT,
-    ("fault", "injection_via_context"): _INDIRECT,
-    ("fault", "memory_poisoning"): ("ASI06", "AML.T0080.000"),
-    ("fault", "conflicting_context"): ("ASI06",),
-    ("fault", "overflow"): ("LLM10:2025",),
-    ("fault", "tool_poisoning"): ("ASI04", "LLM01:2025", "AML.T0110"),
-    ("check", "excludes_pii"): ("LLM02:2025", "AML.T0057"),
-    ("check", "max_cost"): ("LLM10:2025",),
-    ("check", "max_tokens"): ("LLM10:2025",),
-    ("check", "system_prompt_leak_probe"): ("LLM07:2025", "AML.T0056"),
-    ("mutation", "prompt_injection"): _DIRECT,
-    ("mutation", "context_manipulation"): _DIRECT,
-    ("mutation", "multi_turn_attack"): _DIRECT,
-    ("mutation", "advanced_jailbreak"): ("LLM01:2025", "AML.T0054"),
-    ("mutation", "semantic_similarity_attack"): _DIRECT,
-    ("mutation", "format_poisoning"): _DIRECT,
-    ("mutation", "temporal_attack"): _DIRECT,
-    ("mutation", "payload_size_attack"): ("LLM10:2025",),
-    ("mutation", "resource_exhaustion"): ("LLM10:2025", "AML.T0029"),
+MUTATIONS: Mapping[str, tuple[str, ...]] = {
+    "prompt_injection": _DIRECT,
+    "context_manipulation": _DIRECT,
+    "multi_turn_attack": _DIRECT,
+    "advanced_jailbreak": ("LLM01:2025", "AML.T0054"),
+    "semantic_similarity_attack": _DIRECT,
+    "format_poisoning": _DIRECT,
+    "temporal_attack": _DIRECT,
+    "payload_size_attack": ("LLM10:2025",),
+    "resource_exhaustion": ("LLM10:2025", "AML.T0029"),
 }
+"""What mutations stand for; faults and checks declare it in their traits."""
 
 
 class StandardEntry(Struct, frozen=True):
@@ -89,11 +75,6 @@ _KNOWN: Mapping[str, StandardEntry] = {
 }
 
 
-def standards_of(kind: Mapped, name: str) -> tuple[StandardEntry, ...]:
-    """What it stands for; nothing for most."""
-    return tuple(_KNOWN[id] for id in _OF.get((kind, name), ()))
-
-
-def standards_of_all(things: Iterable[tuple[Mapped, str]]) -> tuple[StandardEntry, ...]:
-    """What several stand for together, each once."""
-    return tuple(dict.fromkeys(one for kind, name in things for one in standards_of(kind, name)))
+def standard_entries(ids: Iterable[str]) -> tuple[StandardEntry, ...]:
+    """The entries of these ids, each once."""
+    return tuple(dict.fromkeys(_KNOWN[id] for id in ids if id in _KNOWN))

@@ -39,6 +39,14 @@ class FaultTraits(Struct, frozen=True, kw_only=True):
     """Of services and HTTP: what it changes of the delivery of a reply. It is met only if that part was felt."""
     disturbs: Disturbed | None = None
     """Of worlds: what the sandbox must be able to change, or to watch, from the start."""
+    needs_running: bool = False
+    """Of worlds: at the very start there is nothing that it could act on."""
+    met: str = ""
+    """When it counts as met, for the catalogue; empty: as all of its section."""
+    see: tuple[str, ...] = ()
+    """What else is worth reading, as `section.name`."""
+    standards: tuple[str, ...] = ()
+    """Entries of public lists that it stands for, by their ids in `model/standards.py`."""
 
 
 TextRead: TypeAlias = Literal["answer", "evidence", "target", "arguments"]
@@ -101,6 +109,10 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
     services: tuple[ServiceRead, ...] = ()
     audits: tuple[tuple[str, str], ...] = ()
     """Each setting that needs a part of the audit, and the key of `audit` that must be on."""
+    see: tuple[str, ...] = ()
+    """What else is worth reading, as `section.name`."""
+    standards: tuple[str, ...] = ()
+    """Entries of public lists that it stands for, by their ids in `model/standards.py`."""
 
     @property
     def texts_read(self) -> tuple[TextRead, ...]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from holdfast.model.codec import encode
 from holdfast.model.run import CellRow, Run
-from holdfast.model.standards import standards_of
 from holdfast.report import wording
 from holdfast.report.cause_page import LISTED
 from holdfast.report.causes import Cause, Causes
@@ -18,6 +17,7 @@ from holdfast.report.page.run import rules
 from holdfast.report.page.values import Interned
 from holdfast.report.page_data import CellTable, TrialTable, column_row
 from holdfast.report.page_limits import PageLimits, counted
+from holdfast.report.standards import of_modes
 
 NOT_HERE = "its trials are not in this page; see the note above the matrix"
 _LEVEL = 6
@@ -87,7 +87,7 @@ class PageTables:
             "standards": {
                 mode: [[one.id, one.title, one.list] for one in found]
                 for mode in dict.fromkeys(i.mode for scenario in run.scenarios for i in scenario.injections)
-                if (found := standards_of("fault", mode))
+                if (found := of_modes((mode,)))
             },
             "calls": trials.calls.values,
             "strings": strings.values,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from functools import cache
+from typing import Any, get_args
 
+from holdfast import plugins
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
+from holdfast.model.scenario import Plane
 from holdfast.model.score import Case
-from holdfast.model.standards import Mapped, StandardEntry, standards_of, standards_of_all
+from holdfast.model.standards import MUTATIONS, StandardEntry, standard_entries
 from holdfast.report.case_causes import CaseCause
 from holdfast.report.cases import telling as replica_telling
 from holdfast.report.causes import Cause
@@ -17,41 +20,59 @@ from holdfast.report.wording import telling
 
 def of_run(run: Run) -> tuple[StandardEntry, ...]:
     """All that its scenarios, rules and mutations stand for."""
-    return standards_of_all(_things(run))
+    return tuple(dict.fromkeys(_of_all(run)))
 
 
-def _things(run: Run) -> Iterator[tuple[Mapped, str]]:
-    yield from (("fault", injection.mode) for scenario in run.scenarios for injection in scenario.injections)
-    yield from (("check", rule.check) for rule in run.invariants)
-    yield from (("mutation", one.type) for one in (run.score.mutation.types if run.score.mutation else ()))
+def _of_all(run: Run) -> Iterator[StandardEntry]:
+    for scenario in run.scenarios:
+        yield from of_modes(injection.mode for injection in scenario.injections)
+    for rule in run.invariants:
+        yield from of_rule(run, rule.id)
+    for one in run.score.mutation.types if run.score.mutation else ():
+        yield from standard_entries(MUTATIONS.get(one.type, ()))
+
+
+def of_modes(modes: Iterable[str]) -> tuple[StandardEntry, ...]:
+    """What faults stand for, each once. A ledger does not say on which plane a fault was placed."""
+    return tuple(dict.fromkeys(entry for mode in modes for entry in _of_mode(mode)))
+
+
+@cache
+def _of_mode(mode: str) -> tuple[StandardEntry, ...]:
+    # Installed faults take a while to find, and most runs have none.
+    own = [plane for plane in get_args(Plane) if mode in plugins.BUILT_IN[f"faults.{plane}"]]
+    return standard_entries(
+        id for plane in own or get_args(Plane) for id in plugins.fault_traits(plane, mode).standards
+    )
 
 
 def of_scenario(run: Run, scenario: str) -> tuple[StandardEntry, ...]:
     """What the faults of a scenario stand for."""
     found = next((one for one in run.scenarios if one.name == scenario), None)
-    return standards_of_all(("fault", one.mode) for one in (found.injections if found else ()))
+    return of_modes(one.mode for one in (found.injections if found else ()))
 
 
 def of_rule(run: Run, rule: str) -> tuple[StandardEntry, ...]:
     """What a rule's check looks for."""
     found = next((one for one in run.invariants if one.id == rule), None)
-    return standards_of("check", found.check) if found else ()
+    check = plugins.find("checks", found.check) if found else None
+    return standard_entries(check.traits.standards) if check is not None else ()
 
 
 def of_case(case: Case) -> tuple[StandardEntry, ...]:
     """What the mutation of a case stands for."""
-    return standards_of("mutation", case.variation.mutation) if case.variation is not None else ()
+    return standard_entries(MUTATIONS.get(case.variation.mutation, ())) if case.variation is not None else ()
 
 
 def of_faults(faults: Iterable[FaultMet]) -> tuple[StandardEntry, ...]:
-    return standards_of_all(("fault", met.mode) for met in faults)
+    return of_modes(met.mode for met in faults)
 
 
 def of_cause(run: Run, cause: Cause) -> tuple[StandardEntry, ...]:
     """What the rules of a cause look for, and the faults under which any of its cells did not hold."""
     trial = telling(cause.first)
     met = of_faults(one for one in trial.faults if one.effect == "met") if trial is not None else ()
-    modes = standards_of_all(("fault", name.mode) for faults, _ in cause.faults for name in faults)
+    modes = of_modes(name.mode for faults, _ in cause.faults for name in faults)
     return tuple(dict.fromkeys((*(one for rule in cause.rules for one in of_rule(run, rule)), *met, *modes)))
 
 

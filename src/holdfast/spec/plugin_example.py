@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.protocols import Check
+from holdfast.protocols import Check, read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import Family, is_on_input
 
 _TARGETS = {"tool": "search", "service": "db", "match_url": "https://api.example.com/*"}
-_WHEN = {("world_faults", "killed"): {"after_ms": 500}}
-"""What an example needs to be met: at the very start there is nothing to kill."""
 
 
 def fault_example(family: Family, name: str, plugin: type) -> str:
@@ -18,7 +16,11 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
     entry: dict[str, Any] = {}
     if family.target is not None and not is_on_input(plugin):
         entry[family.target] = _TARGETS[family.target]
-    entry |= {family.selector: name, **_shown(plugin), **_WHEN.get((family.name, name), {})}
+    entry |= {
+        family.selector: name,
+        **_shown(plugin),
+        **({"after_ms": 500} if read_traits(plugin).needs_running else {}),
+    }
     return _yaml({family.name: [entry]})
 
 

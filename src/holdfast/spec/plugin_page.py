@@ -8,11 +8,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from holdfast import plugins
-from holdfast.model.standards import StandardEntry, standards_of
+from holdfast.model.standards import StandardEntry, standard_entries
 from holdfast.protocols import ConsultingCheck, read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
-from holdfast.spec.plugin_notes import MET, MET_BY_SECTION, SEE
 from holdfast.spec.rules import RuleKeys
 from holdfast.spec.schema import first_line
 from holdfast.spec.setting_words import default_words, type_words
@@ -40,6 +39,17 @@ _ACTS = {
     "service_faults": "On the connections to a service of the world.",
     "world_faults": "On the agent's place in a sandbox. Once: at the start, `after_ms` later, or `on_event`.",
 }
+_REPLY = "The changed reply, or the failure, was written while the caller was there for it."
+_MET: Mapping[str, str] = {
+    "tool_faults": f"{_REPLY} In a result on its way to the model: a model has answered the request that carries it.",
+    "llm_faults": _REPLY,
+    "mcp_faults": _REPLY,
+    "http_faults": _REPLY,
+    "service_faults": "It changed what passed on the connection, and a client was there to feel it.",
+    "world_faults": "The agent ran into it: what the fault did was seen to stop or change something that it did.",
+    "context_attacks": "The agent was asked with the changed input.",
+}
+"""When a fault counts as met, unless its traits say it."""
 _READS = {
     "text": "The text of the answer, partial output included, however the agent ended.",
     "ending": "How the agent ended.",
@@ -137,8 +147,8 @@ def _check_page(name: str, plugin: Any) -> PluginPage:
         settings=own,
         common=_settings(RuleKeys, "type", *(setting.key for setting in own)),
         example=check_example(name, plugin),
-        standards=standards_of("check", name),
-        see=_see(RULES, name),
+        standards=standard_entries(plugin.traits.standards),
+        see=_see(RULES, name, plugin.traits.see),
     )
 
 
@@ -153,12 +163,12 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
         name=name,
         what=first_line(plugin),
         acts=_acts(section, plugin),
-        met=MET.get(f"{section}.{name}", MET_BY_SECTION[section]),
+        met=read_traits(plugin).met or _MET[section],
         settings=own,
         common=_settings(family.keys, family.selector, *(setting.key for setting in own), *refused),
         example=fault_example(family, name, plugin),
-        standards=standards_of("fault", name),
-        see=_see(section, name),
+        standards=standard_entries(read_traits(plugin).standards),
+        see=_see(section, name, read_traits(plugin).see),
     )
 
 
@@ -210,7 +220,7 @@ def _reads(plugin: Any) -> str:
     return " ".join(words)
 
 
-def _see(section: str, name: str) -> tuple[str, ...]:
+def _see(section: str, name: str, others_too: tuple[str, ...]) -> tuple[str, ...]:
     others = [] if section == RULES else [s for s in sections_of("fault") if s != section]
     same = [s for s in others if name in plugins.names(registry_of(s))]
-    return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *SEE.get(f"{section}.{name}", ())]))
+    return tuple(dict.fromkeys([*(f"{s}.{name}" for s in same), *others_too]))

@@ -17,7 +17,6 @@ from holdfast.reading.reader import BAD, Bad, Reader, join
 from holdfast.reading.words import found
 from holdfast.spec.followups import unused_default
 from holdfast.spec.forms import Aggregate
-from holdfast.spec.plugin_notes import CHECKS_ELSEWHERE
 from holdfast.spec.variants import Choice, Chosen, Menu, choose, settings
 
 _DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
@@ -84,7 +83,16 @@ def check_names() -> list[str]:
     return plugins.names("checks")
 
 
-MENU = Menu("type", find_check, check_names, CHECKS_ELSEWHERE)
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("not_contains", "does_not_contain", "excludes"), "write excludes_pattern, or contains with negate: true"
+    ),
+    "not_contains_any": "write excludes_pattern, or contains_any with negate: true",
+    **dict.fromkeys(("not_regex", "not_matches"), "write excludes_pattern, or regex with negate: true"),
+}
+"""Names of checks in other tools, and what to write here."""
+
+MENU = Menu("type", find_check, check_names, _ELSEWHERE)
 
 
 def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:

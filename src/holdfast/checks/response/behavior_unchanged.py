@@ -31,7 +31,13 @@ class BehaviorUnchanged:
     model: AskedModel = None
     votes: Votes = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True, compares_words=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive",
+        reads="text",
+        verbatim=True,
+        compares_words=True,
+        see=("invariants.similarity", "llm_faults.response_drift"),
+    )
     codes: ClassVar[Mapping[str, str]] = {
         **same_answer.CODES,
         "no-control-answer": "The control run gave no answer to compare with.",

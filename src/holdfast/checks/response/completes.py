@@ -18,7 +18,9 @@ from holdfast.model.verdict import Finding
 class Completes:
     """The agent gave an answer: no crash, no timeout, no empty reply."""
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", every_turn=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="ending", every_turn=True, see=("invariants.ending", "invariants.output_not_empty")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "answer-empty": "The answer is empty.",
         "answered": "The agent answered.",

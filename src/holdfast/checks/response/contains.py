@@ -23,7 +23,9 @@ class Contains:
         str, Meta(description="Text that must appear in the answer; case does not matter.", examples=["according to"])
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="text", see=("invariants.contains_any", "invariants.regex")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "text-found": "The text appears.",
         "text-missing": "The text does not appear.",

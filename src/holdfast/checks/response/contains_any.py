@@ -27,7 +27,9 @@ class ContainsAny:
         ),
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="text", see=("invariants.contains", "invariants.regex")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "text-found": "The text appears.",
         "text-missing": "The text does not appear.",

@@ -25,7 +25,7 @@ class Ending:
         Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending")
+    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", see=("invariants.completes",))
     codes: ClassVar[Mapping[str, str]] = {
         "ended-as": "How the turn ended, which the key names.",
     }

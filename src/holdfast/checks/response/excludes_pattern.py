@@ -33,7 +33,9 @@ class ExcludesPattern:
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="text", see=("context_attacks.indirect_injection", "invariants.excludes_pii")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "pattern-found": "Something matches the pattern.",
         "pattern-missing": "Nothing matches the pattern.",

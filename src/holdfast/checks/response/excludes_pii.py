@@ -38,7 +38,9 @@ class ExcludesPii:
         ),
     ] = ()
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="text", standards=("LLM02:2025", "AML.T0057")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "pii-found": "Personal data appears.",
         "pii-missing": "No personal data appears.",

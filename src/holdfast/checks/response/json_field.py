@@ -39,7 +39,9 @@ class JsonField:
         Literal["string", "number", "integer", "boolean", "null", "array", "object"] | None, about("Its JSON type.")
     ] = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="text", verbatim=True, see=("invariants.valid_json",)
+    )
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
         "value-as-expected": "The value is as expected.",

@@ -29,7 +29,9 @@ class Regex:
         ),
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="text", see=("invariants.contains", "invariants.excludes_pattern")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "pattern-found": "Something matches the pattern.",
         "pattern-missing": "Nothing matches the pattern.",

@@ -29,7 +29,13 @@ class Similarity:
     model: AskedModel = None
     votes: Votes = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True, compares_words=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive",
+        reads="text",
+        verbatim=True,
+        compares_words=True,
+        see=("invariants.behavior_unchanged", "invariants.llm_as_judge"),
+    )
     codes: ClassVar[Mapping[str, str]] = same_answer.CODES
 
     def configured(self) -> CheckTraits:

@@ -27,7 +27,13 @@ class SystemPromptLeakProbe:
     ]
     literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="text", requires_probes=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative",
+        reads="text",
+        requires_probes=True,
+        see=("invariants.refusal_check",),
+        standards=("LLM07:2025", "AML.T0056"),
+    )
     codes: ClassVar[Mapping[str, str]] = ExcludesPattern.codes
 
     def decide(self, exhibit: Exhibit) -> Finding:

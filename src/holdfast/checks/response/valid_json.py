@@ -39,7 +39,9 @@ class ValidJson:
         ),
     ] = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text", verbatim=True)
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="text", verbatim=True, see=("invariants.json_field",)
+    )
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
         "json-valid": "The answer is JSON as asked for.",

@@ -68,7 +68,11 @@ class ClaimMatchesState:
         ),
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive",
+        reads="state",
+        see=("tool_faults.phantom_success", "invariants.sql", "invariants.file_content"),
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "claim-true": "What the answer claims was done.",
         "claim-unseen": "Whether it was done cannot be seen.",

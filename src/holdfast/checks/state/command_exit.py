@@ -52,7 +52,12 @@ class CommandExit:
     timeout: Annotated[Duration, about("Over it the check fails.")] = 120_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="positive", reads="state", texts=(), runs_inside=True, shell_setting="command"
+        polarity="positive",
+        reads="state",
+        texts=(),
+        runs_inside=True,
+        shell_setting="command",
+        see=("invariants.custom", "invariants.file_content"),
     )
     codes: ClassVar[Mapping[str, str]] = {
         "command-exited": "The command ended by itself; the key has its exit code.",

@@ -71,7 +71,9 @@ class Custom:
     ] = None
 
     # No text decides: the script saw what was there.
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state", texts=(), file_setting="script")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", texts=(), file_setting="script", see=("invariants.command_exit",)
+    )
 
     def configured(self) -> CheckTraits:
         return replace(self.traits, runs_inside=self._is_inside, needs_world=self._is_inside)

@@ -52,7 +52,9 @@ class DbUnchangedExcept:
     ] = ()
     timeout: Annotated[Duration, about("For each statement; over it the check is an error.")] = 30_000
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", see=("invariants.sql", "invariants.files_changed_only")
+    )
 
     def configured(self) -> CheckTraits:
         return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))

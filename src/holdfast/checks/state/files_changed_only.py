@@ -42,7 +42,9 @@ class FilesChangedOnly:
         about("Files, folders or globs at any depth whose changes do not count, and are listed.", examples=[["dist"]]),
     ] = (".pytest_cache", "__pycache__", "node_modules/.cache")
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", see=("invariants.file_absent", "invariants.db_unchanged_except")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "files-changed": "Files changed that may not.",
         "files-unchanged": "No other file changed.",

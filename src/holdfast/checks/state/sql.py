@@ -63,7 +63,9 @@ class Sql:
     rows: Annotated[int | None, about("The number of rows.", ge=0)] = None
     timeout: Annotated[Duration, about("Over it the check is an error.")] = 30_000
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="state", see=("invariants.db_unchanged_except",)
+    )
 
     def configured(self) -> CheckTraits:
         return replace(self.traits, services=(ServiceRead("service", self.service, "database"),))

@@ -28,7 +28,13 @@ class MaxCost:
     ]
 
     traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="negative", reads="trace", texts=(), deeds=False, reads_cost=True
+        polarity="negative",
+        reads="trace",
+        texts=(),
+        deeds=False,
+        reads_cost=True,
+        see=("invariants.max_tokens", "invariants.max_calls"),
+        standards=("LLM10:2025",),
     )
     codes: ClassVar[Mapping[str, str]] = {
         "cost-above": "The calls cost more than allowed.",

@@ -23,7 +23,13 @@ class MaxTokens:
     count: Annotated[Literal["total", "input", "output"], Meta(description="Which tokens are counted.")] = "total"
 
     traits: ClassVar[CheckTraits] = CheckTraits(
-        polarity="negative", reads="trace", texts=(), deeds=False, reads_cost=True
+        polarity="negative",
+        reads="trace",
+        texts=(),
+        deeds=False,
+        reads_cost=True,
+        see=("invariants.max_cost", "invariants.max_calls"),
+        standards=("LLM10:2025",),
     )
     codes: ClassVar[Mapping[str, str]] = {
         "no-model-call": "No model call was seen.",

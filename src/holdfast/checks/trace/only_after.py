@@ -34,7 +34,9 @@ class OnlyAfter:
         bool, Meta(description="Only a call of `requires` that returned without an error, in its result too, counts.")
     ] = True
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="trace", texts=("target",), see=("invariants.tool_order", "tool_faults.error")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "order-broken": "The tool was called without an earlier call of the other.",
         "order-kept": "The tool was never called without an earlier call of the other.",

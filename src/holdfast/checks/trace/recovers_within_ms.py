@@ -25,7 +25,9 @@ class RecoversWithinMs:
     ]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace", texts=("target",))
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="trace", texts=("target",), see=("tool_faults.flapping", "invariants.retries_within")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "no-fault-met": "No call met a fault to recover from.",
         "not-recovered": "No good call followed a failed one.",

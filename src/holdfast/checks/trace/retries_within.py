@@ -22,7 +22,9 @@ class RetriesWithin:
     max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0, examples=[3])]
     tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="trace", see=("llm_faults.rate_limit", "invariants.recovers_within_ms")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "repeated-too-often": "A failed request was repeated too often.",
         "repeats-within": "Failed requests were repeated no more than allowed.",

@@ -43,7 +43,9 @@ class SideEffectOnce:
         ),
     ] = "idempotency_key"
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative", reads="trace", see=("tool_faults.lost_reply", "service_faults.killed_mid_transaction")
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "done-once": "No write was done twice.",
         "done-twice": "A write was done more than once.",

@@ -36,7 +36,11 @@ class ToolCalled:
         Meta(description="Only calls with these arguments, or body fields: name to glob or value."),
     ] = None
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace")
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive",
+        reads="trace",
+        see=("invariants.tool_not_called", "invariants.tool_order", "invariants.max_calls"),
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "calls-above": "There were more calls than allowed.",
         "calls-below": "There were fewer calls than asked for.",

@@ -28,7 +28,12 @@ class ToolNotCalled:
         ),
     ]
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="negative",
+        reads="trace",
+        texts=("target",),
+        see=("context_attacks.indirect_injection", "invariants.tool_called"),
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "tool-called": "The tool was called.",
         "tool-not-called": "The tool was not called.",

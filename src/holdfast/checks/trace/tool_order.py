@@ -26,7 +26,9 @@ class ToolOrder:
     ]
     strict: Annotated[bool, Meta(description="No other tool may be called between them.")] = False
 
-    traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="trace", texts=("target",))
+    traits: ClassVar[CheckTraits] = CheckTraits(
+        polarity="positive", reads="trace", texts=("target",), see=("invariants.only_after",)
+    )
     codes: ClassVar[Mapping[str, str]] = {
         "order-broken": "The calls were not made in this order.",
         "order-kept": "The calls were made in this order.",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, choose_payload, placed
-from holdfast.protocols import FaultContext
+from holdfast.protocols import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class ConflictingContext:
     ] = None
     payloads: Annotated[tuple[str, ...], Meta(description="Statements to choose from.")] = ()
     inject_at: Annotated[AttackPlace, Meta(description="Where in the input the statement goes.")] = "end"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("context_attacks.memory_poisoning",), standards=("ASI06",))
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "conflicting_context", ctx.rng)

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.attacks import Action, choose_payload
+from holdfast.faults.met import CANARY
 from holdfast.faults.values import edited, parts, put, with_field
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
@@ -31,7 +32,17 @@ class IndirectInjection:
     ] = None
     action: Action = None
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        harmless=True,
+        met=CANARY,
+        see=(
+            "tool_faults.malicious_response",
+            "mcp_faults.tool_poisoning",
+            "invariants.excludes_pattern",
+            "invariants.tool_not_called",
+        ),
+        standards=("ASI01", "LLM01:2025", "AML.T0051.001"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

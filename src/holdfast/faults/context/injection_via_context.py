@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, choose_payload, placed
-from holdfast.protocols import FaultContext
+from holdfast.protocols import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,11 @@ class InjectionViaContext:
     ] = None
     payloads: Annotated[tuple[str, ...], Meta(description="Documents to choose from.")] = ()
     inject_at: Annotated[AttackPlace, Meta(description="Where in the input the document goes.")] = "start"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("context_attacks.indirect_injection", "invariants.excludes_pattern", "invariants.tool_not_called"),
+        standards=("ASI01", "LLM01:2025", "AML.T0051.001"),
+    )
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "injection_via_context", ctx.rng)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import choose_payload, placed
-from holdfast.protocols import FaultContext
+from holdfast.protocols import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class MemoryPoisoning:
     strategy: Annotated[
         Literal["prepend", "append", "replace"], Meta(description="Before the input, after it, or instead of it.")
     ] = "prepend"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("context_attacks.conflicting_context", "invariants.excludes_pattern", "invariants.tool_not_called"),
+        standards=("ASI06", "AML.T0080.000"),
+    )
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         payload = choose_payload(self.payload, self.payloads, "memory_poisoning", ctx.rng)

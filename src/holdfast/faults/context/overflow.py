@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, placed
 from holdfast.faults.texts import read_texts
 from holdfast.faults.tokens import count_tokens, first_tokens
-from holdfast.protocols import FaultContext
+from holdfast.protocols import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,10 @@ class Overflow:
         Meta(description="How many tokens; a word or a punctuation mark counts as one.", ge=1, le=2_000_000),
     ] = 4000
     inject_at: Annotated[AttackPlace, Meta(description="Where in the input the prose goes.")] = "start"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("llm_faults.context_length", "invariants.max_tokens"), standards=("LLM10:2025",)
+    )
 
     def rewrite(self, text: str, ctx: FaultContext) -> str:
         return placed(text, _prose(self.inject_tokens, ctx.rng), self.inject_at)

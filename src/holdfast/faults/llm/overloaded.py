@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.failures import failure
 from holdfast.faults.llm_wire import beginning
 from holdfast.model.completion import Completion, Trouble
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _MESSAGE = "the model is overloaded, try again later"
 _TOKENS = 5
@@ -26,6 +26,10 @@ class Overloaded:
         Literal["status", "stream_error"],
         Meta(description="An error status, or status 200, a few tokens and then an error in the provider's form."),
     ] = "status"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.shape == "stream_error":

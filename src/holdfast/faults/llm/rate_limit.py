@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,10 @@ class RateLimit:
         Annotated[float, Meta(ge=0)] | None,
         Meta(description="Seconds after which the caller may try again; null: it does not say."),
     ] = 1
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         message = "429 Too Many Requests: rate limit reached"

@@ -17,7 +17,7 @@ from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 class RepeatToolCall:
     """Whatever came of it, the model asks for its first tool call again. No effect until it has asked for one."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, see=("invariants.max_calls",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Remembers the first calls that the model asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 from msgspec import Meta
 
@@ -13,7 +13,7 @@ from holdfast.faults import drift_json, drift_text
 from holdfast.faults.drift_model import smaller
 from holdfast.faults.llm_text import text_of, with_text
 from holdfast.faults.values import fields, is_rows, with_field, with_items
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
 
@@ -42,6 +42,8 @@ class ResponseDrift:
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="verbosity_shift: how many times longer or shorter. Default by severity: 1.5, 2, 4."),
     ] = None
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.behavior_unchanged",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """Settings that this kind of drift would not read."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 _PAGE = "<html>\n<head><title>{words}</title></head>\n<body><center><h1>{words}</h1></center><hr></body>\n</html>\n"
 
@@ -21,6 +21,10 @@ class ServerError:
     body: Annotated[
         Literal["provider", "html"], Meta(description="The provider's error shape, or a gateway's HTML page.")
     ] = "provider"
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         failed = failure(self.status, kind="server_error")

@@ -10,6 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_text import text_of
+from holdfast.faults.met import WAIT
 from holdfast.faults.tokens import count_tokens, split_tokens
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
@@ -22,7 +23,7 @@ class SlowTokens:
     ttft_ms: Annotated[int, Meta(description="Until the first token, in milliseconds.", ge=0)] = 5_000
     per_token_ms: Annotated[int, Meta(description="Between tokens, in milliseconds.", ge=0)] = 200
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=WAIT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -9,6 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import beginning, on_wire
+from holdfast.faults.met import LOSS
 from holdfast.model.completion import Cut
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
@@ -19,7 +20,7 @@ class StreamCut:
 
     after_tokens: Annotated[int, Meta(description="How many tokens of text come through.", ge=0)] = 10
 
-    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, met=LOSS, see=("llm_faults.truncated_response",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = on_wire((await forward(call)).value, "stream_cut")

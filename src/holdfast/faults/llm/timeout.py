@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, FaultContext, Forward, Reply, TimedOut
+from holdfast.faults.met import WAIT
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,10 @@ class Timeout:
     """The model takes the question and never answers; then a timeout error."""
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 10_000
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        met=WAIT, see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

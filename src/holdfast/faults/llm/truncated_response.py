@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import beginning, ending
 from holdfast.faults.tokens import first_tokens
 from holdfast.model.completion import Completion, Usage
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class TruncatedResponse:
         int, Meta(description="How many tokens arrive; a word or a punctuation mark counts as one.", ge=0)
     ] = 10
     silent: Annotated[bool, Meta(description="Claim a normal end instead of `length` or `max_tokens`.")] = False
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("llm_faults.stream_cut",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import LOSS
 from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -16,7 +17,7 @@ class CrashMidCall:
 
     done: Annotated[bool, Meta(description="Whether the server dies after the work, before its answer.")] = False
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe")
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=LOSS, see=("invariants.side_effect_once",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
@@ -16,7 +17,7 @@ class Hang:
 
     done: Annotated[bool, Meta(description="Whether the server does the work all the same.")] = False
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe")
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=WAIT, see=("invariants.side_effect_once",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.done:

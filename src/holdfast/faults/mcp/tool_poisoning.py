@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.attacks import choose_payload
+from holdfast.faults.met import CANARY
 from holdfast.faults.values import with_field
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
@@ -25,7 +26,13 @@ class ToolPoisoning:
         ),
     ] = None
 
-    traits: ClassVar[FaultTraits] = FaultTraits(on_listings=True, on_calls=False)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        on_listings=True,
+        on_calls=False,
+        met=CANARY,
+        see=("context_attacks.indirect_injection", "invariants.excludes_pattern", "invariants.tool_not_called"),
+        standards=("ASI04", "LLM01:2025", "AML.T0110"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

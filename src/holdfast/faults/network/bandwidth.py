@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
+from holdfast.faults.met import SIZE
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -17,7 +18,7 @@ class Bandwidth:
 
     rate: Annotated[int, Meta(description="In kB a second.", ge=1)] = 10
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="rate", harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="rate", harmless=True, met=SIZE)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -12,7 +12,9 @@ from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward,
 class DnsFailure:
     """The host's name does not resolve. A proxy tells its client so with status 502."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(step="name", reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        step="name", reached="never", met="The client asked for the name, and learned that it does not resolve."
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the name does not resolve", status=502, kind="dns")

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -17,7 +18,7 @@ class Latency:
     delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
     jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=WAIT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
+from holdfast.faults.met import SIZE
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -17,7 +18,7 @@ class LimitData:
 
     bytes: Annotated[int, Meta(description="How many come through.", ge=0)] = 1_024
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit")
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit", met=SIZE)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
@@ -12,7 +13,7 @@ from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, 
 class Partition:
     """Nothing passes and nothing is closed: the caller waits until it gives up."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=WAIT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise TimedOut(f"{call.target}: nothing passes", kind="hang")

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import LOSS
 from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -16,7 +17,7 @@ class ResetPeer:
 
     delay_ms: Annotated[int, Meta(description="Until the reset, in ms.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=LOSS)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

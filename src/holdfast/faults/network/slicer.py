@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
+from holdfast.faults.met import SIZE
 from holdfast.model.delivery import Slices
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
@@ -20,7 +21,7 @@ class Slicer:
     size_variation: Annotated[int, Meta(description="Up to so many more or fewer.", ge=0)] = 0
     delay_ms: Annotated[int, Meta(description="The wait after a piece, in ms.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True)
+    traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True, met=SIZE)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

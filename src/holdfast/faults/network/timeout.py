@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
@@ -16,7 +17,11 @@ class Timeout:
 
     delay_ms: Annotated[int, Meta(description="Until it closes, in ms; 0: never, the caller has to give up.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never",
+        met=WAIT,
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         if self.delay_ms == 0:

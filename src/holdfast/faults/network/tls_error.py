@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from holdfast.faults.met import LOSS
 from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -12,7 +13,7 @@ from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward,
 class TlsError:
     """The TLS handshake fails with an alert. A connection without TLS meets nothing."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(step="tls", reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(step="tls", reached="never", met=LOSS)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: the TLS handshake failed", kind="tls")

@@ -20,7 +20,7 @@ class DownAtStart:
     ] = 0
     for_ms: Annotated[int, Meta(description="How long it is down, from the start of the trial.", ge=0)] = 0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", see=("invariants.recovers_within_ms",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.connections and self.for_ms:

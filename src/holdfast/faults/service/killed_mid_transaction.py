@@ -24,7 +24,13 @@ class KilledMidTransaction:
         Meta(description="`lost`: it is rolled back. `done`, of a commit: it is committed and the reply is lost."),
     ] = "lost"
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="maybe")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        sql_only=True,
+        reached="maybe",
+        met="The connection died inside a transaction while the client was there. "
+        "At a commit: of a transaction that wrote.",
+        see=("invariants.side_effect_once", "tool_faults.lost_reply", "invariants.sql"),
+    )
 
     def configured(self) -> FaultTraits:
         return replace(self.traits, step=self.at)

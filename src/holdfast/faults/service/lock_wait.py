@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import STATEMENT
 from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -16,7 +17,7 @@ class LockWait:
 
     delay_ms: Annotated[int, Meta(description="How long it waits, in ms.", ge=0)] = 5_000
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never", met=STATEMENT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

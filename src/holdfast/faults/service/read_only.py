@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from holdfast.faults.met import STATEMENT
 from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -12,7 +13,7 @@ from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward,
 class ReadOnly:
     """The database refuses the writes of a transaction: it is read-only (25006, 1290)."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never", met=STATEMENT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise Failed(f"{call.target}: read-only", kind="read_only")

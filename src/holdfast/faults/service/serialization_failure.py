@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
+from holdfast.faults.met import STATEMENT
 from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -19,7 +20,12 @@ class SerializationFailure:
         "commit"
     )
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        sql_only=True,
+        reached="never",
+        met=f"{STATEMENT} At a commit: of a transaction that wrote.",
+        see=("invariants.side_effect_once",),
+    )
 
     def configured(self) -> FaultTraits:
         return replace(self.traits, step=self.at)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import STATEMENT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -16,7 +17,7 @@ class SlowQuery:
 
     delay_ms: Annotated[int, Meta(description="How long, in ms.", ge=0)] = 5_000
 
-    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="statement")
+    traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="statement", met=STATEMENT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class Empty:
     """A good reply with nothing in it: `[]`, `{}`, `""`. A reply that holds one list keeps its frame around `[]`."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -18,7 +18,9 @@ class Error:
     error_code: Annotated[int, Meta(description="The status of the failure.", ge=300, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(self.error_code, self.message)

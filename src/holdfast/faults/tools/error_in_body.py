@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.json_text import dump
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class ErrorInBody:
 
     message: Annotated[str, Meta(description="What the body says went wrong.")] = "the request could not be processed"
     error_code: Annotated[int, Meta(description="The code inside the body.")] = 500
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -29,7 +29,9 @@ class Flapping:
     error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503
     message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """A pattern that says nothing, or never fails."""

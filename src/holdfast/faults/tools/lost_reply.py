@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from holdfast.protocols import Call, Dropped, FaultContext, Forward, Reply
+from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class LostReply:
     """Does the work, then loses the answer: the caller cannot know that it succeeded."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        met="The other side has answered, and the caller was connected when the reply was lost.",
+        see=("invariants.side_effect_once", "service_faults.killed_mid_transaction"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await forward(call)

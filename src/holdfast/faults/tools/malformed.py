@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.values import decoded, is_record, is_rows, plain
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
 class Malformed:
     """The real reply, cut or corrupted so that it does not parse. Data becomes its JSON text, cut off."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.schema_drift",))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.attacks import Action, choose_payload
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.faults.met import CANARY
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ class MaliciousResponse:
         ),
     ] = None
     action: Action = None
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        met=CANARY,
+        see=("context_attacks.indirect_injection", "invariants.excludes_pattern", "invariants.tool_not_called"),
+        standards=("ASI01", "LLM01:2025", "AML.T0051.001"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

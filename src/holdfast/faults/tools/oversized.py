@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
@@ -13,7 +13,7 @@ from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.faults.texts import read_texts
 from holdfast.faults.values import edited, is_rows, parts, plain, put, with_field, with_items
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 BINARY = (bytes, bytearray)
 
@@ -28,6 +28,8 @@ class Oversized:
     bytes: Annotated[int, Meta(description="The size of the reply, as text or as JSON.", ge=1, le=64_000_000)] = (
         1_000_000
     )
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("context_attacks.overflow", "llm_faults.context_length"))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.values import edited, is_rows, parts, put, with_items
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Partial:
 
     keep: Annotated[int, Meta(description="How many items of the list arrive.", ge=0)] = 1
     fraction: Annotated[float, Meta(description="How much of a text arrives.", ge=0, lt=1)] = 0.5
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

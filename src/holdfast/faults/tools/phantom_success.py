@@ -18,7 +18,9 @@ class PhantomSuccess:
         Literal["object", "text"], Meta(description='What the answer is: the object {"status": "ok"} or the text "ok".')
     ] = "object"
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", on_results=False)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never", on_results=False, see=("invariants.claim_matches_state", "invariants.contains_any")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         return Reply({"status": "ok"} if self.shape == "object" else "ok")

@@ -18,7 +18,9 @@ class RateLimit:
     retry_after_s: Annotated[float, Meta(description="Seconds after which the caller may try again.", ge=0)] = 1
     message: Annotated[str, Meta(description="What the error says.")] = ""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         raise failure(429, self.message, retry_after_s=self.retry_after_s)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.json_text import dump
 from holdfast.faults.renamed_field import renamed
 from holdfast.faults.values import edited, ends_here, fields, is_record, is_rows, parts, plain, with_field, with_items
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class SchemaDrift:
         tuple[str, ...],
         Meta(description="Fields that change type: numbers become text, text a number or a list, lists one item."),
     ] = ()
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.malformed",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """Fields that are to be renamed and dropped at once, and empty names."""

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -18,7 +19,7 @@ class Slow:
         2000
     )
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, on_results=False)
+    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, on_results=False, met=WAIT)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

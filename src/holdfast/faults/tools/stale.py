@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.faults.values import same, snapshot
 from holdfast.model.codec import digest
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 _KEPT = 50  # replies a target; the earliest are the ones that are given
 
@@ -15,6 +15,8 @@ _KEPT = 50  # replies a target; the earliest are the ones that are given
 @dataclass(frozen=True)
 class Stale:
     """The reply of an earlier call: of one with other arguments if there is one. A first call meets nothing."""
+
+    traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.wrong_value",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
         """Remembers the reply of a call that passed."""

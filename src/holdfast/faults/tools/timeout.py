@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import WAIT
 from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
@@ -16,7 +17,12 @@ class Timeout:
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
 
-    traits: ClassVar[FaultTraits] = FaultTraits(reached="never", on_results=False)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        reached="never",
+        on_results=False,
+        met=WAIT,
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
 from holdfast.faults.lies import LIES
 from holdfast.faults.values import edited
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class WrongValue:
             examples=[["digits"]],
         ),
     ] = ()
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        see=("invariants.claim_matches_state", "invariants.contains_any", "tool_faults.stale")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

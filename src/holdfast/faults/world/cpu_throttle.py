@@ -18,7 +18,9 @@ class CpuThrottle:
 
     cores: Annotated[float, Meta(description="How much of a core they have.", gt=0)] = 0.1
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="limits")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        disturbs="limits", met="The control group counts a period in which the agent was held back."
+    )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.cores >= (os.cpu_count() or 1):

@@ -18,7 +18,7 @@ BALLAST = ".holdfast-ballast"
 class DiskFull:
     """The workspace's disk is full: nothing more can be written. It needs a disk of its own, `resources.disk`."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk")
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent's programs found no room.")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         limited = next((one for one in world.sandbox.isolation if one.feature == "disk limit"), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread
 from holdfast.protocols import FaultContext, FaultTraits, World
 
@@ -13,7 +14,7 @@ from holdfast.protocols import FaultContext, FaultTraits, World
 class Frozen:
     """The agent's clock stands still; waiting takes as long as ever."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         await set_clock(world, ctx, clocked(world).time(), frozen=True)

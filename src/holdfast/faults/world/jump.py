@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.errors import HarnessError
+from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread, written
 from holdfast.protocols import FaultContext, FaultTraits, World
 
@@ -29,7 +30,7 @@ class Jump:
     zone: Annotated[str, Meta(description="Whose midnight it is, as Europe/Berlin.", min_length=1)] = "UTC"
     before_s: Annotated[float, Meta(description="How long before the border.", ge=0)] = 1.0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         zone = _zone(self.zone)

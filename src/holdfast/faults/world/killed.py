@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from holdfast.faults.world.processes import disturbable
-from holdfast.protocols import RESTART, FaultContext, World
+from holdfast.protocols import RESTART, FaultContext, FaultTraits, World
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,10 @@ class Killed:
     """Every process of the agent is killed (SIGKILL); it is started again with the same task."""
 
     restart: Annotated[bool, Meta(description="Whether it is started again.")] = True
+
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        met="A process of the agent died.", see=("invariants.side_effect_once",), needs_running=True
+    )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if not await disturbable(world).kill():

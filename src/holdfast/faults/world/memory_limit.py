@@ -18,7 +18,9 @@ class MemoryLimit:
 
     megabytes: Annotated[int, Meta(description="How much they have, in MiB.", ge=1)] = 64
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="limits")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        disturbs="limits", met="The control group counts a refusal, or a program was ended for having more."
+    )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:

@@ -20,7 +20,9 @@ class Permission:
 
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["data"])]
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        disturbs="paths", met="A system call of the agent's programs was refused: opened, listed or entered."
+    )
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

@@ -21,7 +21,10 @@ class ReadOnly:
 
     path: Annotated[str, Meta(description="Where, in the workspace; all of it unless given.", min_length=1)] = "."
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        disturbs="paths",
+        met="A system call of the agent's programs was refused: opened for writing, made, moved, removed.",
+    )
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return outside(self.path)

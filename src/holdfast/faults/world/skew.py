@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread
 from holdfast.protocols import FaultContext, FaultTraits, World
 
@@ -17,7 +18,7 @@ class Skew:
 
     offset_s: Annotated[float, Meta(description="Seconds that it is ahead; less than 0: behind.")] = 300.0
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock")
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         clock = clocked(world)

@@ -19,7 +19,9 @@ class Vanished:
 
     path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["notes.txt"])]
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths")
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        disturbs="paths", met="A system call of the agent's programs failed because what it wanted is gone."
+    )
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)
