@@ -90,7 +90,7 @@ class LiveLimits:
 
     def _memory_words(self) -> str:
         usual, now = self._usual["memory"], self._now.get("memory")
-        size, source = (usual, "resources.memory") if now is None else (now, "memory_limit")
+        size, source = (usual, "resources.memory") if now is None else (now, "a fault")
         return f"used more than its {written_size(int(size or 0))} of memory ({source})"
 
     def lift(self) -> None:
