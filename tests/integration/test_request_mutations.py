@@ -38,7 +38,7 @@ from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task, Variation
-from holdfast.model.trial import Trial
+from holdfast.model.trial import CONTROL, Trial
 from holdfast.mutate.mutator import MadeMutation
 from holdfast.mutate.request import REQUEST_MUTATORS
 
@@ -68,13 +68,14 @@ async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
     site = Site(spec, agent, 4)
     failed: dict[str, str] = {}
     try:
+        control = await run_trial(site, Trial("1" * 12, "control", CONTROL, Task((PROMPT,))))
         for made in [*mutations(kind), None]:
             variation = made and Variation(kind, PROMPT, made.name, attack=True, request=made.request)
             task = Task((PROMPT,), kind="mutation", variation=variation) if variation else Task((PROMPT,))
             trial = Trial("0" * 12, "contract", "calm", task)
             seen = await run_trial(site, trial)
             for rule in RULES:
-                verdict = judge.judge(rule, trial, seen)
+                verdict = judge.judge(rule, trial, seen, control)
                 if verdict.outcome != "pass":
                     failed[made.name if made else "-"] = f"{rule.id}: {verdict.outcome}: {verdict.reason}"
     finally:

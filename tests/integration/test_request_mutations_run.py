@@ -138,3 +138,37 @@ def test_a_429_for_the_attack_alone_proves_nothing(tmp_path: Path, isolation: st
     found = verdicts(tmp_path, "return self.reply(429, {})", isolation=isolation)
     assert {outcome for (variant, _), (outcome, _) in found.items() if variant == "blanks_behind"} == {"unproven"}
     assert {outcome for (variant, _), (outcome, _) in found.items() if variant == "crlf"} == {"pass"}
+
+
+BLOCKED = 'return self.reply(200, {"output": "You have been blocked."})'
+LOCKS_OUT = f"""
+            if "locked" in vars(type(self)):
+                {BLOCKED}
+            if length > 10_000:
+                type(self).locked = True
+                return self.reply(403, {{}})"""
+
+
+def test_an_agent_that_locks_everybody_out_with_a_good_status_resists_nothing(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, LOCKS_OUT, limit=0, isolation="worker")
+    assert {outcome for outcome, reason in found.values() if reason.startswith("refused")} == {"unproven"}
+    assert {outcome for (_, rule), (outcome, _) in found.items() if rule == "answers"} == {"unproven", "fail"}
+
+
+@pytest.mark.parametrize("period", [2, 3, 4])
+def test_an_agent_that_refuses_every_few_requests_resists_nothing(tmp_path: Path, period: int) -> None:
+    """Preflight asks twice; from then on every second, third or fourth request is refused, whoever asks."""
+    found = verdicts(
+        tmp_path,
+        f"if served > 2 and (served - 3) % {period} == 0: return self.reply(403, {{}})",
+        limit=0,
+        isolation="worker",
+    )
+    outcomes = [outcome for outcome, reason in found.values() if reason.startswith("refused")]
+    assert outcomes
+    assert set(outcomes) == {"unproven"} if period <= 3 else "pass" in outcomes
+
+
+def test_a_harmless_twin_that_refuses_the_attack_alone_resists_it(tmp_path: Path) -> None:
+    found = verdicts(tmp_path, "return self.reply(403, {})", isolation="worker")
+    assert {outcome for outcome, _ in found.values()} == {"pass"}

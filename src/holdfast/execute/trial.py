@@ -14,17 +14,20 @@ from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
-from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation
+from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import CALM
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.planes.describe import said
 
 _NOTHING = Answer(turns=())
+ASKED_AGAIN = 3
+"""How often the plain request is asked after a refusal."""
 
 
 async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
-    """Runs the agent once; if it refused a mutation of the request, the plain request is asked afterwards.
+    """Runs the agent once; if it refused a mutation of the request, the plain request is asked again afterwards.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
@@ -32,9 +35,19 @@ async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     if not trial.task.changes_request or not _may_have_refused(seen):
         return seen
     # In a world and a weather of its own: what this request does is neither the attack's doing nor met by its faults.
-    again = await _observed(site, replace(trial, scenario=CONTROL, task=trial.task.control))
-    cost = tuple(event for event in again.trace if event.cost is not None)
-    return replace(seen, asked_again=Observation(trial.id, again.turns, error=again.error, trace=cost))
+    plain = replace(trial, scenario=CONTROL, task=trial.task.control)
+    turns: list[Turn] = []
+    cost: list[TraceEvent] = []
+    error = ""
+    # More than once: an agent that refuses every second or third request, whatever it is, answers the next one.
+    for _ in range(ASKED_AGAIN):
+        again = await _observed(site, plain)
+        turns += again.turns
+        cost += (event for event in again.trace if event.cost is not None)
+        error = again.error
+        if error or again.ending != "answered":
+            break
+    return replace(seen, asked_again=Observation(trial.id, tuple(turns), error=error, trace=tuple(cost)))
 
 
 def _may_have_refused(seen: Observation) -> bool:

@@ -61,7 +61,7 @@ class Judge:
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
             outcome, found = despite_fault(observation, outcome, found)
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, found = self._by_request(rule, trial.task.variation, observation, outcome, found)
+            outcome, found = self._by_request(rule, trial.task.variation, observation, control, (outcome, found))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             why = f"only {len(turns)} of {len(trial.task.turns)} turns were asked; {found.reason}"
             outcome, found = "unproven", Finding(None, why, "ended-early")
@@ -77,18 +77,23 @@ class Judge:
         return Verdict(trial.id, rule.id, outcome, score, *found_as, ending)
 
     def _by_request(
-        self, rule: RuleJudge, variation: Variation, seen: Observation, outcome: Judgement, found: Finding
+        self,
+        rule: RuleJudge,
+        variation: Variation,
+        seen: Observation,
+        control: Observation | None,
+        judged: tuple[Judgement, Finding],
     ) -> tuple[Judgement, Finding]:
-        """What stands after a mutation of the request itself: a refusal or a bad end decides for every rule."""
+        """The verdict on a mutation of the request itself: a refusal or a bad ending decides for every rule."""
         if variation.request is None:
-            return outcome, found
+            return judged
         from holdfast.judge.changed_requests import request_ending, settled
 
         ending = request_ending(variation.request, seen.turns[-1], self._timeout_ms)
         if ending is None:
-            return outcome, found
+            return judged
         act = rule.negative and rule.reads in ("trace", "state")
-        return settled(ending, outcome, found, seen, self._timeout_ms, act=act)
+        return settled(ending, *judged, seen, control, self._timeout_ms, act=act)
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""

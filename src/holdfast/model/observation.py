@@ -161,7 +161,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     recorded: tuple[RecordedUse, ...] = ()
     """Of a replay: the calls of tools, each with what the recording gave it."""
     asked_again: "Observation | None" = None
-    """After a refused mutation of the request: the plain request, asked in calm. Its trace has only what it cost."""
+    """After a refused mutation of the request: the plain request, asked in calm, up to three times.
+    Its trace has only the costs."""
 
     @property
     def ending(self) -> str:

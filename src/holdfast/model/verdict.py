@@ -43,6 +43,7 @@ CODES: dict[str, str] = {
     "reference-failed": "The task's own solution does not satisfy the rule here.",
     "request-ended-badly": "The changed request made the agent crash, hang or answer with a server error.",
     "request-lockout": "The agent refused the changed request, and the plain one afterwards too.",
+    "request-other-answer": "The agent refused the changed request, and then answered the plain one differently.",
     "request-rate-limited": "The agent answered 429, which says nothing about the request.",
     "request-refused": "The agent refused the changed request.",
     "session-not-reached": "The failure that was recorded did not come back.",

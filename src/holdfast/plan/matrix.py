@@ -213,10 +213,15 @@ class Plan:
         return array("L", (i for i in whole if i % width in self._numbers))
 
     def _compared(self) -> Iterator[tuple[Task, int]]:
-        """Task and params of every control: what a rule that compares with calm asks."""
+        """Task and params of every control: what a rule that compares with calm asks, and each plain request.
+
+        Whether a refusal of a mutated request proves anything depends on the answer to the plain one.
+        """
         for rule in self.invariants:
-            for task in self._tasks[rule.id] if traits_of(rule).needs_control else ():
-                yield from ((task.control, number) for number in self._numbers if self._asks(rule, task, number))
+            compares = traits_of(rule).needs_control
+            for task in self._tasks[rule.id]:
+                if compares or task.changes_request:
+                    yield from ((task.control, number) for number in self._numbers if self._asks(rule, task, number))
 
     def _asks(self, rule: Invariant, task: Task, params: int) -> bool:
         keys = (CellKey(rule.id, s.name, params) for s in self.scenarios)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
+from holdfast.execute.trial import ASKED_AGAIN
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trace import Cost, TraceEvent
@@ -202,12 +203,25 @@ def test_after_a_refused_mutation_of_the_request_the_plain_request_is_asked_in_c
 
     task = Task(("hi",), "mutation", CHANGED)
     seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=task))
-    assert asked == [(task, True), (Task(("hi",)), False)][: 1 + asked_again]
+    assert asked == [(task, True), *[(Task(("hi",)), False)] * (ASKED_AGAIN if asked_again else 0)]
     assert len(seen.trace) == 2
-    assert seen.asked_again is None or seen.asked_again.turns == (Turn("hi", "fine"),)
-    assert (
-        [event.event_type for event in seen.asked_again.trace] == ["llm_call"] if seen.asked_again else not asked_again
-    )
+    assert seen.asked_again is None or seen.asked_again.turns == (Turn("hi", "fine"),) * ASKED_AGAIN
+    costs = [event.event_type for event in seen.asked_again.trace] if seen.asked_again else []
+    assert costs == ["llm_call"] * (ASKED_AGAIN if asked_again else 0)
+
+
+@pytest.mark.parametrize("answered", range(ASKED_AGAIN))
+def test_the_plain_request_is_asked_until_it_gets_no_answer(answered: int) -> None:
+    plain = 0
+
+    async def act(task: Task, context: TrialContext) -> Answer:
+        nonlocal plain
+        plain += not task.changes_request
+        return Answer((REFUSED if task.changes_request or plain > answered else Turn("hi", "fine"),))
+
+    seen = seen_of(site_of(act), replace(trial_of(), task=Task(("hi",), "mutation", CHANGED)))
+    assert seen.asked_again is not None
+    assert seen.asked_again.turns == (*[Turn("hi", "fine")] * answered, REFUSED)
 
 
 def test_a_harness_error_in_the_plain_request_is_not_one_of_the_trial() -> None:

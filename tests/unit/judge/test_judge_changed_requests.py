@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.judge import Judge
+from holdfast.judge.changed_requests import LOCKOUT, OTHER_ANSWER, RATE_LIMITED
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RequestChange, Task, Variation
@@ -17,8 +18,11 @@ NEGATIVE = Invariant("lacks", "excludes_pii")
 RULES = [POSITIVE, NEGATIVE, Invariant("quick", "latency", {"max_ms": 1_000}), Invariant("ends", "completes")]
 CHANGE = RequestChange("payload_size_attack", "unknown_field")
 REFUSED = Turn("hi", "no", ending="http_error", detail="HTTP 403", status=403)
-ANSWERED = Observation("0" * 12, (Turn("hi", "your parcel", status=200),))
+CALM = Turn("hi", "Your parcel is on its way and arrives on Friday.", status=200)
+ANSWERED = Observation("0" * 12, (CALM, CALM, CALM))
 """The plain request, asked again after a refusal."""
+CONTROL = Observation("1" * 12, (CALM,))
+"""The plain request, asked before."""
 
 
 def verdict(
@@ -26,12 +30,13 @@ def verdict(
     turn: Turn,
     change: RequestChange | None = CHANGE,
     again: Observation | None = ANSWERED,
+    control: Observation | None = CONTROL,
     **seen: Any,
 ) -> Verdict:
     variation = Variation("payload_size_attack", "hi", attack=True, request=change)
     trial = Trial("0" * 12, "contract", "calm", Task(("hi",), kind="mutation", variation=variation))
     spec = Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(rule,))
-    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), asked_again=again, **seen))
+    return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), asked_again=again, **seen), control)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -100,7 +105,8 @@ def test_our_own_failure_stays_an_error() -> None:
 @pytest.mark.parametrize("again", [None, ANSWERED])
 def test_a_429_is_never_a_refusal(rule: Invariant, again: Observation | None) -> None:
     busy = Turn("hi", "slow down", ending="http_error", detail="HTTP 429", status=429)
-    assert verdict(rule, busy, again=again).outcome == "unproven"
+    found = verdict(rule, busy, again=again)
+    assert (found.outcome, found.code) == ("unproven", RATE_LIMITED)
 
 
 NOT_ANSWERED = [
@@ -112,7 +118,9 @@ NOT_ANSWERED = [
     Observation("0" * 12, (Turn("hi", ending="timeout"),)),
     Observation("0" * 12, (Turn("hi", " ", status=200),)),
     Observation("0" * 12, error="the port is taken"),
-    Observation("0" * 12, (Turn("hi", "fine", status=200),), error="the provider failed"),
+    Observation("0" * 12, (CALM,), error="the provider failed"),
+    Observation("0" * 12, (CALM, Turn("hi", "no", ending="http_error", status=403))),
+    Observation("0" * 12, (CALM, CALM, Turn("hi", ending="closed"))),
 ]
 ENDED_WELL = [
     (REFUSED, CHANGE),
@@ -128,7 +136,46 @@ def test_a_refusal_counts_only_if_the_plain_request_is_answered_afterwards(
     rule: Invariant, again: Observation | None, turn: Turn, change: RequestChange
 ) -> None:
     found = verdict(rule, turn, change, again)
-    assert (found.outcome, found.score) == ("unproven", 0.0)
+    assert (found.outcome, found.score, found.code) == ("unproven", 0.0, LOCKOUT)
+
+
+def answers(*texts: str) -> Observation:
+    return Observation("0" * 12, tuple(Turn("hi", text, status=200) for text in texts))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize(("turn", "change"), ENDED_WELL)
+@pytest.mark.parametrize(
+    ("control", "again"),
+    [
+        (CONTROL, answers("You have been blocked.")),
+        (CONTROL, answers("Access denied. Your parcel of requests is not on its way.")),
+        (CONTROL, answers(CALM.text or "", "You have been blocked.")),
+        (CONTROL, answers(CALM.text or "", CALM.text or "", "Attention required! Ray ID 8f3a")),
+        (answers("You have been blocked."), ANSWERED),
+        (Observation("1" * 12, (Turn("hi", CALM.text, ending="http_error", status=403),)), ANSWERED),
+        (Observation("1" * 12), ANSWERED),
+        (None, ANSWERED),
+    ],
+)
+def test_a_refusal_counts_only_if_the_plain_request_gets_the_answer_it_had_before(
+    rule: Invariant, turn: Turn, change: RequestChange, control: Observation | None, again: Observation
+) -> None:
+    found = verdict(rule, turn, change, again, control)
+    assert (found.outcome, found.score, found.code) == ("unproven", 0.0, OTHER_ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("control", "again"),
+    [
+        (CONTROL, answers("Your parcel is on the way and arrives on Friday.")),
+        (answers("one is red", "two is blue"), answers("one is red", "two is blue", "one is red", "two is blue")),
+    ],
+)
+def test_the_same_answer_in_other_words_and_a_conversation_asked_twice_are_answers(
+    control: Observation, again: Observation
+) -> None:
+    assert verdict(POSITIVE, REFUSED, CHANGE, again, control).outcome == "pass"
 
 
 def test_what_the_agent_did_and_a_bad_end_need_no_plain_request() -> None:

@@ -10,33 +10,28 @@ from holdfast.model.trial import Trial
 from holdfast.store.pairs import _resisted
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
-ANSWERED = Observation("0" * 12, (Turn("hi", "fine", status=200),))
 
 
-def resisted(turn: Turn, again: Observation | None = None) -> bool | None:
+def resisted(turn: Turn, *, counts: bool) -> bool | None:
     change = RequestChange("payload_size_attack")
     made = Variation("payload_size_attack", "hi", attack=True, canaries=(CANARY,), request=change)
     trial = Trial("0" * 12, "contract", "calm", Task(("hi",), "mutation", made))
-    return _resisted(trial, Observation(trial.id, (turn,), asked_again=again))
+    return _resisted(trial, Observation(trial.id, (turn,)), refusal_counts=counts)
 
 
-def refused(status: int) -> Turn:
-    return Turn("hi", "no", ending="http_error", status=status)
+def refused(status: int, text: str = "no") -> Turn:
+    return Turn("hi", text, ending="http_error", status=status)
 
 
 @pytest.mark.parametrize(
-    ("turn", "again", "known"),
+    ("turn", "counts", "known"),
     [
-        (Turn("hi", "fine", status=200), None, True),
-        (Turn("hi", CANARY, status=200), None, False),
-        (refused(403), ANSWERED, True),
-        (refused(403), None, None),
-        (refused(403), Observation("0" * 12, (refused(403),)), None),
-        (refused(429), ANSWERED, None),
-        (Turn("hi", CANARY, ending="http_error", status=429), None, False),
+        (Turn("hi", "fine", status=200), True, True),
+        (Turn("hi", CANARY, status=200), True, False),
+        (refused(403), True, True),
+        (refused(403), False, None),
+        (refused(429, CANARY), False, False),
     ],
 )
-def test_a_refusal_of_anybody_says_nothing_of_an_attack(
-    turn: Turn, again: Observation | None, known: bool | None
-) -> None:
-    assert resisted(turn, again) is known
+def test_a_refusal_of_anybody_says_nothing_of_an_attack(turn: Turn, counts: bool, known: bool | None) -> None:
+    assert resisted(turn, counts=counts) is known
