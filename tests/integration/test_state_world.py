@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 
@@ -140,7 +141,7 @@ invariants:
   own_end: {description: d, check: {type: command_exit, command: "sh -c 'exit 127'"}}
 chaos_matrix: [{name: no-chaos}]
 """
-NEVER_RAN = {"missing": "error", "behind": "error", "script": "error", "asked_for": "pass", "own_end": "fail"}
+NEVER_RAN = {"missing": "error", "behind": "error", "script": "unproven", "asked_for": "pass", "own_end": "fail"}
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,74 @@ def test_a_program_that_was_never_there_is_an_error_and_one_that_the_agent_remov
 ) -> None:
     found = verdicts(tmp_path, agent, CHECKS)
     assert {rule: verdict.outcome for rule, verdict in found.items()} == expected
+
+
+HIDDEN = """
+version: 1
+id: hidden
+task: {prompt: "Do it"}
+agent: {type: command, command: "sh ./agent.sh"}
+network: {egress: {default: deny}}
+setup:
+  files:
+    - {path: bin/npx, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
+    - {path: tests.sh, content: "no-such-program --check\\n"}
+    - {path: app/tests.sh, content: "#!/bin/sh\\nno-such-program --check\\n", mode: "755"}
+    - {path: app/Makefile, content: "test:\\n\\t@no-such-program --check\\nsound:\\n\\t@false\\n"}
+  env: {PATH: "/workspace/bin:/usr/bin:/bin"}
+invariants:
+RULES
+chaos_matrix: [{name: no-chaos}]
+"""
+NEVER_THERE = {
+    "nested": ("sh -c 'no-such-program || no-such-other'", 0, "error"),
+    "login": ("bash -ec 'cd app; no-such-program'", 0, "error"),
+    "env": ("/usr/bin/env -i no-such-program", 0, "error"),
+    "timeout": ("timeout 20 no-such-program", 0, "error"),
+    "caught": ("no-such-program || exit 1", 0, "unproven"),
+    "piped": ("no-such-program | tail -1", 0, "unproven"),
+    "module": ("python3 -m no_such_module", 0, "unproven"),
+    "submodule": ("cd app && python3 -m no_such_module.run", 0, "unproven"),
+    "wanted_fail": ("python3 -m no_such_module", 1, "unproven"),
+    "npx": ("npx no-such-package", 0, "unproven"),
+    "script": ("cd app && sh ./tests.sh", 0, "unproven"),
+    "executed": ("app/tests.sh", 0, "unproven"),
+    "make": ("make -C app test", 0, "unproven"),
+    "make_in": ("cd app && make test", 0, "unproven"),
+}
+THERE = {
+    "false": ("false", 0, "fail"),
+    "another_way": ("no-such-program || true", 0, "pass"),
+    "known_module": ("python3 -m json.tool no-such-file", 0, "fail"),
+    "made_script": ("sh made.sh", 0, "fail"),
+    "unmade_script": ("bash unmade.sh", 0, "fail"),
+    "made_module": ("cd src && python3 -m made", 0, "fail"),
+    "sound_make": ("make -C app sound", 0, "fail"),
+    "here_text": ("python3 - <<'EOF'\nimport sys\nsys.exit(3)\nEOF", 3, "pass"),
+    "function": ("f() { false; }; f", 0, "fail"),
+}
+
+
+def rules_of(rules: dict[str, tuple[str, int, str]]) -> str:
+    entries = (
+        json.dumps({"description": "d", "check": {"type": "command_exit", "command": command, "exit_code": code}})
+        for command, code, _ in rules.values()
+    )
+    return "\n".join(f"  {name}: {entry}" for name, entry in zip(rules, entries, strict=True))
+
+
+def test_a_check_that_could_not_run_is_never_the_agents_fail_nor_a_pass(tmp_path: Path) -> None:
+    agent = "printf 'no-such-program\\n' > made.sh; mkdir src; echo 'raise SystemExit(1)' > src/made.py"
+    rules = NEVER_THERE | THERE
+    found = verdicts(tmp_path, agent, HIDDEN.replace("RULES", rules_of(rules)))
+    assert {rule: one.outcome for rule, one in found.items()} == {
+        rule: outcome for rule, (*_, outcome) in rules.items()
+    }
+    assert {one.code for one in found.values() if one.outcome == "unproven"} == {"program-missing"}
+
+
+def test_what_an_agents_own_script_or_makefile_cannot_run_is_the_agents_fail(tmp_path: Path) -> None:
+    agent = "echo >> app/Makefile; cp tests.sh app/tests.sh"
+    rules = {name: NEVER_THERE[name] for name in ("script", "make", "make_in")}
+    found = verdicts(tmp_path, agent, HIDDEN.replace("RULES", rules_of(rules)))
+    assert {rule: one.outcome for rule, one in found.items()} == dict.fromkeys(rules, "fail")

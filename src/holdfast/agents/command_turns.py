@@ -19,7 +19,7 @@ from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
-from holdfast.processes.startable import NOT_RUN, SHELL, not_run
+from holdfast.processes.startable import IS_THERE, NOT_RUN, SHELL, not_run
 from holdfast.protocols import AnswerFile, Place, Started, TrialContext, World
 from holdfast.reading.json_path import find_at
 from holdfast.reading.program_word import readable_calls
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 10.0
-_HAS_PROGRAM = """
+_HAS_PROGRAM = f"""{IS_THERE}
 while [ $# -gt 0 ]; do
-  found=$(command -v -- "$1") || exit 1
-  case $found in
-    */*) [ -f "$found" ] && [ -x "$found" ] && { [ -z "$2" ] || [ -e "$2" ]; }; exit ;;
-  esac
+  is_there "$1" || exit 1
+  case $found in */*) [ -z "$2" ] || [ -e "$2" ]; exit ;; esac
   shift 2
 done
 """

@@ -70,9 +70,7 @@ def _doubt(again: Observation | None, control: Observation | None, timeout_ms: i
 
 
 def _unanswered(why: str) -> Finding:
-    return Finding(
-        None, f"the plain request, asked again afterwards, was not answered either: {why}", code=LOCKOUT
-    )
+    return Finding(None, f"the plain request, asked again afterwards, was not answered either: {why}", code=LOCKOUT)
 
 
 def _is_same(before: str, after: str) -> bool:

@@ -40,6 +40,7 @@ CODES: dict[str, str] = {
     "not-run": "Trials have not run.",
     "passed-at-limit": "Passed, with the most replicas allowed.",
     "pattern-cannot-match": "The pattern can match nothing, so that it matched nothing proves nothing.",
+    "program-missing": "The command may not have been able to run: the world has no program that it needs.",
     "reference-failed": "The task's own solution does not satisfy the rule here.",
     "request-ended-badly": "The changed request made the agent crash, hang or answer with a server error.",
     "request-lockout": "The agent refused the changed request, and the plain one afterwards too.",
@@ -53,7 +54,7 @@ CODES: dict[str, str] = {
     "undecided": "Too few replicas were decided.",
 }
 """The codes of findings that no single check owns, and what each means. Checks list theirs in `codes`."""
-UNDECIDING = frozenset({"tool-ran", "reference-failed"})
+UNDECIDING = frozenset({"program-missing", "reference-failed", "tool-ran"})
 """Codes of rules that are unproven for a reason that is not the agent's: they fail no case."""
 EXPLAINED = frozenset({*UNDECIDING, "no-call"})
 """Codes of reasons that say what to do, or that more trials would not change."""

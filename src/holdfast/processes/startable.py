@@ -16,8 +16,17 @@ from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
 SHELL = "/bin/sh"
-NOT_RUN = (126 << 8, 127 << 8)
-"""How a shell says, as waitpid gives it, that a command is not executable or not there."""
+NOT_RUN_CODES = (126, 127)
+"""What a shell exits with if a command is not executable or not there."""
+NOT_RUN = tuple(code << 8 for code in NOT_RUN_CODES)
+"""The same as waitpid gives it."""
+IS_THERE = """
+is_there() {
+  found=$(command -v -- "$1") || return 1
+  case $found in */*) [ -f "$found" ] && [ -x "$found" ] ;; esac
+}
+"""
+"""A function for a shell: whether it can run a program, be it a file (`$found` is its path) or a command of its own."""
 BEGIN: Mapping[str, str] = {"PYTHONUNBUFFERED": "1"}
 """Unless the user sets it otherwise: what a Python agent prints must be there when it crashes or waits."""
 

@@ -16,11 +16,14 @@ _JAVASCRIPT = {"node", "nodejs", "tsx", "ts-node"}
 _OTHERS = {"ruby", "perl", "php", "Rscript", "lua"}
 _RUNNERS = {"uv", "deno", "bun"}
 """Their `run` takes a script."""
-_BEFORE = {"exec", "env", "nohup", "command", "time"}
+_BEFORE = {"exec", "env", "nohup", "command", "time", "nice", "stdbuf", "timeout", "xargs"}
 """Words that a command may begin with, and that start another program."""
 _KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
 """Of the shell: a command follows."""
-_ENV_WITH_VALUE = {"-u", "--unset", "-C", "--chdir"}
+_BEFORE_WITH_VALUE = {"-u", "--unset", "-C", "--chdir", "-n", "-s", "-k", "-I"}
+_LOOKS_UP = {"-v", "-V"}
+"""After `command`: it only asks whether a program is there."""
+_SHELL_TEXT = re.compile(r"-[a-z]*c")
 _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """What follows is code or a module, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
@@ -42,6 +45,7 @@ class ProgramCall(NamedTuple):
 
     program: str
     script: str | None = None
+    args: tuple[str, ...] = ()
 
 
 def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
@@ -55,14 +59,29 @@ def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]
 
 
 def program_calls(command: str) -> list[ProgramCall]:
-    """What every command of a line runs, as far as that can be told without a shell."""
-    found = []
+    """What every command of a line runs, as far as that can be told without a shell; also what `sh -c` is given."""
+    found = list[ProgramCall]()
     for words in _commands(command):
         first = _first(words)
-        if first < len(words):
-            script = script_of(words[first], words[first + 1 :])
-            found.append(ProgramCall(words[first], None if script is None else words[first + 1 + script]))
+        if first >= len(words):
+            continue
+        program, args = words[first], words[first + 1 :]
+        script = script_of(program, args)
+        found.append(ProgramCall(program, None if script is None else args[script], tuple(args)))
+        found += program_calls(_shell_text(program, args))
     return found
+
+
+def _shell_text(program: str, args: Sequence[str]) -> str:
+    """What a shell is given to run as text; empty where it is not."""
+    if PurePosixPath(program).name not in _SHELLS:
+        return ""
+    for at, word in enumerate(args[:-1]):
+        if _SHELL_TEXT.fullmatch(word):
+            return args[at + 1]
+        if not word.startswith("-"):
+            break
+    return ""
 
 
 def readable_calls(command: str) -> list[ProgramCall]:
@@ -80,7 +99,7 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
     elif not (name in _SHELLS | _JAVASCRIPT | _OTHERS or _PYTHON.fullmatch(name)):
         return None
     while at < len(args) and args[at].startswith("-"):
-        if args[at] in _NO_SCRIPT:
+        if args[at] in _NO_SCRIPT or (name in _SHELLS and _SHELL_TEXT.fullmatch(args[at])):
             return None
         at += 2 if args[at] in _WITH_VALUE else 1
     return at if at < len(args) else None
@@ -88,13 +107,17 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
 
 def _first(words: Sequence[str]) -> int:
     """Which word is the program: assignments, and words that start another program, come before it."""
-    at, env = 0, False
+    at, before = 0, ""
     while at < len(words):
-        word = words[at]
-        if env and word.startswith("-"):
-            at += 2 if word in _ENV_WITH_VALUE else 1
-        elif _ASSIGNMENT.match(word) or word in _BEFORE | _KEYWORDS:
-            env = env or word == "env"
+        word, name = words[at], PurePosixPath(words[at]).name
+        if before and word.startswith("-"):
+            if before == "command" and word in _LOOKS_UP:
+                return len(words)
+            at += 2 if word in _BEFORE_WITH_VALUE else 1
+        elif before == "timeout":
+            at, before = at + 1, "env"  # how long the program may take
+        elif _ASSIGNMENT.match(word) or word in _KEYWORDS or name in _BEFORE:
+            before = name if name in _BEFORE else before
             at += 1
         else:
             break
@@ -108,6 +131,10 @@ def _commands(line: str) -> Iterator[list[str]]:
     words: list[str] = []
     try:
         for token in read:
+            if token.startswith("<<"):
+                break  # a text for a program follows
+            if token.startswith("()"):
+                return  # a function: its name is not a program, and what calls it cannot be told from one
             if token and set(token) <= set(_OPERATORS):
                 yield words
                 words = []

@@ -10,7 +10,14 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.programs import NOT_RUN, named_in, not_found, of_workspace, programs_in
+from holdfast.checks.state.programs import (
+    is_started_by_another,
+    not_found,
+    not_found_by_make,
+    of_workspace,
+    programs_in,
+    runs_only_our_scripts,
+)
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -19,6 +26,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
+from holdfast.processes.startable import NOT_RUN_CODES
 from holdfast.protocols import Exhibit, Ran, World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
@@ -37,7 +45,11 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     signal: int = 0
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
-    """Programs that it could not run, and that the agent was not to make."""
+    """Programs that it names, that are not there, and that the agent was not to make."""
+    behind: tuple[str, ...] = ()
+    """The same of those that `make` runs for it."""
+    in_our_script: bool = False
+    """It could not run a program (126, 127), and its scripts are as they were when the agent started."""
 
 
 @dataclass(frozen=True)
@@ -77,30 +89,34 @@ class CommandExit:
             throwaway=True,
         )
         found = ended(ran)
-        if found.exit_code in NOT_RUN and found.exit_code != self.exit_code:
-            found = replace(found, missing=await self._missing(world, found.stderr))
+        if not self._is_expected(found) or set(self._programs) & set(seen.missing_programs):
+            found = await self._explained(found, world)
         return record([self.command, self.timeout], found)
 
     @property
     def _programs(self) -> tuple[str, ...]:
         return programs_in(self.command)
 
-    async def _missing(self, world: World, stderr: str) -> tuple[str, ...]:
-        """The programs that are not there: the command's own, else those that a script of it names."""
-        place = world.sandbox.workspace
-        for names in (self._programs, named_in(stderr)):
-            if missing := await not_found(names, world):
-                return tuple(name for name in missing if not of_workspace(name, place))
-        return ()
+    async def _explained(self, found: Ended, world: World) -> Ended:
+        """How it ended, with what it may not have been able to run."""
+        missing = await not_found(self._programs, world)
+        nested = found.exit_code in NOT_RUN_CODES and not missing and runs_only_our_scripts(self.command, world)
+        return replace(
+            found,
+            missing=tuple(name for name in missing if not of_workspace(name, world)),
+            behind=await not_found_by_make(self.command, world),
+            in_our_script=nested,
+        )
+
+    def _is_expected(self, found: Ended) -> bool:
+        return found.exit_code == self.exit_code and not found.timed_out
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.command, self.timeout], Ended)
         what = shorten(self.command, 60)
-        absent = [name for name in found.missing if name in exhibit.observation.missing_programs]
-        nested = [name for name in found.missing if name not in self._programs]
-        if absent or nested:
-            raise HarnessError(_never_ran(what, (absent or nested)[0], found))
-        passed = found.exit_code == self.exit_code and not found.timed_out
+        passed = self._is_expected(found)
+        if doubt := self._doubt(found, exhibit.observation.missing_programs):
+            return Finding(None, _never_ran(what, doubt, found), "program-missing", (doubt,), details=printed(found))
         if found.timed_out:
             code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
         elif found.exit_code is None:
@@ -110,9 +126,29 @@ class CommandExit:
             code, key = "command-exited", str(found.exit_code)
             why = f"{what} exited with {key}" + ("" if passed else f", not {self.exit_code}")
         said = "" if passed else last_line(found.stderr) or last_line(found.stdout)
-        ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN) and not found.timed_out
+        ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN_CODES) and not found.timed_out
         why += f": {said}" if said else ""
         return Finding(passed, why, code, (key, fingerprint(said)), details=printed(found), empty=not ran)
+
+    def _doubt(self, found: Ended, never_there: tuple[str, ...]) -> str:
+        """The program without which the exit code says nothing of the agent; empty if it does.
+
+        HarnessError if it is known that the command could not run. It is not known where the command has a way around
+        the program, where it may be one that the agent was to write, and of what scripts and makefiles run.
+        """
+        absent = [name for name in found.missing if name in never_there]
+        if self._is_expected(found):
+            # `pytest | tail` ends well without pytest. `uv run pytest || pytest` does not need uv, and a rule that
+            # expects 127 asks for its absence.
+            needed = self.exit_code not in NOT_RUN_CODES and "||" not in self.command and "if " not in self.command
+            return absent[0] if absent and needed else ""
+        if found.timed_out:
+            return ""
+        programs = [name for name in absent if not is_started_by_another(name)]
+        if programs and found.exit_code in NOT_RUN_CODES:
+            raise HarnessError(_never_ran(shorten(self.command, 60), programs[0], found))
+        unknown = "program for one of its scripts" if found.in_our_script else ""
+        return next(iter((*absent, *found.behind)), unknown)
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:
