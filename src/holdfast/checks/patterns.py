@@ -1,20 +1,15 @@
-"""The user's regexes: compiled once, and searched under a time limit. A doubly escaped one may match nothing."""
+"""The user's regexes: compiled once, and searched under a time limit. A doubly escaped one proves nothing."""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, NothingToJudge
-from holdfast.reading.backslashes import undoubled
+from holdfast.reading.backslashes import is_doubled, undoubled
 
 LIMIT_S = 2.0
-_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-"""An escape, a set or a sign."""
-_WHOLE_GROUP = re.compile(r"\((?:\?:)?((?:[^()\\]|\\.)*)\)", re.DOTALL)
-_ONE_CHARACTER = re.compile(r"\[.*\]|\\[dw\W]|[^()|^$.{*?+\\\s#]| ", re.DOTALL)
 _WAYS_OUT = (
     ("missing )", "close the (, or write \\( for the sign itself"),
     ("unbalanced parenthesis", "write \\) for the sign itself"),
@@ -32,7 +27,7 @@ def compiled(pattern: str, flags: str) -> Any:
 
 
 class _Dead:
-    """Stands where a pattern would that can never match: that it does not is no news."""
+    """Replaces a doubly escaped pattern: whether it matches says nothing about the answer."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -54,7 +49,7 @@ def _compiled(pattern: str, flags: str) -> Any:
 
 
 def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
-    """The span of the first match, or None; HarnessError if it takes over 2 s, NothingToJudge if nothing can match."""
+    """The span of the first match, or None; HarnessError over 2 s, NothingToJudge if it is doubly escaped."""
     try:
         match = compiled(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:
@@ -64,36 +59,15 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=4096)
 def why_never(pattern: str) -> str | None:
-    """Why a doubly escaped pattern can never match, with the corrected one; None for every other pattern.
+    """Why a doubly escaped pattern cannot find what it means, with the corrected one; None for every other pattern.
 
     Document 000 prints `\\\\$[\\\\d,]+` in single quotes: a backslash, then the end of the text, then more of it.
     """
     corrected = undoubled(pattern)
-    if corrected == pattern or "(?x" in pattern or not _continues_past_end(pattern):
+    if not is_doubled(pattern) or fault_in(corrected) is not None:
         return None
-    rule = f"the pattern {shorten(pattern, 100)} can never match, so this rule proves nothing"
-    return f"{rule}: its backslashes are doubled; write {shorten(corrected, 300)}"
-
-
-def _continues_past_end(pattern: str) -> bool:
-    """Whether every match needs a character behind a doubly escaped `$`; groups may be optional and are not read."""
-    while group := _WHOLE_GROUP.fullmatch(pattern):  # `(\\\\$5)` is as dead as what is in it
-        pattern = group[1]
-    parts = [*_PART.findall(pattern), "", ""]
-    depth, found = 0, False
-    for part, sign, following, quantifier in zip(parts, parts[1:], parts[2:], [*parts[3:], ""], strict=False):
-        depth += (part == "(") - (part == ")")
-        if depth == 0 and part == "|":
-            return False
-        if depth == 0 and (part, sign) == ("\\\\", "$") and quantifier not in ("*", "?", "{"):
-            found = found or _needs_character(following)
-    return found
-
-
-def _needs_character(part: str) -> bool:
-    """Whether the part matches one character, and not the line break that `$` allows at the end of a text."""
-    known = _ONE_CHARACTER.fullmatch(part) and fault_in(part) is None
-    return bool(known) and _compiled(part, "").fullmatch("\n") is None
+    rule = f"the pattern {shorten(pattern, 100)} looks for backslashes, so this rule proves nothing"
+    return f"{rule}: its backslashes are doubled; write {shorten(corrected, 300)}, or [\\\\] for a backslash itself"
 
 
 def fault_in(pattern: str, flags: str = "") -> str | None:

@@ -39,7 +39,7 @@ CODES: dict[str, str] = {
     "not-asked": "No trial of the plan asks anything here.",
     "not-run": "Trials have not run.",
     "passed-at-limit": "Passed, with the most replicas allowed.",
-    "pattern-cannot-match": "The pattern can match nothing, so that it matched nothing proves nothing.",
+    "pattern-cannot-match": "The backslashes of the pattern are doubled, so that it matched nothing proves nothing.",
     "program-missing": "The command may not have been able to run: the world has no program that it needs.",
     "reference-failed": "The task's own solution does not satisfy the rule here.",
     "request-ended-badly": "The changed request made the agent crash, hang or answer with a server error.",
@@ -78,7 +78,7 @@ class Finding(Struct, frozen=True, omit_defaults=True, gc=False):
     empty: bool = False
     """There was nothing to read: a rule that asks fails, one that forbids is unproven."""
     either_way: bool = False
-    """A fail that stays one when the rule is negated: the agent led the check out of the workspace."""
+    """A fail that stays one when the rule is negated: a link leaves the workspace, or only some parts fit."""
 
 
 class CauseKey(Struct, frozen=True, omit_defaults=True, gc=False):

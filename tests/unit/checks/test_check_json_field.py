@@ -116,3 +116,27 @@ def test_settings_that_say_nothing_are_refused() -> None:
     assert [field for field, _ in JsonField("$[", matches="(").problems()] == ["path", "matches"]
     assert not list(JsonField("a", equals=None).problems())
     assert [code for code, _, _ in JsonField("a", matches=r"\\$\\d+").lint()] == ["lint-never-matches"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "forbidden"),
+    [
+        ('["paid", "paid"]', "pass", "fail"),
+        ('["open", "held"]', "fail", "pass"),
+        ('["open", "paid"]', "fail", "fail"),
+        ('["paid", "open", "open"]', "fail", "fail"),
+        ('["paid"]', "pass", "fail"),
+        ('["open"]', "fail", "pass"),
+        ("[]", "fail", "unproven"),
+    ],
+)
+@pytest.mark.parametrize(
+    "settings", [{"equals": "paid"}, {"matches": "^pai"}, {"contains": "ai", "value_type": "string"}]
+)
+def test_a_rule_asks_for_all_parts_of_a_path_and_negated_for_none(
+    statuses: str, asked: str, forbidden: str, settings: dict[str, Any]
+) -> None:
+    turn = Turn("?", f'{{"items": {statuses}}}')
+    for negate, outcome in ((False, asked), (True, forbidden)):
+        rule = RuleJudge(Invariant("r", "json_field", {"path": "$.items[*]", **settings}, negate=negate), 1000)
+        assert rule.turn(turn, Observation("t", (turn,)), None)[0] == outcome

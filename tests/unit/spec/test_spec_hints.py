@@ -131,12 +131,10 @@ def test_a_dollar_is_a_dollar(file, text):
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
-    [
-        (r'type: regex, pattern: "\\\\$foo"', r"write \$foo (rule cites)"),
-        (r'type: excludes_pattern, patterns: [ok, "\\\\$foo"]', r"write \$foo (rule cites)"),
-    ],
+    "rule",
+    [r'type: regex, pattern: "\\\\$foo"', r'type: excludes_pattern, patterns: [ok, "\\\\$foo"]'],
 )
-def test_a_dead_pattern_names_its_rule(file, rule, said):
+def test_a_dead_pattern_names_its_rule(file, rule):
     (found,) = file.warnings(with_rule(rule), "lint-never-matches")
-    assert found.message.endswith(said)
+    assert r"write \$foo" in found.message
+    assert found.message.endswith("(rule cites)")

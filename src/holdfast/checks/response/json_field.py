@@ -27,8 +27,8 @@ class JsonField:
 
     path: Annotated[
         str,
-        about("JSONPath (`$.items[0]`) or dotted path (`items.0`); each part that it names must fit.", min_length=1,
-              examples=["$.status"]),
+        about("JSONPath (`$.items[0]`) or dotted path (`items.0`). Each part must fit, or none if negated.",
+              min_length=1, examples=["$.status"]),
     ]  # fmt: skip
     equals: Annotated[Any, about("Equal, as JSON.", examples=["refunded"])] = UNSET
     matches: Annotated[str | None, about("A regex that matches the value; of other values than text, their JSON.")] = (
@@ -64,10 +64,13 @@ class JsonField:
         found = parts(answer, self.path)
         if not found:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
-        wrong = next((why for value in found for why in self._wrong(value)), None)
-        if wrong is None:
+        unfit = [wrong for value in found if (wrong := next(self._wrong(value), None))]
+        if not unfit:
             return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", "value-as-expected")
-        return Finding(False, f"{shorten(self.path)} {wrong[1]}", wrong[0])
+        code, why = unfit[0]
+        # A rule asks for all parts and, negated, for none: what holds of some of them fails it either way.
+        some = f"; {len(found) - len(unfit)} of {len(found)} parts fit" if len(unfit) < len(found) else ""
+        return Finding(False, f"{shorten(self.path)} {why}{some}", code, either_way=bool(some))
 
     def _wrong(self, value: Any) -> Iterator[tuple[str, str]]:
         """Everything in which the value is not as expected."""
