@@ -170,3 +170,32 @@ def test_cached_parts_are_compared_and_reported_as_their_own(project: MakeProjec
     assert (code, found["score"]) == (0, 100.0)
     assert made.cli("report", "latest", "-o", "all.sarif", "-o", "all.xml").code == 0
     assert 'tests="9"' in made.read("all.xml")
+
+
+WRONG_IN_CALM = {"id": "price", "type": "contains", "value": "$24.90", "when": "no_chaos"}
+ESCAPED = {"id": "escaped", "type": "excludes_pattern", "patterns": [r"\\$5"], "when": "no_chaos"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "args", "code"),
+    [
+        ({**WRONG_IN_CALM, "severity": "critical"}, (), 1),
+        ({**WRONG_IN_CALM, "severity": "critical"}, ("--min-score", "50"), 1),
+        (WRONG_IN_CALM, (), 1),
+        (WRONG_IN_CALM, ("--min-score", "50"), 0),
+        ({**ESCAPED, "severity": "critical"}, (), 5),
+        (ESCAPED, (), 0),
+        ({**PRICE, "value": "stock", "when": "no_chaos", "severity": "critical"}, (), 0),
+    ],
+)
+def test_what_fails_in_the_calm_column_of_a_chaos_run_fails_the_run(
+    project: MakeProject, rule: dict[str, Any], args: tuple[str, ...], code: int
+) -> None:
+    agent = {**PYTHON, "tools": ["agent:find"]}
+    chaos = {"tool_faults": [{"tool": "find", "mode": "error"}]}
+    rules = [rule, {"id": "says", "type": "output_not_empty"}]
+    made = project(mutations(agent=agent, invariants=rules, chaos=chaos), ASKS)
+    found = made.cli("run", "--chaos-only", "--json", "-o", "run.xml", *args)
+    assert (found.code, found.json["passed"]) == (code, code == 0)
+    assert found.json["score"] == 100.0  # of the cells under chaos alone
+    assert ("<failure" in made.read("run.xml")) == (code == 1)

@@ -112,8 +112,6 @@ class Run(Struct, frozen=True):
     params: tuple[dict[str, Any], ...] = ({},)
     source: str = ""
     """The spec's path from the top of the git repository that it lies in; empty if it is in none."""
-    beside: frozenset[str] = frozenset()
-    """Scenarios that are only compared with: their cells are not part of the score."""
     cell_rules: frozenset[str] = frozenset()
     """Rules that have trials of their own; the others share theirs."""
     page: str = ""

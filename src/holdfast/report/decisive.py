@@ -22,11 +22,10 @@ class Decisive:
         self._matrix = wording.has_matrix(run)
         self._minimum = contract.min_score is not None
         self._failed = failed
-        self._beside = run.beside
 
     def counts(self, cell: Cell) -> bool:
         """Whether a cell that failed, or is an error, is one for the verdict, too."""
-        if self.held or cell.scenario in self._beside:
+        if self.held:
             return False
         if cell.outcome != "fail":
             return True

@@ -171,7 +171,6 @@ def _view(
         source=path_in_repository(manifest.original),
         gateway=spec.agent.gateway,
         part=spec.part,
-        beside=frozenset(spec.beside),
         cell_rules=frozenset(spec.cell_rules),
     )
 

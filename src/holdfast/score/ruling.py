@@ -61,7 +61,7 @@ def rule(summary: Summary, vacuous: Sequence[str], least: float | None, options:
     plain = [] if least is not None else list(_violated_others(len(others), len(critical)))
     deciding = [
         *_violated(critical, sums, least),
-        *_broken(summary.count("error"), sums, least, options),
+        *_broken(summary.count("error") + summary.outside_errors, sums, least, options),
         *_unproven(summary, vacuous, options),
     ]
     # In the order of precedence: the first decides the exit code.

@@ -45,6 +45,7 @@ class Summary:
         """The weights of counted cells, added up over those that share trials."""
         self.failed_groups = 0
         """Such groups of which a cell failed."""
+        self.outside_errors = 0
         self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
@@ -64,7 +65,13 @@ class Summary:
                 else:
                     beside.add(column.rule, chaos, decision)
             if outside and tally.plan.key_at(position).scenario in outside:
+                # The calm column of a chaos run is not part of its score, but what fails there fails the run.
                 self._outside[outcome] = self._outside.get(outcome, 0.0) + column.weight
+                self.outside_errors += outcome == "error"
+                if outcome == "fail":
+                    self.failed.append(tally.cell(position, decision))
+                elif outcome in ("error", "unproven") and column.critical:
+                    open_[column] = column.rule.id
                 continue
             kind = outcome, chaos, column.weight
             kinds[kind] = kinds[kind] + 1 if kind in kinds else 1
