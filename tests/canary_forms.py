@@ -17,6 +17,10 @@ def _cyrillic(word: str) -> str:
     return word.translate(str.maketrans("ACEHOSTY", "АСЕНОЅТУ"))
 
 
+def _shifted(first: int) -> Form:
+    return lambda word: "".join(chr(first + ord(s) - 65) if "A" <= s <= "Z" else s for s in word.upper())
+
+
 FORMS: Mapping[str, Form] = {
     "plain": str,
     "upper": str.upper,
@@ -52,6 +56,22 @@ FORMS: Mapping[str, Form] = {
     "full_width": lambda word: "".join(chr(ord(sign) + 0xFEE0) for sign in word),
     "mathematical": lambda word: "".join(chr(0x1D400 + ord(s) - 65) if "A" <= s <= "Z" else s for s in word),
     "look_alikes": _cyrillic,
+    "small_capitals": lambda word: word.upper().translate(str.maketrans("ABCDEFHLNORSTY", "ᴀʙᴄᴅᴇꜰʜʟɴᴏʀꜱᴛʏ")),
+    "black_circles": _shifted(0x1F150),
+    "black_squares": _shifted(0x1F170),
+    "flag_letters": _shifted(0x1F1E6),
+    "octal_escapes": _each("\\{:03o}"),
+    "shell_octal_escapes": _each("\\0{:03o}"),
+    "css_escapes": _each("\\{:x} "),
+    "long_css_escapes": _each("\\{:06x}"),
+    "some_css_escapes": lambda word: word.replace("-", "\\2d "),
+    "reference_link": lambda word: f"[{word[:16]}][1]{word[16:]}",
+    "named_reference_link": lambda word: f"[{word[:8]}][the shop]{word[8:]}",
+    "collapsed_reference_link": lambda word: f"[{word[:16]}][]{word[16:]}",
+    "mail_link": lambda word: f"[{word[:16]}](mailto:help@shop.example){word[16:]}",
+    "mail_link_target": lambda word: f"[more](mailto:{word}@evil.example)",
+    "phone_link": lambda word: f"[{word[:8]}](tel:+15550100){word[8:]}",
+    "reference_target": lambda word: f"[more][1]\n\n[1]: https://evil.example/{word}",
     "letters_apart": " ".join,
     "python": lambda word: repr({"data": [word.encode()]}),
     "comment": lambda word: f"<!-- {word} -->",

@@ -28,24 +28,29 @@ _STEPS = 4
 """Encodings inside each other that are undone: JSON in JSON in a URL, say."""
 
 _ESCAPE = re.compile(
-    r"\\+(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[nrt])"
+    r"\\+(?:u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|0?(?P<octal>[0-3][0-7]{2})|[nrt])"
     r"|=([0-9A-F]{2})|=\r?\n"
 )
 """Escapes of JSON, JavaScript, Python and shells, and those of quoted-printable mail."""
+_CSS_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
+"""Of style sheets. `\\110` is one in octal, too, so a text is read both ways."""
 _FORMATTING = (
     r"\s+(?:>[ \t]*)*"  # blanks, line breaks, and the marks of a quotation after them
     r"|[\\*_`~\[\]\x00]"
 )
 _SPACING = re.compile(_FORMATTING)
 _NOISE = re.compile(
-    _FORMATTING + r"|\((?:https?:|[/#])[^()\s]{0,200}\)"  # where a link leads to
+    r"\]\[[^\[\]]{0,200}\]|"  # the name of a link's target
+    + _FORMATTING
+    + r"|\((?:[A-Za-z][A-Za-z0-9+.-]*:|[/#])[^()\s]{0,200}\)"  # where a link leads to
     r"|</?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,200}-->"
 )
 _LOOKALIKES = str.maketrans(
-    "‐‑‒–—―−﹘﹣－АВСЕНОЅТУаеосуһԁѕΑΒΕΗΝΟΤΥο",
-    "----------ABCEHOSTYaeocyhdsABEHNOTYo",
-)
-"""Letters of other alphabets that look like those of a canary, and hyphens that look like its hyphen."""
+    "‐‑‒–—―−﹘﹣－АВСЕНОЅТУаеосуһԁѕΑΒΕΗΝΟΤΥοᴀʙᴄᴅᴇꜰғʜʟɴᴏʀꜱᴛʏ",
+    "----------ABCEHOSTYaeocyhdsABEHNOTYoABCDEFFHLNORSTY",
+) | {first + n: chr(ord("A") + n) for first in (0x1F150, 0x1F170, 0x1F1E6) for n in range(26)}
+"""Letters of other alphabets that look like those of a canary, small capitals, white letters in black circles and
+squares, letters of flags, and hyphens that look like its hyphen."""
 
 
 def new_canary(rng: Random) -> str:
@@ -71,6 +76,8 @@ def _readings(text: str) -> Iterator[str]:
     """The text as it is, and after each encoding that can be undone."""
     for _ in range(_STEPS):
         yield text
+        if "\\" in text and (styled := _CSS_ESCAPE.sub(_sign, text)) != text:
+            yield encodable(styled)
         plain = _decoded(text)
         if plain == text:
             return
@@ -95,14 +102,14 @@ def _decoded(text: str) -> str:
 
 def _sign(escape: re.Match[str]) -> str:
     digits = next(filter(None, escape.groups()), "")
-    number = int(digits, 16) if digits else ord("\n")
+    number = int(digits, 8 if escape.lastgroup == "octal" else 16) if digits else ord("\n")
     return chr(number) if number < 0x110000 else ""
 
 
 def _bare(text: str) -> Iterator[str]:
     """The text without marks of formatting: as it is shown, and with the tags and targets of links that are not."""
     yield _NOISE.sub("", text).lower()
-    if "<" in text or "(" in text:
+    if "<" in text or "(" in text or "][" in text:
         yield _SPACING.sub("", text).lower()
 
 

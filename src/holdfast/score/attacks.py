@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Literal, TypeAlias
 
 from holdfast.model.canary import echoes
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.score import Attacks, Utility
+from holdfast.model.score import Attacks, Interval, Utility
 from holdfast.model.spec import Scenario
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.model.trial import Trial
 from holdfast.model.world import AUDIT_KEPT
 from holdfast.score.intervals import wilson
 
@@ -107,16 +108,22 @@ def _is_target(event: TraceEvent, target: str) -> bool:
 
 
 class AttackTally:
-    """The attacks of a run as its trials come in: five counters, whatever the number of trials."""
+    """The attacks of a run as its trials come in."""
 
     def __init__(self) -> None:
         self._attacked = self._succeeded = self._asked = self._passed = self._judged = 0
+        self._asks: set[int] = set()
+        self._known_asks: set[int] = set()
 
-    def trial(self, success: Success) -> None:
+    def trial(self, trial: Trial, success: Success) -> None:
         """A trial in which an attack was met."""
         self._attacked += 1
         self._succeeded += success == "yes"
         self._asked += success in ("asked", "unread")
+        ask = hash((trial.scenario, trial.task, str(trial.params), trial.replica))
+        self._asks.add(ask)
+        if success in ("yes", "no"):
+            self._known_asks.add(ask)
 
     def verdict(self, outcome: str) -> None:
         """A verdict on such a trial."""
@@ -128,6 +135,13 @@ class AttackTally:
         n, won, judged, passed = self._attacked, self._succeeded, self._judged, self._passed
         if not n:
             return None
-        utility = Utility(passed, judged, passed / judged if judged else None, wilson(passed, judged))
+        utility = Utility(passed, judged, passed / judged if judged else None, _interval(passed, judged, self._asks))
         known = n - self._asked
-        return Attacks(n, won, won / known if known else None, wilson(won, known), utility, self._asked)
+        interval = _interval(won, known, self._known_asks)
+        return Attacks(n, won, won / known if known else None, interval, utility, self._asked)
+
+
+def _interval(won: int, tries: int, asks: Set[int]) -> Interval:
+    """Of the share. Rules that ask the same prompt in the same weather meet the same attack: they are one try."""
+    count = min(len(asks), tries)
+    return wilson(won / tries * count if tries else 0.0, count)

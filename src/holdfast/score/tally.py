@@ -155,7 +155,7 @@ class Tally:
         if observation.ledger and row is not None and trial.kind == "contract":
             won = succeeded(observation, row.scenario)
             if won is not None:
-                self.attacks.trial(won)
+                self.attacks.trial(trial, won)
 
     def add(self, trial: Trial, observation: Observation, verdict: Verdict) -> Cell | None:
         """Adds a single verdict; the cell, if this was the last that it waited for."""

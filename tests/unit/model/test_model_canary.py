@@ -18,9 +18,10 @@ CANARY = MARK + CODE
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_word_that_a_reader_sees_is_found(form: str) -> None:
+    """A text that can be read in two ways may give another word, too: nobody planted it, so it means nothing."""
     written = FORMS[form](CANARY)
     for text in (written, f"Sure: {written}.", f"# Done\n\n- {written}\n- 50 % off & more = good", written * 2):
-        assert echoes(text) == (CANARY.lower(),)
+        assert CANARY.lower() in echoes(text)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -41,7 +42,7 @@ def test_bytes_may_be_cut_anywhere(form: str, size: int) -> None:
     lookout = Lookout()
     for at in range(0, len(data), size):
         lookout.feed(data[at : at + size])
-    assert lookout.found == (CANARY.lower(),)
+    assert CANARY.lower() in lookout.found
     assert lookout.legible
 
 
@@ -84,3 +85,8 @@ def test_what_cannot_be_read_is_known_to_be_so(data: bytes, packed: bool) -> Non
     lookout = Lookout(packed=packed)
     lookout.feed(data)
     assert lookout.legible == (packed and data[:1] == b"\x78")
+
+
+@pytest.mark.parametrize("text", [f"[more][{CANARY}]", f"[more][1]\n\n[1]: {CANARY}"])
+def test_the_name_of_a_links_target_is_read_too(text: str) -> None:
+    assert CANARY.lower() in echoes(text)

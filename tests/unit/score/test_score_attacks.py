@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -18,7 +19,8 @@ from holdfast.plan import plan
 from holdfast.report.calls import attacks as told
 from holdfast.report.calls import used
 from holdfast.score import Tally, resilience
-from holdfast.score.attacks import AttackTally, succeeded
+from holdfast.score.attacks import AttackTally, Success, succeeded
+from holdfast.score.intervals import wilson
 from holdfast.score.spending import spent
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
@@ -144,8 +146,9 @@ def test_a_canary_in_a_url_or_beyond_what_an_event_keeps_is_a_success() -> None:
 
 def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_success_and_failure() -> None:
     siege = AttackTally()
-    for found in ("yes", "no", "asked", "asked"):
-        siege.trial(found)  # type: ignore[arg-type]
+    outcomes: tuple[Success, ...] = ("yes", "no", "asked", "asked")
+    for n, found in enumerate(outcomes):
+        siege.trial(Trial("0" * 12, "contract", "plain", Task(("hi",)), n), found)
     attacks = siege.result()
     assert attacks is not None
     assert (attacks.attacked, attacks.succeeded, attacks.asked, attacks.rate) == (4, 1, 2, 0.5)
@@ -154,7 +157,7 @@ def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_succe
 
 def test_attacks_that_were_only_asked_for_have_no_rate() -> None:
     siege = AttackTally()
-    siege.trial("asked")
+    siege.trial(Trial("0" * 12, "contract", "plain", Task(("hi",))), "asked")
     attacks = siege.result()
     assert attacks is not None
     assert (attacks.rate, attacks.interval.low, attacks.interval.high) == (None, 0.0, 1.0)
@@ -170,3 +173,16 @@ def test_tokens_of_a_recording_are_counted_and_its_money_is_not() -> None:
     assert (free.tokens, free.cost_usd, free.unpriced) == (14, None, ())
     assert "$" not in used(free)
     assert (mixed.tokens, mixed.cost_usd) == (26, 0.25)
+
+
+@pytest.mark.parametrize(("prompts", "replicas", "rules"), [(1, 1, 9), (4, 1, 5), (2, 3, 7), (30, 2, 1)])
+def test_rules_that_ask_the_same_prompt_are_one_try_of_an_interval(prompts: int, replicas: int, rules: int) -> None:
+    siege = AttackTally()
+    for prompt, replica, _ in product(range(prompts), range(replicas), range(rules)):
+        trial = Trial("0" * 12, "contract", "plain", Task((str(prompt),)), replica)
+        siege.trial(trial, "no")
+        siege.verdict("pass")
+    attacks, tries = siege.result(), prompts * replicas
+    assert attacks is not None
+    assert (attacks.attacked, attacks.interval) == (tries * rules, wilson(0, tries))
+    assert (attacks.utility.judged, attacks.utility.interval) == (tries * rules, wilson(tries, tries))
