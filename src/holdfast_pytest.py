@@ -42,9 +42,10 @@ class HoldfastFile(pytest.File):
         from holdfast.api.raised import lines
         from holdfast.api.spec_file import SpecFile
         from holdfast.errors import HoldfastError, SpecError
+        from holdfast.folders import runs_folder
 
         config = self.config
-        runs = config.invocation_params.dir / ".holdfast" / "runs"
+        runs = config.invocation_params.dir / runs_folder()
         self.spec = SpecFile(
             Path(os.path.relpath(self.path)),
             runs,

@@ -223,43 +223,15 @@ def test_runs_lie_next_to_the_spec_wherever_the_command_is_given(tmp_path: Path,
     assert (tmp_path / "specs/.holdfast/runs/0002/run.json").is_file()
 
 
-def test_runs_dir_is_where_runs_go_and_are_looked_for(tmp_path: Path) -> None:
-    _elsewhere(tmp_path)
-    there = ("--runs-dir", "kept")
-    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *there).code == 0
-    assert (tmp_path / "kept/0001/run.json").is_file()
-    assert not (tmp_path / "specs/.holdfast").exists()
-    for words in (("show",), ("runs",), ("report", "latest", "--json"), ("judge", "0001"), ("show", "0001", "-q")):
-        assert tell(tmp_path, *words, *there).code == 0, words
-        assert tell(tmp_path, *words).code != 0 or words == ("runs",), words
-
-
-def test_holdfast_dir_names_another_folder_and_runs_dir_wins(tmp_path: Path) -> None:
-    _elsewhere(tmp_path)
-    home = {"HOLDFAST_DIR": str(tmp_path / "home")}
-    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", **home).code == 0
-    assert (tmp_path / "home/runs/0001/run.json").is_file()
-    assert tell(tmp_path, "show", "0001", **home).code == 0
-    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", "--runs-dir", "mine", **home).code == 0
-    assert (tmp_path / "mine/0001/run.json").is_file()
-
-
 @pytest.mark.parametrize(
-    ("words", "environ", "runs"),
-    [
-        (("--runs-dir", "runs"), {}, "runs"),
-        (("--runs-dir", "a/b"), {}, "a/b"),
-        ((), {"HOLDFAST_DIR": "."}, "runs"),
-        ((), {"HOLDFAST_DIR": "home"}, "home/runs"),
-        (("--runs-dir", ".holdfast"), {}, ".holdfast"),
-    ],
+    "runs",
+    ["runs", "a/b", ".holdfast"],
 )
-def test_nothing_is_written_around_the_folder_of_the_runs(
-    tmp_path: Path, words: tuple[str, ...], environ: dict[str, str], runs: str
-) -> None:
+def test_nothing_is_written_around_the_folder_of_the_runs(tmp_path: Path, runs: str) -> None:
     _elsewhere(tmp_path)
-    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *words, **environ).code == 0
-    assert tell(tmp_path, "runs", *words, **environ).code == 0
+    words = ("--runs-dir", runs)
+    assert tell(tmp_path, "contract", "run", "specs/holdfast.yaml", *words).code == 0
+    assert tell(tmp_path, "runs", *words).code == 0
     assert {path.name for path in (tmp_path / runs).iterdir()} == {".gitignore", "0001", "history.db"}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted({"specs", runs.split("/")[0]})
     for around in (tmp_path / runs).relative_to(tmp_path).parents:

@@ -203,11 +203,11 @@ def test_without_a_gateway_the_run_ends_and_says_how_to_start_one(project: MakeP
     found = made(project)
     result = found.command("contract", "run")
     assert result.code == 4
-    assert "no gateway stands by here" in result.err
+    assert "no gateway runs in .holdfast" in result.err
     assert "holdfast gateway" in result.err
     printed = found.command("gateway", "--print")
     assert (printed.code, printed.out) == (4, "")
-    assert "no gateway runs in this folder" in printed.err
+    assert "no gateway runs in .holdfast" in printed.err
 
 
 def test_print_gives_a_shell_what_an_agent_is_started_with(project: MakeProject) -> None:
@@ -329,7 +329,7 @@ def test_a_second_gateway_names_the_first_and_leaves_it_alone(project: MakeProje
         for args in ((), ("--port", "1")):
             second = found.command("gateway", *args)
             assert second.code == 4
-            assert f"a gateway runs in this folder already: pid {pid}" in second.err
+            assert f": pid {pid}\n" in second.err
             assert f"holdfast gateway --print; to end it: kill {pid}" in second.err
         assert found.read(".holdfast/gateway.json") == before
         assert ask_model(environ)[0] == 503

@@ -47,7 +47,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "spec.yaml").write_text(yaml.safe_dump(SPEC))
     done = holdfast(folder, "run", "-c", "spec.yaml", "--keep")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "kept for a look in .holdfast/kept" in done.stdout
+    assert "kept in .holdfast/kept" in done.stdout
     return folder
 
 

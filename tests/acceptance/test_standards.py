@@ -11,13 +11,13 @@ from cli import MakeProject, contract, python, rule
 from docs_pages import REPO
 
 from holdfast import plugins
+from holdfast.folders import runs_folder
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standard_entries
 from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols import read_traits
 from holdfast.report.page.causes import causes_document
 from holdfast.report.page.trial import CONTROL, trial_document
-from holdfast.runner.start import RUNS
 from holdfast.runner.stored import look
 from holdfast.store.rundir import RunDir
 
@@ -65,7 +65,7 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     made.show("-o", "report.md", "--no-report")
     assert "in 2 scenarios" in made.read("report.md")
     assert f"known as  {NAMES}" in made.read("report.md")
-    with chdir(made.folder), closing(look(RunDir.find(RUNS, "latest"), environ=os.environ)) as found:
+    with chdir(made.folder), closing(look(RunDir.find(runs_folder(), "latest"), environ=os.environ)) as found:
         (cause,) = causes_document(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES
         trials = [trial_document(found.run, one, "again") for one in found.cells.traced()]

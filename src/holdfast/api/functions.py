@@ -16,11 +16,11 @@ from holdfast.api.raised import explained
 from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.folders import runs_folder, runs_in
 from holdfast.model.spec import PartAsked
 from holdfast.plan import RunOptions, Select
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Listen
-from holdfast.runner.start import runs_dir
 from holdfast.store.rundir import RunDir
 
 
@@ -122,7 +122,8 @@ def rejudge(
         if not isinstance(run, str | RunResult):
             raise UsageError(f"{run!r} is no run", hint="give its id, latest, the path of its folder, or a RunResult")
         name = str(run.path) if isinstance(run, RunResult) else run
-        found = RunDir.find(Path(runs or runs_dir()).absolute(), name).single()
+        with runs_in(_folder(runs)):
+            found = RunDir.find(runs_folder().absolute(), name).single()
         options = RunOptions(min_score=min_score, strict=strict, part=found.manifest().options.part)
         given = None if rules is None else loaded(rules, options, where, options.part).spec
         config = None if given is None else Path(given.path)
@@ -150,12 +151,10 @@ def execution(
 
     def work(interrupts: Interrupts) -> RunResult:
         inline = spec.spec.agent.in_python and spec.spec.agent.isolation == "inline"
-        with installed(spec.functions, inline=inline):
+        with runs_in(runs), installed(spec.functions, inline=inline):
             settled = settled_job(spec.spec, _settled(options, spec), spec.warnings, _environ(spec))
             each = listen is not None
-            outcome = carry_out(
-                settled, listen or _unheard, report=False, runs=runs, each_trial=each, interrupts=interrupts
-            )
+            outcome = carry_out(settled, listen or _unheard, report=False, each_trial=each, interrupts=interrupts)
         result = RunResult(outcome)
         if result.exit_code == 2:
             result.close()

@@ -11,12 +11,13 @@ from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.loop_choice import loop_factory
+from holdfast.folders import runs_folder
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.start import begin, runs_dir
+from holdfast.runner.start import begin
 from holdfast.spec import check, refusing_unset, requires_contract
 from holdfast.store.rundir import RunDir, RunEnd
 
@@ -84,11 +85,6 @@ def _check_models(spec: Spec, given: RunOptions) -> None:
         raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
 
 
-def _runs_of(spec: Spec) -> Path:
-    """Next to its file; a spec that is built in Python has none."""
-    return runs_dir(None if spec.built is not None else spec.path)
-
-
 def carry_out(
     prepared: PreparedJob,
     listen: Listen,
@@ -108,7 +104,7 @@ def carry_out(
 
     job = prepared.job
     here = os.getcwd()
-    rundir = prepared.rundir or begin(job, (runs or _runs_of(job.spec)).absolute(), at, prepared.files)
+    rundir = prepared.rundir or begin(job, (runs or runs_folder(job.spec.file)).absolute(), at, prepared.files)
     try:
         running = run(job, rundir, listen, beat=beat, each_trial=each_trial, interrupts=interrupts)
     except BaseException as broken:

@@ -14,10 +14,11 @@ from holdfast.api.config_file import find_config
 from holdfast.api.job import PreparedJob, load_part, settled_job
 from holdfast.api.part_spec import made_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
+from holdfast.folders import runs_folder
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.job import told
-from holdfast.runner.start import runs_dir, take_up
+from holdfast.runner.start import take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER
 from holdfast.runner.whole_history import baseline_run
 from holdfast.store.run_names import name_here
@@ -66,7 +67,7 @@ def plan_whole(
     if baseline is not None and given.select.shard is not None:
         hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline compares whole runs, and --shard runs a share", hint=hint)
-    whole = RunDir.find(runs_dir(config).absolute(), resume) if resume is not None else None
+    whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
         hint = f"go on with it: {command} --resume {quote(name_here(whole.path))}"
@@ -94,7 +95,7 @@ def plan_whole(
             failed[part] = str(broken)
     if not jobs and failed:
         raise HarnessError(next(iter(failed.values())))
-    before = baseline_run(runs_dir(spec.path).absolute(), baseline, spec, whole) if baseline is not None else None
+    before = baseline_run(runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
     unfound = ""
     if baseline is not None and before is None:
         unfound = f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, least_score
+from holdfast.folders import runs_folder
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.preflight import was_stateful
-from holdfast.runner.start import begin_whole, runs_dir
+from holdfast.runner.start import begin_whole
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.runner.whole_history import compared, regressions_named
 from holdfast.score.overall import interrupted
@@ -65,7 +66,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
     """Runs each part, stores what it came to, and all of them together."""
     began = time.monotonic()
     parts = tuple(plan.jobs)
-    whole = plan.whole or begin_whole(plan.spec, plan.options, runs_dir(plan.spec.path).absolute(), parts)
+    whole = plan.whole or begin_whole(plan.spec, plan.options, runs_folder(plan.spec.file).absolute(), parts)
     if plan.whole is not None:
         whole.lock()
         forget_overall(whole)

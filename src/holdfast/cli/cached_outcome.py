@@ -9,11 +9,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from holdfast.folders import runs_folder
 from holdfast.runner.job import Job
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.start import runs_dir
-from holdfast.store.history_file import FILE
-from holdfast.store.run_names import own_folder, stored_runs
+from holdfast.store.run_names import stored_files
 
 
 def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None, str]:
@@ -30,12 +29,11 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     if named:
         print(f"--cached: everything is asked, since {named} may have another value today", file=sys.stderr)
         return None, ""
-    runs = runs_dir(job.spec.path)
-    ours = [own_folder(runs) / name for name in (".gitignore", FILE)]
-    files = files_digest(job, [*outputs, *stored_runs(runs), *ours])
+    runs = runs_folder(job.spec.file)
+    files = files_digest(job, [*outputs, *stored_files(runs)])
     run = cached_run(runs, job, files)
     if run is None:
-        changed = ", ".join(changed_variables(runs_dir(job.spec.path), job))
+        changed = ", ".join(changed_variables(runs, job))
         if changed:
             print(f"--cached: everything is asked, since these variables changed: {changed}", file=sys.stderr)
         return None, files

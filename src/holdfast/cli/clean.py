@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import click
 
+from holdfast.cli import options as shared
+from holdfast.folders import KEPT, own_folder
+
 
 @click.command(name="clean")
+@shared.runs_option
 @click.option("--kept", is_flag=True, help="Also all worlds that run --keep left for a look.")
 @click.option("--older-than", metavar="TIME", help="Also those of them that are older, as 36h or 30m.")
 def command(kept: bool, older_than: str | None) -> int:
@@ -27,12 +30,12 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.world.sandbox import limits
     from holdfast.world.services import socket_folder
 
-    removed = [*map(str, sweep()), *map(str, socket_folder.sweep()), *map(str, clear(Path(".holdfast")))]
+    removed = [*map(str, sweep()), *map(str, socket_folder.sweep()), *map(str, clear(own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in owner.sweep()]
     age_s = 0.0 if kept else _seconds(older_than)
     if age_s is not None:
-        removed += map(str, kept_world.clear(kept_world.KEPT, age_s, time.time()))
+        removed += map(str, kept_world.clear(own_folder() / KEPT, age_s, time.time()))
     for name in removed:
         print(f"removed {one_line(name)}")
     if not removed:

@@ -26,14 +26,14 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
       holdfast compare 0003 latest --exit-code
     """
     from holdfast.cli import screen
+    from holdfast.folders import runs_folder
     from holdfast.report.comparison_table import document, lines
     from holdfast.report.paint import painter
     from holdfast.report.safe import ascii_only, can_show_signs
     from holdfast.runner.comparison import compare_runs
-    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
-    found = compare_runs(RunDir.find(runs_dir(), before), RunDir.find(runs_dir(), after), environ=os.environ)
+    found = compare_runs(RunDir.find(runs_folder(), before), RunDir.find(runs_folder(), after), environ=os.environ)
     if as_json:
         from holdfast.cli.json_output import print_document
 

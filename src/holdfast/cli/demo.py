@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli import options as shared
+
 if TYPE_CHECKING:
     from holdfast.cli.screen_output import Screen
     from holdfast.demo.demo import Version
@@ -27,6 +29,7 @@ class _Left(Exception):
 
 
 @click.command(name="demo")
+@shared.runs_option
 def command() -> int:
     """The finance agent, good and careless: a contract, a mail sent twice, and the overall score. No network, no key.
 
@@ -115,6 +118,7 @@ def _ci(version: Version) -> Overall:
 def _table(found: list[tuple[str, Overall]]) -> None:
     """One line an agent: its parts, the number, the verdict, the page."""
     from holdfast.demo.demo import SCORED
+    from holdfast.folders import runs_folder
     from holdfast.report.overall import verdict
     from holdfast.report.safe import ascii_only, can_show_signs
     from holdfast.report.wording import number
@@ -123,7 +127,7 @@ def _table(found: list[tuple[str, Overall]]) -> None:
     for name, one in found:
         scores = {part.part: part.score for part in one.parts}
         shown = "".join(number(value).rjust(10) for value in (*(scores.get(part) for part in SCORED), one.score))
-        lines.append(f"  {name:<10}{shown}   {verdict(one)}   ·   .holdfast/runs/{one.run}/report.html")
+        lines.append(f"  {name:<10}{shown}   {verdict(one)}   ·   {runs_folder() / one.run / 'report.html'}")
     text = "\n".join(lines)
     print(text if can_show_signs(sys.stdout.encoding) else ascii_only(text), end="\n\n")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(name="doctor")
 @shared.config
+@shared.runs_option
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
 @click.option("--no-agent", is_flag=True, help="Start and ask no agent.")
 @shared.as_json

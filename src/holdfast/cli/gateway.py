@@ -17,17 +17,18 @@ import click
 from holdfast.api.config_file import DEFAULT_FILES
 from holdfast.cli import options as shared
 from holdfast.errors import UsageError
+from holdfast.folders import own_folder, path_here
 
 if TYPE_CHECKING:
     from holdfast.planes.handover import GatewayAddress
     from holdfast.planes.site_planes import PlaneSettings
 
-FOLDER = Path(".holdfast")
 _OPEN = "other machines may reach it: every request needs the token in these variables, so keep them to yourself"
 
 
 @click.command(name="gateway")
 @shared.config
+@shared.runs_option
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Another port than last time.")
 @click.option("--bind", "host", metavar="ADDRESS", help="Another address than 127.0.0.1, for an agent in a container.")
 @click.option("--allow-network", is_flag=True, help="Let --bind be an address that other machines may reach.")
@@ -51,15 +52,17 @@ def command(
     from holdfast.planes.handover import LOOPBACK, place_in
     from holdfast.store.rundir import make_own_folder
 
+    spec = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
+    folder = own_folder(spec).absolute()
     if only_print:
-        if not (FOLDER / "gateway.sock").exists() or not stands(FOLDER):
-            raise UsageError("no gateway runs in this folder", hint="start one: holdfast gateway")
-        _show(place_in(FOLDER), _settings(config), as_json)
+        if not (folder / "gateway.sock").exists() or not stands(folder):
+            raise UsageError(f"no gateway runs in {path_here(folder)}", hint="start one: holdfast gateway")
+        _show(folder, place_in(folder), _settings(spec), as_json)
         return 0
     check_host(host or LOOPBACK, allow_network)
-    make_own_folder(FOLDER)
-    with alone(FOLDER), suppress(KeyboardInterrupt):
-        asyncio.run(_hold(place_in(FOLDER, port, host or LOOPBACK), _settings(config), as_json))
+    make_own_folder(folder)
+    with alone(folder), suppress(KeyboardInterrupt):
+        asyncio.run(_hold(folder, place_in(folder, port, host or LOOPBACK), _settings(spec), as_json))
     return 0
 
 
@@ -79,13 +82,12 @@ def check_host(host: str, allowed: bool) -> None:
         raise UsageError(message, hint="if you mean it, add --allow-network")
 
 
-def _settings(config: Path | None) -> PlaneSettings | None:
+def _settings(path: Path | None) -> PlaneSettings | None:
     """What the spec says of the agent; None if there is no spec here yet."""
     from holdfast.execute.agent_section import resolve_agent
     from holdfast.planes.site_planes import PlaneSettings
     from holdfast.spec import load
 
-    path = config or next((Path(name) for name in DEFAULT_FILES if Path(name).is_file()), None)
     if path is None:
         return None
     spec, _ = load(path, environ=os.environ)
@@ -93,25 +95,25 @@ def _settings(config: Path | None) -> PlaneSettings | None:
     return PlaneSettings(agent, path.resolve().parent, os.environ, scenarios=spec.scenarios)
 
 
-def _show(place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
+def _show(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import shown, variables
 
-    found = variables(FOLDER.absolute(), place, os.environ, settings)
+    found = variables(folder, place, os.environ, settings)
     sys.stdout.write(json.dumps(found, indent=2) + "\n" if as_json else shown(found))
     sys.stdout.flush()
 
 
-async def _hold(place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
+async def _hold(folder: Path, place: GatewayAddress, settings: PlaneSettings | None, as_json: bool) -> None:
     from holdfast.planes.handover import Standby
 
-    standby = Standby(FOLDER.absolute(), place, _log)
+    standby = Standby(folder, place, _log)
     done = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             asyncio.get_running_loop().add_signal_handler(number, done.set)
     await standby.open()
     try:
-        _show(place, settings, as_json)
+        _show(folder, place, settings, as_json)
         print(f"holding {place.host}:{place.port}; Ctrl-C gives it up", file=sys.stderr)
         if not ip_address(place.host).is_loopback:
             print(_OPEN, file=sys.stderr)

@@ -29,14 +29,14 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     """
     from holdfast.cli.run_job import ending, with_reports
     from holdfast.cli.screen_output import Screen
+    from holdfast.folders import runs_folder
     from holdfast.report.files import reporter
     from holdfast.runner.rejudge import judge_again
-    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     for path in outputs:
         reporter(path)
-    found = RunDir.find(runs_dir(), run).single()
+    found = RunDir.find(runs_folder(), run).single()
     with closing(judge_again(found, config=config, options=shared.options(**given), environ=os.environ)) as outcome:
         shown = with_reports(outcome, outputs)
         Screen(as_json=as_json, quiet=quiet).finish(shown)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.model.score import Case
 
 _HINTS = {
-    errno.ENOSPC: "make room where the run's folder is: .holdfast",
+    errno.ENOSPC: "make room where runs are stored: HOLDFAST_DIR and --runs-dir name another folder",
     errno.EACCES: "you have no permission: see who owns it and what its mode is (ls -ld)",
 }
 HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5

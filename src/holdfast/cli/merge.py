@@ -38,17 +38,17 @@ def command(
 
     DIR is the run directory of a shard, or a folder that has such directories in it.
     """
+    from holdfast.folders import runs_folder
     from holdfast.report.files import reporter
     from holdfast.report.whole_files import check_output
     from holdfast.runner.merge import find_shards, merge
-    from holdfast.runner.start import runs_dir
 
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
     known = check_output if whole else reporter
     for path in outputs:
         known(path)
-    merged = merge(shards, runs_dir().absolute(), partial=partial)
+    merged = merge(shards, runs_folder().absolute(), partial=partial)
     if whole:
         return _show_whole(merged, outputs, as_json=as_json, quiet=quiet)
     return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)

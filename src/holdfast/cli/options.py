@@ -13,6 +13,7 @@ import click
 
 from holdfast.cli.amounts import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
+from holdfast.folders import runs_in
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
@@ -97,17 +98,13 @@ def config(command: F) -> F:
     return cast(F, _CONFIG(_FILE(with_file)))
 
 
-def use_runs(ctx: click.Context, folder: Path) -> None:
-    """Has a command store its runs there, wherever its spec is."""
-    from holdfast.runner.start import RUNS_DIR
-
-    token = RUNS_DIR.set(folder)
-    ctx.call_on_close(lambda: RUNS_DIR.reset(token))
+RUNS_DIR = "holdfast.runs_dir"
+"""Under this key a context has what `--runs-dir` says."""
 
 
 def _choose_runs(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    if value is not None:
-        use_runs(ctx, value)
+    ctx.meta[RUNS_DIR] = value
+    ctx.with_resource(runs_in(value))
 
 
 runs_option = click.option(
@@ -116,9 +113,9 @@ runs_option = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_choose_runs,
-    help="Where runs are stored; default: .holdfast/runs next to the spec.",
+    help="Where runs and what goes with them are; default: .holdfast/runs next to the spec.",
 )
-"""Where runs are; HOLDFAST_DIR names the folder around it."""
+"""For every verb that stores something or looks for it."""
 config_option = _CONFIG
 """The spec by -c alone."""
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")

@@ -53,9 +53,9 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from holdfast.cli.replay_sessions import FOLDER
     from holdfast.cli.stored_run import trial_place
     from holdfast.errors import UsageError
+    from holdfast.folders import runs_folder
     from holdfast.replay.session_file import write_sessions
     from holdfast.runner.outcome import shown_path
-    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if not trial:
@@ -63,7 +63,7 @@ def command(trial: str, run: str | None, force: bool) -> int:
     place = trial_place(trial) if run is None else None
     if place is not None:  # the whole run: a trial may have failed in another of its parts
         run, trial = place[0].id.partition("/")[0], place[1]
-    found = RunDir.find(runs_dir(), run or "latest")
+    found = RunDir.find(runs_folder(), run or "latest")
     session = replace(_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:

@@ -84,6 +84,7 @@ def run(
 @_FOLDER
 @_FORCE
 @shared.config_option
+@shared.runs_option
 def import_(source: str | None, format: Any, folder: Path, force: bool, config: Path | None, **langsmith: Any) -> int:
     """Make session files of traces: a file, a stored run, LangSmith, or the sources of the spec.
 
@@ -112,6 +113,7 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
               help="A JSON report, or a run: its id, its folder, or latest.")  # fmt: skip
 @_FOLDER
 @_FORCE
+@shared.runs_option
 def export(report: str, folder: Path, force: bool) -> int:
     """Make every failed trial a session: what was asked, what its tools gave, why it failed.
 
@@ -120,14 +122,14 @@ def export(report: str, folder: Path, force: bool) -> int:
       holdfast replay export --from-report report.json
     """
     from holdfast.cli.replay_sessions import keep
+    from holdfast.folders import runs_folder
     from holdfast.replay.stored_run import report_sessions, run_sessions
-    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if Path(report).is_file():
-        found = report_sessions(Path(report), runs_dir(), folder, environ=os.environ)
+        found = report_sessions(Path(report), runs_folder(), folder, environ=os.environ)
     else:
-        found = run_sessions(RunDir.find(runs_dir(), report), folder, environ=os.environ, failed_only=True)
+        found = run_sessions(RunDir.find(runs_folder(), report), folder, environ=os.environ, failed_only=True)
     if not found.sessions and not found.left_out:
         print("no trial failed: there is nothing to export")
         return 0

@@ -108,16 +108,16 @@ class ChosenSessions:
 
 def from_source(source: str, format: TraceFormat | None, folder: Path) -> SessionsFound:
     """A file by its format; a run by its folder, its id or `latest`."""
+    from holdfast.folders import runs_folder
     from holdfast.replay.formats import imported
     from holdfast.replay.stored_run import run_sessions
-    from holdfast.runner.start import runs_dir
     from holdfast.store.rundir import RunDir
 
     if Path(source).is_file():
         return imported(Path(source), format)
     if format not in (None, "holdfast"):
         raise UsageError(f"there is no file {source}", hint=f"--format {format} is of a file")
-    return run_sessions(RunDir.find(runs_dir(), source), folder, environ=os.environ, failed_only=False)
+    return run_sessions(RunDir.find(runs_folder(), source), folder, environ=os.environ, failed_only=False)
 
 
 def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:

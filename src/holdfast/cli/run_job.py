@@ -20,12 +20,13 @@ from holdfast.api.part_spec import made_part
 from holdfast.cli.options import option_warnings, options
 from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
+from holdfast.folders import runs_folder
 from holdfast.model.run import Run
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
 from holdfast.runner.job import Job, told
-from holdfast.runner.start import runs_dir, take_up
+from holdfast.runner.start import take_up
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
@@ -57,7 +58,7 @@ def prepare(
     if resume is not None and last_failed:
         raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
     if resume is not None:
-        rundir = RunDir.find(runs_dir(config).absolute(), resume)
+        rundir = RunDir.find(runs_folder(config).absolute(), resume)
         if rundir.manifest().parts:
             hint = f"go on with it: holdfast ci --resume {quote(name_here(rundir.path))}"
             raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
@@ -79,7 +80,7 @@ def _last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
     from holdfast.runner.last_failed import runs_of
 
-    last = next(iter(runs_of(runs_dir(spec.path), spec)), None)
+    last = next(iter(runs_of(runs_folder(spec.file), spec)), None)
     return last.manifest().options.seed if last else None
 
 
@@ -87,7 +88,7 @@ def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptio
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.last_failed import failed_before
 
-    run, failed = failed_before(runs_dir(spec.path), spec, os.environ)
+    run, failed = failed_before(runs_folder(spec.file), spec, os.environ)
     if not run:
         warnings.append("--lf: no run of this file is stored here; everything is run")
     elif not failed:

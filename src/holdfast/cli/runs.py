@@ -25,12 +25,12 @@ def command(count: int, as_json: bool) -> int:
       holdfast runs -n 5 --json
     """
     from holdfast.cli import screen
+    from holdfast.folders import runs_folder
     from holdfast.report.paint import painter
     from holdfast.report.run_table import table
     from holdfast.runner.history import history
-    from holdfast.runner.start import runs_dir
 
-    with history(runs_dir(), shared.warn) as found:
+    with history(runs_folder(), shared.warn) as found:
         runs = found.runs()
     kept = list(dict.fromkeys(run.id.partition("/")[0] for run in runs))[:count]
     shown = [_as_of_now(run) for run in runs if run.id.partition("/")[0] in kept]
@@ -43,7 +43,7 @@ def command(count: int, as_json: bool) -> int:
         print_document({"runs": rows})
         return 0
     if not runs:
-        print(f"no run is stored in {runs_dir()}")
+        print(f"no run is stored in {runs_folder()}")
         return 0
     shared.show_lines(table(_parts_below(shown), screen.width(sys.stdout), painter(screen.wants_color(sys.stdout))))
     more = len({run.id.partition("/")[0] for run in runs}) - len(kept)
@@ -56,15 +56,15 @@ def _as_of_now(run: PastRun) -> PastRun:
     """Of a run that has not ended: whether it goes on or was killed. The history does not know."""
     from msgspec.structs import replace
 
+    from holdfast.folders import runs_folder
     from holdfast.runner.history import NOT_ENDED
-    from holdfast.runner.start import runs_dir
     from holdfast.store.past_run import KILLED, RUNNING
     from holdfast.store.run_locks import is_written
     from holdfast.store.run_names import run_folder
 
     if run.note != NOT_ENDED:
         return run
-    return replace(run, note=RUNNING if is_written(run_folder(runs_dir(), run.id)) else KILLED)
+    return replace(run, note=RUNNING if is_written(run_folder(runs_folder(), run.id)) else KILLED)
 
 
 def _parts_below(runs: list[PastRun]) -> list[PastRun]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from holdfast.errors import UsageError
-
-_OWN = ".holdfast"
+from holdfast.folders import OWN
 
 
 @click.command(name="schema")
@@ -25,7 +24,7 @@ def command(output: Path | None) -> None:
     if output is None:
         sys.stdout.write(_text())
         return
-    folder = output.parent.parent if output.parent.name == _OWN else output.parent
+    folder = output.parent.parent if output.parent.name == OWN else output.parent
     if not folder.exists():
         raise UsageError(f"cannot write {output}: there is no folder {folder}", hint=f"make it: mkdir -p {folder}")
     try:
@@ -40,7 +39,7 @@ def write_schema(path: Path) -> None:
     from holdfast.report.files import place
     from holdfast.store.rundir import make_own_folder
 
-    if path.absolute().parent.name == _OWN:
+    if path.absolute().parent.name == OWN:
         make_own_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     place(path, [_text().encode()])

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import click
 
+from holdfast.cli import options as shared
+from holdfast.folders import KEPT, own_folder
+
 
 @click.command(name="shell", context_settings={"ignore_unknown_options": True})
+@shared.runs_option
 @click.argument("trial", required=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(trial: str | None, words: tuple[str, ...]) -> int:
@@ -24,13 +28,14 @@ def command(trial: str | None, words: tuple[str, ...]) -> int:
       holdfast shell 3f2a                                   a shell
       holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; its exit code is ours
     """
-    from holdfast.world.kept_world import KEPT, kept_worlds
+    from holdfast.world.kept_world import kept_worlds
 
+    kept = kept_worlds(own_folder() / KEPT)
     if trial is None:
-        for folder in kept_worlds(KEPT):
+        for folder in kept:
             print(_described(folder))
         return 0
-    return _open(_chosen(trial, kept_worlds(KEPT)), words)
+    return _open(_chosen(trial, kept), words)
 
 
 def _described(folder: Path) -> str:
@@ -73,9 +78,12 @@ def _tell(text: str) -> None:
 
 
 def _chosen(trial: str, kept: list[Path]) -> Path:
-    """The kept world that is meant; UsageError if none or several are."""
+    """The kept world by its trial or the path of its folder; UsageError if there is none, or several."""
     from holdfast.errors import UsageError
+    from holdfast.world.kept_world import ABOUT
 
+    if (Path(trial) / ABOUT).is_file():
+        return Path(trial)
     found = [folder for folder in kept if folder.name == trial] or [f for f in kept if f.name.startswith(trial)]
     if len(found) == 1:
         return found[0]

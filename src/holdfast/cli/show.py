@@ -33,12 +33,12 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
     """
     from holdfast.cli.stored_run import place_in_run, show_stored, trial_place
     from holdfast.errors import UsageError
-    from holdfast.runner.start import runs_dir
+    from holdfast.folders import runs_folder
     from holdfast.store.rundir import RunDir
 
     if run is None:
         try:
-            found = RunDir.find(runs_dir(), what)
+            found = RunDir.find(runs_folder(), what)
         except UsageError as unknown:
             where = trial_place(what)
             if where is None:
@@ -46,7 +46,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
-        where = place_in_run(RunDir.find(runs_dir(), run), what)
+        where = place_in_run(RunDir.find(runs_folder(), run), what)
         if where is None:
             raise UsageError(f"run {run} has no trial that begins with {what}", hint=f"holdfast show {run} lists them")
     return _tell(*where, as_json=as_json, verbose=verbose)

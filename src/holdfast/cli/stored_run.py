@@ -37,13 +37,13 @@ def show_stored(
 
 def trial_place(what: str) -> tuple[RunDir, str] | None:
     """The newest run that has a trial of that id, and the whole id; None if it cannot be one, or none has it."""
+    from holdfast.folders import runs_folder
     from holdfast.plan.select import SHORTEST
-    from holdfast.runner.start import runs_dir
     from holdfast.store.run_names import stored_runs
 
     if len(what) < SHORTEST or not set(what.lower()) <= set("0123456789abcdef"):
         return None
-    return next(filter(None, (place_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_dir())))), None)
+    return next(filter(None, (place_in_run(RunDir(path), what) for path in reversed(stored_runs(runs_folder())))), None)
 
 
 def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:

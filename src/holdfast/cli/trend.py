@@ -30,12 +30,12 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
       holdfast trend
       holdfast trend --spec finance.yaml --rule always-cite-source
     """
+    from holdfast.folders import runs_folder
     from holdfast.report.trend import trends
     from holdfast.runner.history import history
-    from holdfast.runner.start import runs_dir
     from holdfast.store.run_names import stored_runs
 
-    looked = list(dict.fromkeys((runs_dir(spec), runs_dir())))  # merged runs lie here, not next to their spec
+    looked = list(dict.fromkeys((runs_folder(spec), runs_folder())))  # merged runs lie here, not next to their spec
     looked = list(filter(stored_runs, looked))[:1] or looked
     with history(looked[0], shared.warn) as found:
         path = _file(spec, found.runs(), " or ".join(map(str, looked)))

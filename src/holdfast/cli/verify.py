@@ -14,6 +14,7 @@ from holdfast.cli.doctor import show_findings
 
 @click.command(name="verify")
 @shared.config
+@shared.runs_option
 @shared.as_json
 def command(config: Path | None, as_json: bool) -> int:
     """Ask the agent the first prompt once, without chaos: what `doctor` says of the agent alone.

@@ -36,10 +36,10 @@ def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
       holdfast view 0007
       holdfast view latest --no-open
     """
-    from holdfast.runner.start import runs_dir
+    from holdfast.folders import runs_folder
 
-    found = _find(runs_dir(), run) if run else None
-    runs = _folder_of(found) if found is not None else runs_dir().absolute()
+    found = _find(runs_folder(), run) if run else None
+    runs = _folder_of(found) if found is not None else runs_folder().absolute()
     if found is None:
         _refuse_no_project(runs)
     opens = not no_open and not as_json and sys.stdout.isatty()
@@ -76,7 +76,7 @@ def _refuse_no_project(runs: Path) -> None:
 
 
 async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json: bool) -> None:
-    from holdfast.store.run_names import own_folder
+    from holdfast.folders import own_folder_of
     from holdfast.web.opened_page import opened_page
     from holdfast.web.viewer import Viewer
 
@@ -94,7 +94,7 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
             raise UsageError(what, hint="name another by --port, or leave it out: any that is free is taken") from None
         url = viewer.url + (f"#/run/{run}" if run else "")
         _tell(url, viewer.port, as_json)
-        with opened_page(url, own_folder(runs)) if opens else nullcontext():
+        with opened_page(url, own_folder_of(runs)) if opens else nullcontext():
             await over.wait()
     finally:
         await viewer.close()

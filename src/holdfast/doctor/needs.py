@@ -17,7 +17,7 @@ from holdfast.doctor.boxed_program import boxed_program
 from holdfast.doctor.models import place, takes_connections
 from holdfast.doctor.probe_site import said_by
 from holdfast.errors import AgentUnavailable, UserError
-from holdfast.execute.open_site import GATEWAY_FOLDER
+from holdfast.folders import own_folder, path_here
 from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
@@ -30,7 +30,7 @@ _LOOK_S = 5.0
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SHELL_SIGNS = frozenset("$`(){};&|<>*?~")
 _OWN_PORTS = DoctorFinding("agent.endpoint", "ok", "every port of its sandbox is free")
-_STANDBY = "start `holdfast gateway` in this folder, and the agent with the variables that it prints"
+_STANDBY = "start `holdfast gateway` with this spec, and the agent with the variables that it prints"
 
 
 async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str]) -> list[DoctorFinding]:
@@ -46,7 +46,7 @@ async def what_is_needed(spec: Spec, agent: AgentSpec, environ: Mapping[str, str
             found.append(_port(agent) if spec.world is None else _OWN_PORTS)
     elif agent.type == "http":
         if agent.gateway:
-            found.append(await _gateway(GATEWAY_FOLDER))
+            found.append(await _gateway(own_folder(spec.file)))
         found.append(await _running(agent))
     return [*found, *[one async for one in _servers(agent, root, whole)]]
 
@@ -109,7 +109,7 @@ async def _running(agent: AgentSpec) -> DoctorFinding:
 async def _gateway(folder: Path) -> DoctorFinding:
     """Asks at its port: a gateway that stands by refuses every request outside of a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
-        return DoctorFinding("agent.gateway", "not", "no gateway stands by in this folder", _STANDBY, 3)
+        return DoctorFinding("agent.gateway", "not", f"no gateway runs in {path_here(folder)}", _STANDBY, 3)
     held, client = place_in(folder), Upstreams()
     try:
         reply = await client.send("GET", f"http://{held.host}:{held.port}/{held.token}/openai/v1/models", connect_s=2)

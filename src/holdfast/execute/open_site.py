@@ -15,6 +15,7 @@ from holdfast.execute.site import Site
 from holdfast.execute.slots import slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
+from holdfast.folders import own_folder
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.world.machine import Machine
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from holdfast.planes.site_planes import SitePlanes
     from holdfast.protocols import Agent
 
-GATEWAY_FOLDER = Path(".holdfast")
-"""Where a gateway that stands by is found."""
 _INLINE = "the agent runs inside Holdfast's own process: a hang or crash ends the run"
 
 
@@ -167,7 +166,7 @@ class _Opening:
         from holdfast.agents.http import HttpAgent
         from holdfast.planes.handover import take
 
-        taken = take(GATEWAY_FOLDER)
+        taken = take(own_folder(self.spec.file))
         parts.callback(taken.give_back)
         planes = self.planes(agent, web=on_web(self.spec), authority=taken.handed.authority)
         parts.push_async_callback(planes.close)

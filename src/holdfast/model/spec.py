@@ -318,6 +318,11 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     """Of a spec that Python code built, whose file is `path`; None: the spec is that file."""
 
     @property
+    def file(self) -> str | None:
+        """The file that it was read from; None: Python code built it."""
+        return self.path if self.built is None else None
+
+    @property
     def by_cases(self) -> bool:
         """Cases decide the part: a task, a mutation or a session with its replicas."""
         return self.part in ("scenario", "mutation", "replay")

@@ -7,14 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.folders import MUTATION_CACHE, own_folder
 from holdfast.model.mutation import MODEL_MUTATIONS, MutationSpec
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.mutate.expand import expand
 from holdfast.mutate.model_writer import ModelWriter
-
-CACHE = Path(".holdfast") / "cache" / "mutations"
-"""Where what models wrote is kept."""
 
 
 class MadeTasks(Struct, frozen=True):
@@ -30,7 +28,8 @@ def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
     write = None
     if settings.model is not None and MODEL_MUTATIONS & set(settings.types):
         root = Path(spec.path).resolve().parent
-        write = ModelWriter(settings.model, environ, root, CACHE.absolute(), retries=spec.retries)
+        cache = (own_folder(spec.file) / MUTATION_CACHE).absolute()
+        write = ModelWriter(settings.model, environ, root, cache, retries=spec.retries)
     made = expand(spec.tasks, settings, seed=spec.seed, http=spec.agent.type == "http", write=write)
     left_out = [f"{one.type} is left out: {one.why}" for one in made.left_out]
     return MadeTasks(made.tasks, (*left_out, *made.notes))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import UserError
+from holdfast.folders import path_here
 
 LOCK = "gateway.lock"
 
@@ -30,7 +31,7 @@ def alone(folder: Path) -> Iterator[None]:
     except _Held as held:
         end = f"; to end it: kill {held.pid}" if held.pid else ""
         raise UserError(
-            "a gateway runs in this folder already" + (f": pid {held.pid}" if held.pid else ""),
+            f"a gateway already runs in {path_here(folder)}" + (f": pid {held.pid}" if held.pid else ""),
             hint=f"its variables: holdfast gateway --print{end}",
         ) from None
     try:

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.errors import AgentUnavailable, UserError
+from holdfast.folders import path_here
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.planes.trial_address import NO_TRIAL
 
@@ -220,8 +221,8 @@ def take(folder: Path) -> TakenSocket:
     except OSError as broken:
         connection.close()
         raise AgentUnavailable(
-            f"agent.gateway is true, and no gateway stands by here ({broken.strerror or broken})",
-            hint="start `holdfast gateway` in this folder, and the agent with the variables that it prints",
+            f"agent.gateway is true, and no gateway runs in {path_here(folder)} ({broken.strerror or broken})",
+            hint="start `holdfast gateway` with this spec, and the agent with the variables that it prints",
             config=True,
         ) from None
     if not data or not fds:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import SpecError, UserError
+from holdfast.folders import REPLAYS, own_folder
 from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file
@@ -19,7 +20,6 @@ from holdfast.replay.session_file import file_name, write_sessions
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.replays import read_sessions
 
-CACHE = Path(".holdfast") / "replays"
 SUFFIXES = (".yaml", ".yml", ".json")
 _MOST = 10_000
 
@@ -86,17 +86,17 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
     left_out: list[LeftOutTrace] = []
     for source in spec.replays.sources:
         if source.auto_import:
-            found = refreshed(source, environ, now)
+            found = refreshed(source, own_folder(spec.file) / REPLAYS, environ, now)
             sessions += found.sessions
             left_out += found.left_out
     return ListedSessions(tuple(sessions), tuple(left_out))
 
 
-def refreshed(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
-    """The sessions of a source, fetched anew and kept in the cache."""
+def refreshed(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
+    """The sessions of a source, fetched again and kept in the cache."""
     from holdfast.replay.langsmith_api import fetched
 
-    folder = CACHE / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
+    folder = cache / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
     found = fetched(source, environ, now)
     kept = write_sessions(found.sessions, folder, force=True)
     for stale in set(folder.glob("*.yaml")) - set(kept.all):

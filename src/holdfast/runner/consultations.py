@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import plugins
 from holdfast.errors import PluginError, UserError
+from holdfast.folders import JUDGE_CACHE
 from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
@@ -31,7 +32,7 @@ class Consultations:
     def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
         self._spec = spec
         self._environ = environ
-        self._cache = run.path.parent.parent / "judge-cache"
+        self._cache = run.own_folder / JUDGE_CACHE
         self._asking = frozenset(rule.id for rule in spec.invariants if asks_a_model(rule))
         self._consultation: Consultation | None = None
 

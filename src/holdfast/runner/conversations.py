@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from holdfast.errors import UserError
+from holdfast.folders import USER_CACHE
 from holdfast.model.spec import Spec
 from holdfast.model.task import SimulatedUser, Task
 from holdfast.store.rundir import RunDir
@@ -24,7 +25,7 @@ class Conversations:
     def __init__(self, spec: Spec, environ: Mapping[str, str], run: RunDir) -> None:
         self._spec = spec
         self._environ = environ
-        self._cache = run.path.parent.parent / "user-cache"
+        self._cache = run.own_folder / USER_CACHE
         self._consultation: Consultation | None = None
 
     def open(self, mask: Callable[[str], str]) -> SimulatedUsers:

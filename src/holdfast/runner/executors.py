@@ -27,7 +27,7 @@ async def open_executor(
         async with _on_cluster(job, log, intake.masker.text) as executor:
             yield executor
         return
-    keep = intake.kept.keeping(intake.masker.text, run.path, intake.went_wrong)
+    keep = intake.kept.keeping(intake.masker.text, intake.went_wrong)
     world = WorldOptions(job.options.backend, job.secrets, job.options.strict_world, keep, log.aside)
     site = await open_site(
         job.spec, environ=job.environ, concurrency=job.options.concurrency, models=models, world=world

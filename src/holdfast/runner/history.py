@@ -12,6 +12,7 @@ from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, UserError
+from holdfast.folders import own_folder_of
 from holdfast.model.verdict import Outcome
 from holdfast.plan.select import EVERYTHING
 from holdfast.report.cases import head
@@ -24,7 +25,6 @@ from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE
 from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
 from holdfast.store.regressions import Regression, last_good, regressions
-from holdfast.store.run_names import own_folder
 from holdfast.store.rundir import Manifest, RunDir
 
 SEVERAL = "ci"
@@ -39,7 +39,7 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
         with opened(runs, past_run, tell, step) as found:
             yield found
     except (sqlite3.Error, MsgspecError) as broken:
-        file = own_folder(runs) / FILE
+        file = own_folder_of(runs) / FILE
         raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
 
 

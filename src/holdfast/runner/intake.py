@@ -68,7 +68,7 @@ class Intake:
         """What broke on our side or a provider's, and in how many trials."""
         before = run.ended()
         self.conditions = Conditions(before.isolation if before else ())
-        self.kept = KeptWorlds(job.options.keep, hidden)
+        self.kept = KeptWorlds(job.options.keep, run, hidden)
         self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
         """Of trials that are about to end, when something was asked of their worlds."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)

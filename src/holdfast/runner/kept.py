@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from holdfast.folders import KEPT, own_folder_of, path_here, runs_folder_here
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.world.kept_world import WorldKeeper
@@ -17,33 +19,33 @@ if TYPE_CHECKING:
 class KeptWorlds:
     """Trials in which something may have gone wrong leave their worlds; a good one goes when it is judged."""
 
-    def __init__(self, wanted: bool, hidden: Collection[str] = ()) -> None:
+    def __init__(self, wanted: bool, run: RunDir, hidden: Collection[str] = ()) -> None:
         """`hidden` are the values that must not be seen in them."""
         self.wanted = wanted
+        self._run = run.path
+        self._folder = run.own_folder / KEPT
         self._hidden = hidden
         self.trials: list[str] = []
         """Whose worlds stay."""
 
-    def keeping(
-        self, mask: Callable[[str], str], run: Path, wants: Callable[[Trial, Observation], bool]
-    ) -> WorldKeeper | None:
+    def keeping(self, mask: Callable[[str], str], wants: Callable[[Trial, Observation], bool]) -> WorldKeeper | None:
         """Where worlds are kept; None: nowhere."""
         if not self.wanted:
             return None
-        from holdfast.world.kept_world import KEPT, WorldKeeper
+        from holdfast.world.kept_world import WorldKeeper
 
-        return WorldKeeper(KEPT, mask, run, wants, self._hidden)
+        return WorldKeeper(self._folder, mask, self._run, wants, self._hidden)
 
     def judged(self, seen: Observation, verdicts: Iterable[Verdict] = ()) -> None:
         """What became of a trial is known."""
         if not self.wanted:
             return
-        from holdfast.world.kept_world import KEPT, forget
+        from holdfast.world.kept_world import forget
 
         if went_wrong(seen, verdicts):
             self.trials.append(seen.trial)
         else:
-            forget(KEPT / seen.trial)
+            forget(self._folder / seen.trial)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -51,9 +53,10 @@ class KeptWorlds:
         if not self.trials:
             return ()
         more = f" and {len(self.trials) - 1} more" if len(self.trials) > 1 else ""
-        return (
-            f"kept for a look in .holdfast/kept: the world of {self.trials[0]}{more}; holdfast shell TRIAL opens it",
-        )
+        folder = path_here(self._folder)
+        here = self._folder.parent == own_folder_of(runs_folder_here()).absolute()
+        trial = "TRIAL" if here else f"{quote(folder)}/TRIAL"
+        return (f"kept in {folder}: the world of {self.trials[0]}{more}; holdfast shell {trial} opens it",)
 
 
 def went_wrong(seen: Observation, verdicts: Iterable[Verdict]) -> bool:

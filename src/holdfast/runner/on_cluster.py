@@ -18,12 +18,14 @@ from holdfast.execute.ray_order import WorkOrder, here, masked_digests
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.execute.ray_thread import RayThread
 from holdfast.execute.slots import slots
+from holdfast.folders import runs_folder
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.agent_files import agent_files
 from holdfast.runner.job import Job, trusts_commands
 from holdfast.spec import secret_values
 from holdfast.spec.references import PROVIDER_KEYS, given_by
+from holdfast.store.run_names import stored_files
 from holdfast.version import __version__
 
 _LEFT = "the cluster was not left"
@@ -75,12 +77,15 @@ class ClusterRun:
 
 
 def _excluded(job: Job) -> list[str]:
-    """What stays here of the spec's folder: what no worker needs, and secrets that lie in files."""
+    """What stays here of the spec's folder: what no worker needs, stored runs, and secrets that lie in files."""
+    root, runs = Path(job.spec.path).resolve().parent, runs_folder(job.spec.file).resolve()
+    stored = [path.relative_to(root) for path in stored_files(runs) if path.is_relative_to(root)]
+    left_out = (*EXCLUDED, *map(str, stored))
     if job.options.send_secrets:
-        return [f"/{name}" for name in EXCLUDED]
+        return [f"/{name}" for name in left_out]
     sources = (secret.source.partition(":") for secret in (job.spec.world.secrets if job.spec.world else ()))
     files = [os.path.normpath(rest) for kind, _, rest in sources if kind == "file" and rest]
-    return [f"/{name}" for name in (*EXCLUDED, *files)] + [".env", ".env.*"]
+    return [f"/{name}" for name in (*left_out, *files)] + [".env", ".env.*"]
 
 
 def refuse_outside(spec: Spec, root: Path) -> None:

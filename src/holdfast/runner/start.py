@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
@@ -27,28 +25,8 @@ from holdfast.store.run_names import name_here
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.version import __version__
 
-RUNS = Path(".holdfast") / "runs"
-RUNS_DIR: ContextVar[Path | None] = ContextVar("runs_dir", default=None)
-"""What `--runs-dir` says, while a command runs."""
-HOME = "HOLDFAST_DIR"
-"""The variable that names another folder than `.holdfast`."""
 SHOWN = 5
 """Changed files that are named."""
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def runs_dir(spec: str | Path | None = None) -> Path:
-    """Where runs are: as `--runs-dir` or HOLDFAST_DIR says, else next to the spec; without a spec, in this folder."""
-    if (chosen := RUNS_DIR.get()) is not None:
-        return chosen
-    if home := os.environ.get(HOME):
-        return Path(home) / "runs"
-    if spec is None or not Path(spec).is_file():  # a spec that is piped in has no folder of its own
-        return RUNS
-    file = Path(spec)
-    if file.resolve().is_relative_to(_PACKAGE):  # the demo's specs: nothing is stored in the installed program
-        return RUNS
-    return (file.resolve() if file.is_symlink() else file).parent / RUNS
 
 
 def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> RunDir:

@@ -13,10 +13,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.folders import own_folder_of
 from holdfast.store import history_table
 from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
-from holdfast.store.run_names import PARTS, damaged_runs, id_of, own_folder, parts_of, stored_runs
+from holdfast.store.run_names import PARTS, damaged_runs, id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
@@ -98,7 +99,7 @@ def opened(runs: Path, read: Read, tell: Tell, step: Indexing | None = None) -> 
 
 
 def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> History:
-    path = own_folder(runs) / FILE
+    path = own_folder_of(runs) / FILE
     if not runs.is_dir():
         return _in_memory(runs, read, step)
     for _ in range(2):

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from holdfast.errors import UsageError
+from holdfast.folders import OWN_FILES, own_folder_of, path_here, runs_folder_here
 from holdfast.store.run_locks import is_written
 
-OWN = ".holdfast"
-"""The folder that Holdfast makes for itself."""
 NEWEST = ("latest", "last")
 PARTS = "parts"
 """The folder of a run of several parts: in it a run each."""
@@ -20,19 +19,9 @@ _FILES = frozenset(("trials.jsonl", "spec.yaml", "ended.json", "score.json", "ov
 def name_here(path: Path) -> str:
     """How a command in this folder names the run: by its id where runs are looked for here, else by its path."""
     runs = path.parents[2] if path.parent.name == PARTS else path.parent
-    looked_for = Path(os.environ.get("HOLDFAST_DIR") or OWN) / "runs"
-    if runs.absolute() == looked_for.absolute():
+    if runs.absolute() == runs_folder_here().absolute():
         return id_of(path)
-    near = os.path.relpath(path)
-    return str(path.absolute()) if near.startswith("..") else near
-
-
-def own_folder(runs: Path) -> Path:
-    """Where the files that go with the runs lie: `.holdfast` around them, else their folder, as what is around it
-    is the user's.
-    """
-    around = runs.absolute().parent
-    return around if around.name == OWN else runs
+    return path_here(path)
 
 
 def stored_runs(runs: Path) -> list[Path]:
@@ -43,6 +32,11 @@ def stored_runs(runs: Path) -> list[Path]:
         return []
     there = [name for name in names if os.path.isfile(f"{runs}/{name}/run.json")]
     return [runs / name for name in sorted(there, key=int)]
+
+
+def stored_files(runs: Path) -> list[Path]:
+    """The runs and all that Holdfast keeps with them, in a folder that may hold files of the user too."""
+    return [*stored_runs(runs), *(own_folder_of(runs) / name for name in OWN_FILES)]
 
 
 def damaged_runs(runs: Path) -> list[Path]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.folders import OWN, own_folder_of
 from holdfast.model.codec import LazyDecoder, decoder, encode
 from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.spec import Part
@@ -22,7 +23,7 @@ from holdfast.plan import RunOptions, Select
 from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
-from holdfast.store.run_names import OWN, PARTS, find_run, id_of, own_folder, parts_of, single_run
+from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal, seal_of
 
 _MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
@@ -187,6 +188,11 @@ class RunDir:
         """The folder of a part of this run."""
         return RunDir(self.path / PARTS / name)
 
+    @property
+    def own_folder(self) -> Path:
+        """Where what is kept for this run and later ones is: caches, worlds of failed trials."""
+        return own_folder_of(self.path.parents[2] if self.path.parent.name == PARTS else self.path.parent)
+
     def single(self) -> RunDir:
         """The run, or its only part; UsageError of one that has several."""
         path = single_run(self.path)
@@ -195,8 +201,11 @@ class RunDir:
     @classmethod
     def create(cls, runs: Path) -> RunDir:
         """The next free id, taken by mkdir so that two runs never share one."""
-        make_own_folder(own_folder(runs))
-        runs.mkdir(exist_ok=True)
+        make_own_folder(own_folder_of(runs))
+        if runs.parent.name == OWN:
+            runs.mkdir(exist_ok=True)
+        else:  # git ignores the runs also where the folder around them holds files of the user
+            make_own_folder(runs)
         number = max((int(p.name) for p in runs.iterdir() if p.name.isdigit()), default=0)
         while True:
             number += 1

@@ -31,7 +31,6 @@ from holdfast.world.folder_mask import mask_dump, mask_files
 from holdfast.world.hidden_secrets import Hidden
 from holdfast.world.sandbox.tree import copy
 
-KEPT = Path(".holdfast") / "kept"
 ABOUT = "kept.json"
 HOME = "home"
 """Where a kept world has what its programs kept for themselves."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.errors import HarnessError
+from holdfast.folders import OWN, own_folder, runs_folder
 from holdfast.model.world import Fixture, PlacedFile
 
 CLONE_S = 120.0
@@ -52,7 +53,12 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".holdfast"))
+    stored = [path.resolve() for path in (own_folder(), runs_folder())]
+
+    def ours(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if name == OWN or Path(folder, name).resolve() in stored]
+
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ours)
 
 
 def _clone(fixture: Fixture, target: Path, root: Path) -> None:

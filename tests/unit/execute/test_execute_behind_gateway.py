@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.http import HttpAgent
-from holdfast.execute import open_site as opening
 from holdfast.execute.open_site import open_site
 from holdfast.execute.site import Site
+from holdfast.folders import HOME
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import Standby, place_in
 from holdfast.planes.site_planes import SitePlanes
@@ -43,7 +43,7 @@ def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, *, closing: bool) -> l
             await close(*self)
         raise Broken
 
-    monkeypatch.setattr(opening, "GATEWAY_FOLDER", folder)
+    monkeypatch.setenv(HOME, str(folder))
     monkeypatch.setattr(SitePlanes, "__init__", noted)
     monkeypatch.setattr(HttpAgent, "close" if closing else "open", broken)
 

@@ -12,9 +12,11 @@ from mutate_kit import PROMPTS, Pen, mutated, obedient
 
 from holdfast.errors import HarnessError, SpecError, UserError
 from holdfast.model.canary import MARK
-from holdfast.model.mutation import MutationType
+from holdfast.model.mutation import MutationSpec, MutationType
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import ModelSpec
+from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.model.task import Task
+from holdfast.mutate import made
 from holdfast.mutate.model_writer import ModelWriter
 from holdfast.mutate.replies import replies
 from holdfast.mutate.usable import kept_parts, unusable
@@ -231,3 +233,16 @@ def test_a_scripted_model_writes(tmp_path: Path) -> None:
 def test_a_provider_without_a_key_is_told_before_it_is_asked(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the model openai/gpt-4o has no key: OPENAI_API_KEY is not set"):
         ModelWriter(ModelSpec(provider="openai", name="gpt-4o"), {}, tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(("home", "cache"), [("", ".holdfast"), ("elsewhere", "elsewhere")])
+def test_replies_are_kept_next_to_the_spec_or_where_the_variable_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, cache: str
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DIR", str(tmp_path / home) if home else "")
+    (tmp_path / "holdfast.yaml").touch()
+    (tmp_path / "pen.yaml").write_text(json.dumps({"replies": [{"text": json.dumps([SAME])}]}))
+    settings = MutationSpec(types=("paraphrase",), count=1, model=ModelSpec(provider="script", script="pen.yaml"))
+    path = str(tmp_path / "holdfast.yaml")
+    assert made.mutated(Spec(path, AgentSpec(), tasks=(Task("t", (PROMPT,)),), mutations=settings), {}).tasks
+    assert list((tmp_path / cache / "cache/mutations").iterdir())

@@ -80,7 +80,7 @@ def test_only_its_owner_can_open_the_line(tmp_path):
 
 
 def test_no_gateway_here_says_how_to_start_one(tmp_path):
-    with pytest.raises(AgentUnavailable, match="no gateway stands by") as refused:
+    with pytest.raises(AgentUnavailable, match="no gateway runs in") as refused:
         take(tmp_path)
     assert "holdfast gateway" in refused.value.hint
 

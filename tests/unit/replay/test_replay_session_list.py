@@ -11,8 +11,9 @@ from replay_kit import langsmith, langsmith_run, session, uuid
 from holdfast.errors import HarnessError, SpecError, UserError
 from holdfast.model.session import ReplaySpec, SessionSource
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.replay.session_list import CACHE, UnreadableSessions, sessions_in, sessions_of
+from holdfast.replay.session_list import UnreadableSessions, sessions_in, sessions_of
 
+CACHED = ".holdfast/replays"
 NOW = datetime(2026, 11, 12, tzinfo=UTC)
 
 
@@ -75,11 +76,11 @@ def test_sources_are_fetched_anew_where_they_say_so_and_what_is_gone_leaves_the_
         found = sessions_of(asked, server.environ, NOW)
         assert [one.id for one in found.sessions] == ["own", uuid(1), uuid(2)]
         del server.runs[0]
-        write(tmp_path / CACHE / "langsmith-support" / "mine.txt", "kept")
+        write(tmp_path / CACHED / "langsmith-support" / "mine.txt", "kept")
         sessions_of(asked, server.environ, NOW)
         environ = server.environ
-    kept = sorted(path.name for path in (tmp_path / CACHE / "langsmith-support").iterdir())
+    kept = sorted(path.name for path in (tmp_path / CACHED / "langsmith-support").iterdir())
     assert kept == [f"{uuid(2)}.yaml", "mine.txt"]
     with pytest.raises(HarnessError):
         sessions_of(asked, environ, NOW)
-    assert len(list((tmp_path / CACHE / "langsmith-support").glob("*.yaml"))) == 1
+    assert len(list((tmp_path / CACHED / "langsmith-support").glob("*.yaml"))) == 1

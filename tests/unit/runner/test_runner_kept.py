@@ -1,11 +1,15 @@
 """Which worlds stay: those of trials in which something went wrong."""
 
+from pathlib import Path
+
 import pytest
 
 from holdfast.model.observation import ForbiddenResult, Observation
 from holdfast.model.verdict import Verdict
 from holdfast.runner.kept import KeptWorlds
-from holdfast.world.kept_world import KEPT
+from holdfast.store.rundir import RunDir
+
+KEPT = Path(".holdfast/kept")
 
 
 def verdict(outcome):
@@ -28,7 +32,7 @@ CASES = [
 def test_a_world_stays_if_something_went_wrong(tmp_path, monkeypatch, seen, outcomes, stays):
     monkeypatch.chdir(tmp_path)
     (KEPT / "abc").mkdir(parents=True)
-    worlds = KeptWorlds(True)
+    worlds = KeptWorlds(True, RunDir(Path(".holdfast/runs/0001")))
     worlds.judged(seen, map(verdict, outcomes))
     assert (KEPT / "abc").exists() is stays
     assert bool(worlds.notes) is stays
@@ -37,7 +41,7 @@ def test_a_world_stays_if_something_went_wrong(tmp_path, monkeypatch, seen, outc
 def test_nothing_is_touched_where_nothing_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (KEPT / "abc").mkdir(parents=True)
-    worlds = KeptWorlds(False)
+    worlds = KeptWorlds(False, RunDir(Path(".holdfast/runs/0001")))
     worlds.judged(WELL)
     worlds.judged(Observation("abc", error="it broke"))
     assert (KEPT / "abc").exists()

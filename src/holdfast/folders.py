@@ -1,0 +1,101 @@
+"""Where Holdfast keeps things: the runs, and everything that goes with them.
+
+The only module that reads `--runs-dir` and HOLDFAST_DIR. Whatever is stored asks here for its folder:
+
+- `--runs-dir DIR`: runs are in DIR, and so is the rest. If DIR is `.holdfast/runs`, the rest is in that `.holdfast`.
+- HOLDFAST_DIR: the folder used in place of `.holdfast`, wherever the spec is.
+- else `.holdfast` next to the spec; for a command without a spec, and for a spec built in Python, in this folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+OWN = ".holdfast"
+"""The folder that Holdfast makes for itself."""
+HOME = "HOLDFAST_DIR"
+"""The variable that names another folder than `.holdfast`."""
+KEPT = "kept"
+JUDGE_CACHE = "judge-cache"
+USER_CACHE = "user-cache"
+MUTATION_CACHE = os.path.join("cache", "mutations")
+REPLAYS = "replays"
+OWN_FILES = (
+    ".gitignore",
+    "cache",
+    "gateway",
+    "gateway.json",
+    "gateway.lock",
+    "gateway.sock",
+    "history.db",
+    "history.db-shm",
+    "history.db-wal",
+    JUDGE_CACHE,
+    KEPT,
+    "notes.jsonl",
+    "notes.lock",
+    REPLAYS,
+    "schema.json",
+    USER_CACHE,
+)
+"""Everything that may be in the own folder, runs aside."""
+
+_PACKAGE = Path(__file__).resolve().parent
+_chosen: ContextVar[Path | None] = ContextVar("runs_dir", default=None)
+
+
+@contextmanager
+def runs_in(folder: Path | None) -> Iterator[None]:
+    """Stores and finds runs in that folder, wherever their spec is; None changes nothing."""
+    if folder is None:
+        yield
+        return
+    token = _chosen.set(folder)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def runs_folder(spec: str | Path | None = None) -> Path:
+    """Where the runs of the spec are; without a spec, those of this folder."""
+    return _chosen.get() or _home(spec) / "runs"
+
+
+def runs_folder_here() -> Path:
+    """Where a later command in this folder looks for runs, if it has no option that names another folder."""
+    return _home(None) / "runs"
+
+
+def own_folder(spec: str | Path | None = None) -> Path:
+    """Where everything else is that belongs to the spec; without a spec, to this folder."""
+    return own_folder_of(runs_folder(spec))
+
+
+def own_folder_of(runs: Path) -> Path:
+    """Where everything else is that goes with these runs: the folder around them if it is ours, else their own."""
+    around = runs.absolute().parent
+    home = os.environ.get(HOME)
+    ours = around.name == OWN or (home and runs.absolute() == (Path(home) / "runs").absolute())
+    return runs.parent if ours else runs
+
+
+def path_here(path: Path) -> str:
+    """The path as a command in this folder takes it: short for what is below."""
+    near = os.path.relpath(path)
+    return str(path.absolute()) if near.startswith("..") else near
+
+
+def _home(spec: str | Path | None) -> Path:
+    if home := os.environ.get(HOME):
+        return Path(home)
+    if spec is None or not Path(spec).is_file():  # a spec that is piped in has no folder of its own
+        return Path(OWN)
+    file = Path(spec)
+    if file.resolve().is_relative_to(_PACKAGE):  # the demo's specs: nothing is stored in the installed program
+        return Path(OWN)
+    return (file.resolve() if file.is_symlink() else file).parent / OWN
