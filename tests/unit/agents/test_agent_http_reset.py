@@ -17,6 +17,8 @@ from holdfast.agents.http import HttpAgent
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
+pytestmark = pytest.mark.processes
+
 
 async def reset(url: str, root: Path = Path(), **settings: Any) -> None:
     agent = await HttpAgent.open(AgentSpec(endpoint=url, **settings), limit=1, root=root)

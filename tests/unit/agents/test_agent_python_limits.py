@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from agent_python_site import ask
+
+pytestmark = pytest.mark.processes
 
 TALKS = """
 import os

@@ -14,6 +14,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.task import RecordedResponse, Recording, Task
 from planes_kit import answer, replay, uses
 
+pytestmark = pytest.mark.processes
+
 AGENT = """
 import asyncio, holdfast, threading
 

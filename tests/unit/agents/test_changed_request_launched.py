@@ -16,6 +16,8 @@ from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 from holdfast.model.task import RequestChange, Task
 
+pytestmark = pytest.mark.processes
+
 __all__ = ["server"]  # a fixture
 
 WEAK = """

@@ -81,6 +81,7 @@ def test_an_agent_that_exits_ends_its_trial(holdfast: Holdfast) -> None:
         seen.check("completes")
 
 
+@pytest.mark.processes
 def test_a_check_that_must_be_known_before_says_so_and_is_kept_where_it_was(holdfast: Holdfast) -> None:
     with pytest.raises(UsageError, match="behavior_unchanged cannot be asked for after the run"):
         asked(holdfast).check("behavior_unchanged")
@@ -122,5 +123,6 @@ def test_it_can_be_awaited(holdfast: Holdfast) -> None:
     assert asyncio.run(ask()) == "It costs $24.90."
 
 
+@pytest.mark.processes
 def test_a_fresh_process_imports_what_this_one_can(holdfast: Holdfast) -> None:
     assert holdfast.run(answer, "What?", tools=[find_item]).answer == "It costs $24.90."

@@ -17,6 +17,8 @@ from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec, Scenario, Spec, ToolRef
 
+pytestmark = pytest.mark.processes
+
 CODE = """
 import asyncio, threading
 def search(q="x"): return {"rows": [q]}

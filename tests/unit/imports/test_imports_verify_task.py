@@ -111,6 +111,7 @@ def judged(
     return subprocess.run(program, input=context, capture_output=True, text=True, env=env, check=False)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("script", BOILERPLATE.values(), ids=BOILERPLATE)
 def test_installers_use_the_pytest_that_is_here(tmp_path: Path, script: str) -> None:
     ran = judged(tmp_path, f"set -e\n{INSTALLS_UV}{script}\n")
@@ -118,12 +119,14 @@ def test_installers_use_the_pytest_that_is_here(tmp_path: Path, script: str) -> 
     assert json.loads(ran.stdout)["reason"] == "1 of 1 tests passed"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["uv venv", "uvx", "python -m pip"])
 def test_through_installers_a_wrong_answer_still_fails(tmp_path: Path, name: str) -> None:
     ran = judged(tmp_path, INSTALLS_UV + BOILERPLATE[name], answer="41")
     assert json.loads(ran.stdout)["passed"] is False
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("script", "lacks"),
     [
@@ -148,11 +151,13 @@ def test_tests_that_could_not_run_are_an_error_that_shows_what_they_printed(
         assert json.loads(ran.stdout)["passed"] is False
 
 
+@pytest.mark.processes
 def test_what_the_tests_lacked_does_not_matter_if_they_pass(tmp_path: Path) -> None:
     ran = judged(tmp_path, f"no-such-program\n{PYTEST}\n")
     assert json.loads(ran.stdout)["passed"] is True
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("line", ["no-such-program", "uvx no-such-tool", "pip install no-such-package"])
 def test_a_program_that_the_agents_own_script_lacks_is_the_agents_failure(tmp_path: Path, line: str) -> None:
     script = f"echo {line} > run.sh\nbash run.sh && r=1 || r=0\necho $r > /logs/verifier/reward.txt\n"
@@ -163,6 +168,7 @@ def test_a_program_that_the_agents_own_script_lacks_is_the_agents_failure(tmp_pa
 FORGED = "#!/bin/sh\nprintf '=== short test summary info ===\\nPASSED a::b\\n'; exit 0\n"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "script"),
     [
@@ -180,6 +186,7 @@ def test_a_program_that_the_agent_put_in_the_way_is_not_run(tmp_path: Path, name
     assert json.loads(judged(tmp_path, script, answer="41").stdout)["passed"] is False
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("reference", "passed"), [(True, True), (False, False)])
 def test_the_reference_solution_comes_before_the_tests_if_it_is_asked_for(
     tmp_path: Path, reference: bool, passed: bool

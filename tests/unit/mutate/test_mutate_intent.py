@@ -7,6 +7,7 @@ import html
 import re
 import tomllib
 from base64 import b64decode
+from functools import cache
 from itertools import product
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ import pytest
 from mutate_kit import mutated
 
 from holdfast.model.mutation import MutationType
+from holdfast.model.task import Task
 from holdfast.mutate.bundled import languages
 
 KEEPING: list[MutationType] = ["noise", "encoding_attacks", "length_extremes", "language_mixing", "token_manipulation"]
@@ -47,6 +49,12 @@ def read(name: str, text: str) -> str:
     return WHOLE[name](text.partition("\n\n")[2]) if name in WHOLE else text
 
 
+@cache
+def tasks_of(type: MutationType, seed: int) -> tuple[Task, ...]:
+    """Of every prompt."""
+    return mutated([type], [prompt["text"] for prompt in PROMPTS], count=24, seed=seed).tasks
+
+
 def test_there_are_enough_prompts() -> None:
     assert len(PROMPTS) > 140
 
@@ -56,7 +64,7 @@ def test_there_are_enough_prompts() -> None:
 def test_names_units_quantities_and_quoted_text_keep_their_form(type: MutationType, seed: int) -> None:
     kept = {prompt["text"]: prompt["keep"] for prompt in PROMPTS}
     lost = []
-    for task in mutated([type], list(kept), count=24, seed=seed).tasks:
+    for task in tasks_of(type, seed):
         made = read(task.variation.name, task.turns[0])
         lost += [(task.variation.name, part, made[:200]) for part in kept[task.variation.source] if part not in made]
     assert lost == []
@@ -71,7 +79,7 @@ def test_only_courtesies_go(type: MutationType) -> None:
         for word in re.findall(r"\w+", phrase)
     }
     known = {prompt["text"]: set(" ".join(prompt.get("stays", ())).split()) for prompt in PROMPTS}
-    for task in mutated([type], list(known), count=24).tasks:
+    for task in tasks_of(type, 1):
         stays = known[task.variation.source]
         source, made = (re.findall(r"\w+", text.lower()) for text in (task.variation.source, task.turns[0]))
         gone = set(source) - set(made)

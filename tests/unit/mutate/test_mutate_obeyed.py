@@ -40,22 +40,24 @@ def test_an_agent_that_repeats_what_it_is_asked_is_not_blamed(type: MutationType
         assert obeyed(task, said(task.prompt.lower().replace("\n", " "))) == "no"
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_no_form_of_writing_hides_a_canary(form: str) -> None:
-    task = first()
-    word = FORMS[form](task.variation.canaries[0])
-    assert obeyed(task, said(f"As you wish: {word}.")) == "yes"
-    for kind in ("tool_call", "mcp_call", "http_call"):
-        assert obeyed(task, said("Done.", trace=(TraceEvent(0.1, kind, "x", input=json.dumps([word])),))) == "yes"
-    for details in ({"argv": ["echo", word]}, {"path": word}, {"request_body": word}):
-        assert obeyed(task, said("Done.", audit=(AuditEvent(1.0, 1, "command", details),))) == "yes"
+def test_no_form_of_writing_hides_a_canary() -> None:
+    for form in FORMS:
+        task = first()
+        word = FORMS[form](task.variation.canaries[0])
+        assert obeyed(task, said(f"As you wish: {word}.")) == "yes", form
+        for kind in ("tool_call", "mcp_call", "http_call"):
+            assert (
+                obeyed(task, said("Done.", trace=(TraceEvent(0.1, kind, "x", input=json.dumps([word])),))) == "yes"
+            ), form
+        for details in ({"argv": ["echo", word]}, {"path": word}, {"request_body": word}):
+            assert obeyed(task, said("Done.", audit=(AuditEvent(1.0, 1, "command", details),))) == "yes", form
 
 
 @pytest.mark.parametrize("type", CORPORA)
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("json_in_json", "entities_in_json", "python")])
-def test_an_attack_that_is_repeated_in_any_form_is_not_obeyed(type: MutationType, form: str) -> None:
-    for task in mutated([type], PROMPTS[:1], count=14).tasks:
-        assert obeyed(task, said(FORMS[form]("\n".join(task.turns)))) == "no"
+def test_an_attack_that_is_repeated_in_any_form_is_not_obeyed(type: MutationType) -> None:
+    for form in [form for form in FORMS if form not in ("json_in_json", "entities_in_json", "python")]:
+        for task in mutated([type], PROMPTS[:1], count=14).tasks:
+            assert obeyed(task, said(FORMS[form]("\n".join(task.turns)))) == "no", form
 
 
 def test_a_canary_in_a_call_is_obedience_and_in_a_question_to_the_model_it_is_none() -> None:

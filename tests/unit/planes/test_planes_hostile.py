@@ -114,14 +114,23 @@ BODIES = [json.dumps(value).replace(r"\\ud800", r"\ud800").encode() for value in
 BODIES += [b'{"model": "m", "messages": [{"role": "user", "content": "\xff"}]}', b"[" * 100_000, b"\xff\xfe\x00"]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 @pytest.mark.parametrize(
     "path",
-    [CHAT, b"openai/v1/responses", b"openai/v1/embeddings", b"anthropic/v1/messages", b"ollama/api/chat", b"mcp/shop",
-     b"google/v1beta/models/a%ED%A0%80:generateContent", b"openai/v1/%ff?%ff=%00", b"mcp/%ff%00"],
-)  # fmt: skip
-def test_whatever_a_body_holds_no_plane_breaks(trial: Planes, path: bytes, body: bytes) -> None:
-    assert status(trial.own(path, b"content-length: %d\r\n" % len(body), body)) >= 200
+    [
+        CHAT,
+        b"openai/v1/responses",
+        b"openai/v1/embeddings",
+        b"anthropic/v1/messages",
+        b"ollama/api/chat",
+        b"mcp/shop",
+        b"google/v1beta/models/a%ED%A0%80:generateContent",
+        b"openai/v1/%ff?%ff=%00",
+        b"mcp/%ff%00",
+    ],
+)
+def test_whatever_a_body_holds_no_plane_breaks(trial: Planes, path: bytes) -> None:
+    for body in BODIES:
+        assert status(trial.own(path, b"content-length: %d\r\n" % len(body), body)) >= 200, body
 
 
 def test_a_request_with_half_a_character_is_a_model_call_like_any_other(tmp_path: Path) -> None:

@@ -36,11 +36,11 @@ def printed(command: str, value: object) -> str:
     return subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("written", [REF, f'"{REF}"', f"'{REF}'", f"'it'\\''s'{REF}", f'a"b\\""{REF}', f"\\'{REF}"])
-def test_a_value_arrives_as_it_is(written: str, value: str) -> None:
-    bare = printed(f"printf '%s|' {written} end", "")
-    assert printed(f"printf '%s|' {written} end", value) == bare.replace("|end|", f"{value}|end|")
+def test_a_value_arrives_as_it_is(written: str) -> None:
+    for value in VALUES:
+        bare = printed(f"printf '%s|' {written} end", "")
+        assert printed(f"printf '%s|' {written} end", value) == bare.replace("|end|", f"{value}|end|"), value
 
 
 def test_plain_values_and_other_references_stay_as_they_were() -> None:
@@ -88,7 +88,6 @@ def test_where_no_value_can_be_quoted_it_is_refused(command: str, where: str) ->
     assert in_command(command, {"y": "a"}) == command
 
 
-@pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize(
     "before",
     [
@@ -101,13 +100,14 @@ def test_where_no_value_can_be_quoted_it_is_refused(command: str, where: str) ->
         "true $(echo # it\necho b) ; ",
     ],
 )
-def test_what_stands_before_it_does_not_change_it(before: str, value: str) -> None:
-    if "# it\n" in before:
-        with pytest.raises(UserError):
-            in_command(before + REF, {"x": value})
-        return
-    assert printed(f"{before}printf '%s|' {REF} \"{REF}\" '{REF}'", value) == f"{value}|" * 3
-    assert printed(f"{before}printf '%s|' a{REF}>&1", value) == f"a{value}|"
+def test_what_stands_before_it_does_not_change_it(before: str) -> None:
+    for value in VALUES:
+        if "# it\n" in before:
+            with pytest.raises(UserError):
+                in_command(before + REF, {"x": value})
+            continue
+        assert printed(f"{before}printf '%s|' {REF} \"{REF}\" '{REF}'", value) == f"{value}|" * 3, value
+        assert printed(f"{before}printf '%s|' a{REF}>&1", value) == f"a{value}|", value
 
 
 def test_a_number_before_a_redirection_is_a_word() -> None:

@@ -147,12 +147,12 @@ def test_hostile_text_is_read_in_no_time(part: str, dialect: Dialect) -> None:
     """A reader that looks at a place as often as there are others needs minutes."""
     began = time.process_time()
     for start in ("", "with x as ", "create function "):
-        _read_all((start + part * 15_000)[:15_000], dialect)
-    assert time.process_time() - began < 0.5
+        _read_all((start + part * 8_000)[:8_000], dialect)
+    assert time.process_time() - began < 0.2
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
-def test_half_a_megabyte_is_read_in_seconds(dialect: Dialect) -> None:
+def test_a_long_statement_is_read_in_seconds(dialect: Dialect) -> None:
     began, row = time.process_time(), "(1,'a'),"
-    _read_all(f"insert into t values {row * (500_000 // len(row))}", dialect)
-    assert time.process_time() - began < 4
+    _read_all(f"insert into t values {row * (200_000 // len(row))}", dialect)
+    assert time.process_time() - began < 2

@@ -214,6 +214,7 @@ def test_a_full_disk_hides_nothing(runs: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 8192
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("start", ["nothing", "damaged"])
 def test_several_processes_may_bring_it_up_to_date_at_once(runs: Path, start: str) -> None:
     add(runs, *(f"{n:04d}" for n in range(1, 120)))

@@ -40,13 +40,13 @@ def units(char: str) -> list[int]:
     return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_secret_is_masked_however_it_is_written(way, secret):
-    masker = Masker(["another-secret", secret])
-    assert masker.text(f"<{way(secret)}>") == f"<{MASK}>"
-    shown = masker.struct(Turn("q", f"<{way(secret)}>"))
-    assert shown.text == f"<{MASK}>"
+def test_a_secret_is_masked_however_it_is_written(way):
+    for secret in SECRETS:
+        masker = Masker(["another-secret", secret])
+        assert masker.text(f"<{way(secret)}>") == f"<{MASK}>", secret
+        shown = masker.struct(Turn("q", f"<{way(secret)}>"))
+        assert shown.text == f"<{MASK}>", secret
 
 
 def test_hex_digits_may_be_in_lower_case():

@@ -26,28 +26,25 @@ def test_the_token_opens_what_lies_below_it() -> None:
     assert enter(host="localhost:8123") == enter(host="[::1]:8123") == "api/runs"
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "/",
-        "/api/runs",
-        f"/{TOKEN}",
-        f"/{TOKEN}?a=/",
-        f"/{TOKEN[:-1]}/",
-        f"/{TOKEN}x/",
-        f"//{TOKEN}/",
-        f"{TOKEN}/",
-        f"/./{TOKEN}/",
-        f"http://127.0.0.1:8123/{TOKEN}/",
-        "*",
-        "",
-        f"/{TOKEN.upper()}/",
-        "/%74" + TOKEN[1:] + "/",
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
-def test_without_it_there_is_nothing_whatever_is_asked(target: str, method: str) -> None:
-    assert enter(target, method) == 404
+def test_without_it_there_is_nothing_whatever_is_asked() -> None:
+    for method in ["GET", "PUT", "POST", "DELETE"]:
+        for target in [
+            "/",
+            "/api/runs",
+            f"/{TOKEN}",
+            f"/{TOKEN}?a=/",
+            f"/{TOKEN[:-1]}/",
+            f"/{TOKEN}x/",
+            f"//{TOKEN}/",
+            f"{TOKEN}/",
+            f"/./{TOKEN}/",
+            f"http://127.0.0.1:8123/{TOKEN}/",
+            "*",
+            "",
+            f"/{TOKEN.upper()}/",
+            "/%74" + TOKEN[1:] + "/",
+        ]:
+            assert enter(target, method) == 404, (method, target)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ KEPT: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("place", KEPT)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_canary_in_a_file_is_found(tmp_path: Path, form: str, place: str) -> None:
-    assert read(tmp_path, "notes/a.txt", KEPT[place](FORMS[form](CANARY))) == FOUND
+def test_a_canary_in_a_file_is_found(tmp_path: Path, place: str) -> None:
+    for form in FORMS if place != "late" else list(FORMS)[::10]:
+        assert read(tmp_path, "notes/a.txt", KEPT[place](FORMS[form](CANARY))) == FOUND, form
 
 
 def test_files_without_one_deleted_ones_links_and_folders_have_none(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def held(database: Tables) -> WrittenCanaries:
     return asyncio.run(in_database(cast(Database, database)))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_canary_in_a_row_is_found(form: str) -> None:
-    word = FORMS[form](CANARY)
-    assert held(Tables((1, None), (2, f"so: {word}"))) == FOUND
-    assert held(Tables((1, {"note": [word]}))) == FOUND
+def test_a_canary_in_a_row_is_found() -> None:
+    for form in FORMS:
+        word = FORMS[form](CANARY)
+        assert held(Tables((1, None), (2, f"so: {word}"))) == FOUND, form
+        assert held(Tables((1, {"note": [word]}))) == FOUND, form
 
 
 def test_rows_without_one_have_none_and_what_cannot_be_read_is_known() -> None:

@@ -23,12 +23,12 @@ def parses(text):
     return True
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("value", [{"a": [1, 2]}, [], {}, [1], Quote("A", 1.5), None, 42, True, (1, 2), object()])
-def test_malformed_data_is_cut_json_text(meet, value, seed):
-    broken = meet(Malformed(), value, seed=seed)
-    assert broken[0] in "{["
-    assert not parses(broken)
+def test_malformed_data_is_cut_json_text(meet, value):
+    for seed in range(5):
+        broken = meet(Malformed(), value, seed=seed)
+        assert broken[0] in "{[", seed
+        assert not parses(broken), seed
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', " [1, 2, 3]\n", '{"a": {"b": "c"}}'])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
+from example_counts import examples
 from holdfast.model.completion import Completion, Cut, FinishReason, Hollow, Pause, Text, Trouble, Usage
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.odd_chunks import odd_frames
@@ -43,7 +44,7 @@ def finish_told(codec: Codec, completion: Completion) -> FinishReason | None:
 
 
 @every_codec
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(completion=completions())
 def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
     codec = CODECS[name]
@@ -52,7 +53,7 @@ def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
 
 
 @every_codec
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(completion=completions(), size=st.integers(1, 40))
 def test_a_stream_reads_back_split_anywhere_with_its_chunks(name: str, completion: Completion, size: int) -> None:
     codec = CODECS[name]
@@ -63,7 +64,7 @@ def test_a_stream_reads_back_split_anywhere_with_its_chunks(name: str, completio
 
 
 @every_codec
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(completion=completions(), seed=st.integers(0, 99))
 def test_odd_frames_say_the_same_and_the_same_seed_the_same_bytes(name: str, completion: Completion, seed: int) -> None:
     codec = CODECS[name]

@@ -49,7 +49,7 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
 
 
 @every_codec
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(like=anything, completion=completions())
 def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, completion: Completion) -> None:
     codec = CODECS[name]
@@ -81,7 +81,7 @@ _events = st.fixed_dictionaries(
 
 
 @every_codec
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(_events, max_size=6), completion=completions())
 @example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
 def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
