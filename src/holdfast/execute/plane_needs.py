@@ -36,8 +36,8 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
 def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
     """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
-    told_beforehand = models.replay is not None or spec.scripted
-    if not named or not needs_planes(spec, models) or (told_beforehand and not on_web(spec)):
+    scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
+    if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not on_web(spec)):
         return ""
     return (
         f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set, and not gone through: Holdfast connects to "

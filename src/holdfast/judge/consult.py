@@ -99,7 +99,7 @@ class Consultation:
         self, judge: Judging, question: Question, key: str, conversation: str, fits: Callable[[str], bool]
     ) -> Advice:
         # A vote of an earlier run would leave its rule unused for the next vote.
-        known = self._cache.get(key, own=judge.scripted)
+        known = self._cache.get(key, own=judge.is_script)
         if known is not None and fits(known.text):
             return known
         async with self._room:
@@ -131,7 +131,7 @@ class Consultation:
                 attempt += 1
             else:
                 self._taken[judge.identity] = (taken, notes)
-                return Advice(text, origin if judge.scripted else judge.shown, notes)
+                return Advice(text, origin if judge.is_script else judge.shown, notes)
 
     def _as_taken(self, judge: Judging, question: Question) -> tuple[Question, tuple[str, ...]]:
         """The question without what this model is known to refuse."""

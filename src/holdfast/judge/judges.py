@@ -46,8 +46,8 @@ class Judging(Struct, frozen=True):
     """What its replies depend on, besides the question."""
 
     @property
-    def scripted(self) -> bool:
-        return self.meaning.entry is not None and self.meaning.entry.script is not None
+    def is_script(self) -> bool:
+        return self.meaning.entry is not None and self.meaning.entry.is_script
 
 
 class Judges:

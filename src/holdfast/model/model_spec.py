@@ -22,3 +22,7 @@ class ModelSpec(Struct, frozen=True, omit_defaults=True):
     output_usd: float | None = None
     temperature: float | None = None
     """What a judge sends that has none of its own."""
+
+    @property
+    def is_script(self) -> bool:
+        return self.script is not None

@@ -123,6 +123,11 @@ class Spent(Struct, frozen=True, omit_defaults=True):
     """Model calls that a script answered; they use no tokens."""
 
     @property
+    def only_scripted(self) -> bool:
+        """Whether scripts gave every reply of a model. A name that has no script goes to its provider."""
+        return bool(self.scripted) and not self.tokens and self.cost_usd is None
+
+    @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 

@@ -332,11 +332,6 @@ class Spec(Struct, frozen=True, omit_defaults=True):
         """Whether a simulated user carries one of its conversations."""
         return any(task.user is not UNSET for task in self.tasks)
 
-    @property
-    def scripted(self) -> bool:
-        """Whether every model that it names is a script."""
-        return bool(self.models) and all(model.script for model in self.models.values())
-
     def aggregation(self, rule: Invariant) -> Aggregation:
         """How the verdicts of a rule's replicas combine."""
         how = rule.replica_aggregation or self.scoring.replica_aggregation

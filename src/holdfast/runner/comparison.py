@@ -240,24 +240,21 @@ def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> 
             specs = [stored_spec(each, each.manifest(), None, environ)[0] for each in runs]
         except UserError:
             continue
-        fixed = one.seed == two.seed and all(map(_is_fixed, runs, specs))
+        fixed = one.seed == two.seed and all(map(_is_fixed, runs))
         yield SharedPart(part, specs[0], specs[1], one.spec_digest == two.spec_digest, fixed)
 
 
-def _is_fixed(run: RunDir, spec: Spec) -> bool:
+def _is_fixed(run: RunDir) -> bool:
     """Whether the run repeats: a recording or scripts gave every reply of a model, and replicas agree.
 
-    A name that no script is for goes to its provider. Replicas that disagree all the same show that the agent samples.
+    Replicas that disagree all the same show that the agent samples.
     """
     recorded = run.manifest().options.replay is not None
-    if not recorded and not spec.scripted:
-        return False
     path = run.path / "score.json"
     score = read_json(path, decoder(Score)) if path.is_file() else None
     if score is None:
-        return True
-    asked = score.spent is not None and (score.spent.cost_usd is not None or bool(score.spent.unpriced))
-    return not score.flaky and (recorded or not asked)
+        return recorded
+    return not score.flaky and (recorded or (score.spent is not None and score.spent.only_scripted))
 
 
 def _left_out(plan: PairingPlan) -> Iterator[str]:

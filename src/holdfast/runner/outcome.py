@@ -199,7 +199,7 @@ def _replayed(options: RunOptions) -> Iterator[str]:
 
 def _scripted(score: Score) -> Iterator[str]:
     if score.spent is not None and score.spent.scripted:
-        some = "some model calls were answered by a script" if score.spent.tokens else "the model was a script"
+        some = "the model was a script" if score.spent.only_scripted else "some model calls were answered by a script"
         yield f"{some}: this tests the program around it, not a model"
 
 
