@@ -33,9 +33,8 @@ class Silent:
         return "I am Silent"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_the_text_of_an_answer() -> None:
+    for value, text in [
         ("text", "text"),
         ("", ""),
         (b"caf\xc3\xa9 \xff", "café �"),
@@ -55,19 +54,16 @@ class Silent:
         (True, "true"),
         (Silent(), "I am Silent"),
         (None, None),
-    ],
-)
-def test_the_text_of_an_answer(value: Any, text: str | None) -> None:
-    assert text_of(value) == text
+    ]:
+        assert text_of(value) == text, (value, text)
 
 
 BLOCKS = [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "one "}, "two", {"type": "tool_use", "id": "t"}]
 ASKED = HumanMessage("hi")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+def test_the_answer_of_messages_is_what_the_model_said_last() -> None:
+    for value, text in [
         ({"messages": [ASKED, AIMessage("said")]}, "said"),
         ({"messages": [ASKED, AIMessage(BLOCKS)]}, "one two"),
         ({"messages": [ASKED, AIMessage("one"), ToolMessage("r", tool_call_id="t"), AIMessage("two")]}, "two"),
@@ -87,10 +83,8 @@ ASKED = HumanMessage("hi")
         ({"question": "hi", "answer": AIMessage("said").text}, "said"),
         ({"messages": [["not", "messages"]]}, '{"messages": [["not", "messages"]]}'),
         ([("a", 1), ("b", 2)], '[["a", 1], ["b", 2]]'),
-    ],
-)
-def test_the_answer_of_messages_is_what_the_model_said_last(value: Any, text: str) -> None:
-    assert text_of(value, "hi") == text
+    ]:
+        assert text_of(value, "hi") == text, (value, text)
 
 
 @pytest.mark.parametrize(

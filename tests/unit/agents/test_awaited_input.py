@@ -38,9 +38,8 @@ def test_before_any_call_a_prompt_and_a_sign_in_are_questions(text: str, questio
     assert asked_in(text, anything=False) == ""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_asks_for_nothing() -> None:
+    for text in [
         "",
         "Thinking...",
         "Loading the model 45 %",
@@ -53,10 +52,8 @@ def test_before_any_call_a_prompt_and_a_sign_in_are_questions(text: str, questio
         "press releases were read",
         "INFO [2026-11-17] started\n",
         "see options [a/b]\n",
-    ],
-)
-def test_what_asks_for_nothing(text: str) -> None:
-    assert asked_in(text, anything=True) == ""
+    ]:
+        assert asked_in(text, anything=True) == "", text
 
 
 def test_who_called_something_since_does_not_wait() -> None:

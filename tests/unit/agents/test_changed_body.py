@@ -17,19 +17,19 @@ BODY = json.dumps({"input": 'Wo ist <mein> "Päckchen" & warum?', "k": 3}).encod
 ADDING = ["long_string", "array", "fields", "nested_lists", "nested_objects", "long_number"]
 
 
-@pytest.mark.parametrize("form", ADDING)
-@pytest.mark.parametrize("body", [BODY, b"{}", b"{ }", b""])
-def test_what_is_added_to_an_object_leaves_the_rest_as_it_was(form: str, body: bytes) -> None:
-    value = json.loads(changed_body(body, form, 50))
-    extra = value.pop("holdfast_extra")
-    assert value == json.loads(body or b"{}")
-    assert len(json.dumps(extra)) >= 50
+def test_what_is_added_to_an_object_leaves_the_rest_as_it_was() -> None:
+    for body in [BODY, b"{}", b"{ }", b""]:
+        for form in ADDING:
+            value = json.loads(changed_body(body, form, 50))
+            extra = value.pop("holdfast_extra")
+            assert value == json.loads(body or b"{}"), (body, form)
+            assert len(json.dumps(extra)) >= 50, (body, form)
 
 
-@pytest.mark.parametrize("form", ADDING)
-@pytest.mark.parametrize("body", [b"[]", b'[ "a" ]'])
-def test_what_is_added_to_a_list_is_its_last_item(form: str, body: bytes) -> None:
-    assert json.loads(changed_body(body, form, 20))[:-1] == json.loads(body)
+def test_what_is_added_to_a_list_is_its_last_item() -> None:
+    for body in [b"[]", b'[ "a" ]']:
+        for form in ADDING:
+            assert json.loads(changed_body(body, form, 20))[:-1] == json.loads(body), (body, form)
 
 
 @pytest.mark.parametrize("form", list(FORMS))

@@ -181,9 +181,9 @@ TOLD: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("runnable", "given"), TOLD)
-def test_a_runnable_gets_what_its_schema_asks_for(runnable: Any, given: Any) -> None:
-    assert input_form("bot:x", runnable, None)("hello") == given
+def test_a_runnable_gets_what_its_schema_asks_for() -> None:
+    for runnable, given in TOLD:
+        assert input_form("bot:x", runnable, None)("hello") == given, (runnable, given)
 
 
 UNTOLD: list[tuple[Any, str]] = [
@@ -202,14 +202,14 @@ UNTOLD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("runnable", "asked"), UNTOLD)
-def test_a_prompt_that_cannot_be_placed_is_refused_with_the_way_out(runnable: Any, asked: str) -> None:
-    with pytest.raises(UserError) as refused:
-        input_form("bot:x", runnable, None)
-    assert "the input schema of agent.endpoint 'bot:x' asks for " in str(refused.value)
-    assert asked in str(refused.value)
-    assert "agent.input" in refused.value.hint
-    assert refused.value.key == "agent.input"
+def test_a_prompt_that_cannot_be_placed_is_refused_with_the_way_out() -> None:
+    for runnable, asked in UNTOLD:
+        with pytest.raises(UserError) as refused:
+            input_form("bot:x", runnable, None)
+        assert "the input schema of agent.endpoint 'bot:x' asks for " in str(refused.value), (runnable, asked)
+        assert asked in str(refused.value), (runnable, asked)
+        assert "agent.input" in refused.value.hint, (runnable, asked)
+        assert refused.value.key == "agent.input", (runnable, asked)
 
 
 BY_HAND: list[tuple[Any, str, Any]] = [
@@ -229,9 +229,9 @@ BY_HAND: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("runnable", "said", "given"), BY_HAND)
-def test_it_is_settled_by_hand(runnable: Any, said: str, given: Any) -> None:
-    assert input_form("bot:x", runnable, said)("hello") == given
+def test_it_is_settled_by_hand() -> None:
+    for runnable, said, given in BY_HAND:
+        assert input_form("bot:x", runnable, said)("hello") == given, (runnable, said, given)
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,8 @@ def test_an_agent_whose_calls_cannot_be_answered_is_warned_of(agent: dict[str, A
     assert unmet_recordings(spec_of(Task(("hello",)), **agent)) == ""
 
 
-@pytest.mark.parametrize(
-    ("tool", "at_url"),
-    [
+def test_a_tool_is_a_url_if_it_can_be_no_name_and_no_server_and_tool() -> None:
+    for tool, at_url in [
         ("search", False),
         ("search.web", False),
         ("shop/price", False),
@@ -76,7 +75,5 @@ def test_an_agent_whose_calls_cannot_be_answered_is_warned_of(agent: dict[str, A
         ("localhost/x", True),
         ("localhost:80/x", True),
         ("*", False),
-    ],
-)
-def test_a_tool_is_a_url_if_it_can_be_no_name_and_no_server_and_tool(tool: str, at_url: bool) -> None:
-    assert is_url(tool) is at_url
+    ]:
+        assert is_url(tool) is at_url, (tool, at_url)

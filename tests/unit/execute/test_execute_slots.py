@@ -15,9 +15,8 @@ STARTED: dict[str, Any] = {"type": "http", "endpoint": "http://h:{port}/", "comm
 COMMAND: dict[str, Any] = {"type": "command", "command": "x"}
 
 
-@pytest.mark.parametrize(
-    ("agent", "asked", "at_once"),
-    [
+def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset() -> None:
+    for agent, asked, at_once in [
         (COMMAND, None, CORES),
         (COMMAND, 16, 16),
         ({"type": "http", "endpoint": "http://h/"}, None, 10),
@@ -32,12 +31,8 @@ COMMAND: dict[str, Any] = {"type": "command", "command": "x"}
         ({**COMMAND, "reset_endpoint": "http://h/reset"}, 16, 1),
         ({"type": "python", "endpoint": "m:f", "reset_function": "m:g"}, 16, 16),
         ({"type": "python", "endpoint": "m:f", "isolation": "inline"}, 16, 1),
-    ],
-)
-def test_trials_overlap_unless_they_share_an_agent_or_what_is_reset(
-    agent: dict[str, Any], asked: int | None, at_once: int
-) -> None:
-    assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once
+    ]:
+        assert slots(Spec(path="holdfast.yaml", agent=AgentSpec(**agent)), asked) == at_once, (agent, asked, at_once)
 
 
 @pytest.mark.parametrize("asked", [0, -1])

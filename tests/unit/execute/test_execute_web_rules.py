@@ -16,9 +16,8 @@ def spec(check: str, settings: dict[str, Any], agent: AgentSpec = PYTHON) -> Spe
     return Spec("c.yaml", agent, invariants=(Invariant("r", check, settings),))
 
 
-@pytest.mark.parametrize(
-    ("check", "settings", "urls"),
-    [
+def test_a_rule_that_reads_http_puts_the_plane_in_place() -> None:
+    for check, settings, urls in [
         ("tool_not_called", {"tool": "POST https://example.com/transfer"}, ("https://example.com/transfer",)),
         ("tool_called", {"tool": "https://example.com/*"}, ("https://example.com/*",)),
         ("tool_order", {"tools": ["look", "https://a.com/x"]}, ("https://a.com/x",)),
@@ -29,15 +28,11 @@ def spec(check: str, settings: dict[str, Any], agent: AgentSpec = PYTHON) -> Spe
         ("retries_within", {"max": 1, "tool": "https://a.com/*"}, ("https://a.com/*",)),
         ("recovers_within_ms", {"max_ms": 1, "tool": "https://a.com/*"}, ("https://a.com/*",)),
         ("tool_not_called", {"tool": "https://{{ params.host }}/*"}, ("*",)),
-    ],
-)
-def test_a_rule_that_reads_http_puts_the_plane_in_place(
-    check: str, settings: dict[str, Any], urls: tuple[str, ...]
-) -> None:
-    made = spec(check, settings)
-    assert rule_urls(made) == urls
-    assert on_web(made)
-    assert needs_planes(made)
+    ]:
+        made = spec(check, settings)
+        assert rule_urls(made) == urls, (check, settings, urls)
+        assert on_web(made), (check, settings, urls)
+        assert needs_planes(made), (check, settings, urls)
 
 
 @pytest.mark.parametrize(

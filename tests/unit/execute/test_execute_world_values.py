@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
-
 from holdfast.execute.world_values import filling
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -18,16 +16,18 @@ def trial(value: str) -> Trial:
     return Trial(id="a" * 12, kind="contract", scenario="calm", task=Task(("go",)), params={"x": value})
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-@pytest.mark.parametrize("written", ["{{ params.x }}", '"{{ params.x }}"', "'{{ params.x }}'"])
-def test_a_param_in_text_of_a_shell_is_one_word(value: str, written: str) -> None:
-    command = f"printf '%s|' {written} end"
-    world = WorldSpec(setup=Setup(commands=(command,)), services=(ServiceSpec("db", "postgres", wait_for=command),))
-    found = filling(world, {}, {})(trial(value))
-    for filled in (found.setup.commands[0], found.services[0].wait_for):
-        assert filled is not None
-        said = subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
-        assert said == f"{value}|end|"
+def test_a_param_in_text_of_a_shell_is_one_word() -> None:
+    for written in ["{{ params.x }}", '"{{ params.x }}"', "'{{ params.x }}'"]:
+        for value in HOSTILE:
+            command = f"printf '%s|' {written} end"
+            world = WorldSpec(
+                setup=Setup(commands=(command,)), services=(ServiceSpec("db", "postgres", wait_for=command),)
+            )
+            found = filling(world, {}, {})(trial(value))
+            for filled in (found.setup.commands[0], found.services[0].wait_for):
+                assert filled is not None, (written, value)
+                said = subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
+                assert said == f"{value}|end|", (written, value)
 
 
 def test_in_other_text_it_stands_as_it_is() -> None:

@@ -1,7 +1,6 @@
 from decimal import Decimal
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,12 +40,10 @@ def test_a_number_without_neighbours_to_exchange_gets_another_digit():
     assert transposed("7", Random(0)) in "12345689"
 
 
-@pytest.mark.parametrize("kind", LIES)
-@pytest.mark.parametrize(
-    "data", [{}, [], None, True, "no numbers", {"a": True}, [[]], float("nan"), "2024-01-15 10:30"]
-)
-def test_nothing_to_lie_about_leaves_the_very_data(kind, data):
-    assert LIES[kind](data, Random(0)) is data
+def test_nothing_to_lie_about_leaves_the_very_data():
+    for data in [{}, [], None, True, "no numbers", {"a": True}, [[]], float("nan"), "2024-01-15 10:30"]:
+        for kind in LIES:
+            assert LIES[kind](data, Random(0)) is data, (data, kind)
 
 
 json_data = st.recursive(

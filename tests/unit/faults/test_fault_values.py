@@ -78,9 +78,9 @@ def test_a_read_only_mapping_becomes_a_dict():
     assert values.with_field(MappingProxyType({"x": 1}), "x", 2) == {"x": 2}
 
 
-@pytest.mark.parametrize("scalar", [None, 1, 1.5, True, "text", b"bytes", int, len, ValueError("x"), object()])
-def test_a_scalar_has_no_parts(scalar):
-    assert values.fields(scalar) == []
+def test_a_scalar_has_no_parts():
+    for scalar in [None, 1, 1.5, True, "text", b"bytes", int, len, ValueError("x"), object()]:
+        assert values.fields(scalar) == [], scalar
 
 
 def test_put_changes_one_part_and_shares_the_rest():

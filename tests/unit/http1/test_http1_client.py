@@ -84,9 +84,8 @@ def test_whatever_a_server_sends_ends_in_a_reply_or_a_failure(junk: bytes) -> No
     assert kind in kinds
 
 
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
+def test_a_reply_that_breaks_off_or_is_none_is_told_by_kind() -> None:
+    for data, kind in [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf", "closed"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", "closed"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "closed"),
@@ -97,12 +96,10 @@ def test_whatever_a_server_sends_ends_in_a_reply_or_a_failure(junk: bytes) -> No
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", "protocol"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000, "protocol"),
         (b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nabc", "protocol"),
-    ],
-)
-def test_a_reply_that_breaks_off_or_is_none_is_told_by_kind(data: bytes, kind: str) -> None:
-    with pytest.raises(UpstreamFailed) as failed:
-        asked(saying(data, then="close"))
-    assert failed.value.kind == kind
+    ]:
+        with pytest.raises(UpstreamFailed) as failed:
+            asked(saying(data, then="close"))
+        assert failed.value.kind == kind, (data, kind)
 
 
 def test_a_server_that_says_nothing_or_stops_in_the_middle_times_out() -> None:

@@ -24,10 +24,10 @@ CANONICAL = {
 }
 
 
-@pytest.mark.parametrize(("text", "wanted"), CANONICAL.values(), ids=CANONICAL)
-def test_canonical_is_what_a_person_sees(text: str, wanted: str) -> None:
-    assert canonical(text) == wanted
-    assert canonical(wanted.replace("&#64;", "")) == wanted.replace("&#64;", "")
+def test_canonical_is_what_a_person_sees() -> None:
+    for text, wanted in CANONICAL.values():
+        assert canonical(text) == wanted, (text, wanted)
+        assert canonical(wanted.replace("&#64;", "")) == wanted.replace("&#64;", ""), (text, wanted)
 
 
 def test_plain_ascii_is_given_back_as_it_is() -> None:
@@ -68,9 +68,9 @@ UNMARKED = {
 }
 
 
-@pytest.mark.parametrize(("text", "wanted"), UNMARKED.values(), ids=UNMARKED)
-def test_unmarked_is_the_rendered_text(text: str, wanted: str) -> None:
-    assert unmarked(text) == wanted
+def test_unmarked_is_the_rendered_text() -> None:
+    for text, wanted in UNMARKED.values():
+        assert unmarked(text) == wanted, (text, wanted)
 
 
 def test_each_reading_comes_once_and_the_text_itself_first() -> None:

@@ -39,7 +39,7 @@ FRAMES = (
 )
 MADE = [
     {"text": frame.format(name=name, amount=amount), "keep": [name.removeprefix("van "), amount.removeprefix("at ")]}
-    for frame, (name, amount) in product(FRAMES, [*product(NAMES, AMOUNTS)][::2])
+    for frame, (name, amount) in product(FRAMES, [*product(NAMES, AMOUNTS)][::3])
 ]
 PROMPTS = [*WRITTEN, *MADE]
 
@@ -56,18 +56,20 @@ def tasks_of(type: MutationType, seed: int) -> tuple[Task, ...]:
 
 
 def test_there_are_enough_prompts() -> None:
-    assert len(PROMPTS) > 140
+    assert len(PROMPTS) > 110
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("type", KEEPING)
-def test_names_units_quantities_and_quoted_text_keep_their_form(type: MutationType, seed: int) -> None:
-    kept = {prompt["text"]: prompt["keep"] for prompt in PROMPTS}
-    lost = []
-    for task in tasks_of(type, seed):
-        made = read(task.variation.name, task.turns[0])
-        lost += [(task.variation.name, part, made[:200]) for part in kept[task.variation.source] if part not in made]
-    assert lost == []
+def test_names_units_quantities_and_quoted_text_keep_their_form() -> None:
+    for type in KEEPING:
+        for seed in [0, 1]:
+            kept = {prompt["text"]: prompt["keep"] for prompt in PROMPTS}
+            lost = []
+            for task in tasks_of(type, seed):
+                made = read(task.variation.name, task.turns[0])
+                lost += [
+                    (task.variation.name, part, made[:200]) for part in kept[task.variation.source] if part not in made
+                ]
+            assert lost == [], (type, seed)
 
 
 @pytest.mark.parametrize("type", ["noise", "length_extremes", "language_mixing"])

@@ -113,9 +113,8 @@ def test_of_a_long_prompt_more_replies_are_asked_for_and_not_fewer_mutations_mad
     assert (len(made.tasks), made.notes, len(pen.asked)) == (7, (), 7)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_what_is_no_mutation_is_named() -> None:
+    for text, why in [
         (SAME, ""),
         ("", "empty"),
         (PROMPT + "!", "the prompt itself"),
@@ -131,10 +130,8 @@ def test_of_a_long_prompt_more_replies_are_asked_for_and_not_fewer_mutations_mad
         (SAME.replace("A-1234", "A-1235"), "without a number, name or quoted text of the prompt"),
         (SAME.replace("Maria", "she"), "without a number, name or quoted text of the prompt"),
         (SAME.replace("Blue Lamp", "blue light"), "without a number, name or quoted text of the prompt"),
-    ],
-)  # fmt: skip
-def test_what_is_no_mutation_is_named(text: str, why: str) -> None:
-    assert unusable(text, PROMPT, kept_parts(PROMPT)) == why
+    ]:
+        assert unusable(text, PROMPT, kept_parts(PROMPT)) == why, (text, why)
 
 
 def test_german_nouns_may_be_reworded_and_german_numbers_not() -> None:

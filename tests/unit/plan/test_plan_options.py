@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from holdfast.cli.contract import run
 from holdfast.cli.options import options
 from holdfast.plan import RunOptions, Select
@@ -25,9 +23,8 @@ def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_anew() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("now", "flag"),
-    [
+def test_a_settled_option_that_is_given_otherwise_is_named() -> None:
+    for now, flag in [
         (RunOptions(), ""),
         (RunOptions(Select(("d*",)), replicas=3, seed=7, replay=Path("/tmp/../tmp/calls")), ""),
         (RunOptions(concurrency=9, min_score=1.0, fail_fast=True, keep=True, record=Path("x")), ""),
@@ -40,10 +37,8 @@ def test_what_is_run_stays_and_what_counts_as_held_may_be_asked_anew() -> None:
         (RunOptions(profile="x"), "--profile"),
         (RunOptions(backend="docker"), "--backend"),
         (RunOptions(replay=Path("/tmp/others")), "--replay"),
-    ],
-)
-def test_a_settled_option_that_is_given_otherwise_is_named(now: RunOptions, flag: str) -> None:
-    assert BEGUN.other(now) == flag
+    ]:
+        assert BEGUN.other(now) == flag, (now, flag)
 
 
 def test_every_option_is_a_flag_and_every_flag_an_option() -> None:

@@ -124,10 +124,10 @@ def outcome(event: TraceEvent) -> str:
     return obeyed(ATTACK, Observation("t", (Turn("go", "Done."),), trace=(event,)))
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_canary_in_an_argument_is_found_wherever_it_is(place: str) -> None:
-    for form in FORMS:
-        assert outcome(call_of(PLACES[place](FORMS[form](CANARY)))) == "yes", form
+def test_a_canary_in_an_argument_is_found_wherever_it_is() -> None:
+    for place in PLACES:
+        for form in FORMS:
+            assert outcome(call_of(PLACES[place](FORMS[form](CANARY)))) == "yes", form
 
 
 def test_an_argument_without_one_is_read_and_has_none() -> None:

@@ -56,9 +56,8 @@ def test_any_text_is_one_word(value: str) -> None:
     assert printed(f"printf '%s|' {REF} \"{REF}\" '{REF}'", value) == f"{value}|" * 3
 
 
-@pytest.mark.parametrize(
-    ("command", "where"),
-    [
+def test_where_no_value_can_be_quoted_it_is_refused() -> None:
+    for command, where in [
         (f"\"$(python -c '{REF}')\"", "inside a substitution"),
         (f"echo $(echo {REF})", "inside a substitution"),
         (f"echo $( (echo a) {REF})", "inside a substitution"),
@@ -79,13 +78,11 @@ def test_any_text_is_one_word(value: str) -> None:
         (f"echo $'it\\'s' {REF}", "after a here-document"),
         (f'echo "${{A:-it\'s}}" {REF}', "inside a substitution"),
         (f"echo $(true)#' \n' {REF}", "quotes that cannot be told apart"),
-    ],
-)
-def test_where_no_value_can_be_quoted_it_is_refused(command: str, where: str) -> None:
-    with pytest.raises(UserError, match=where) as refused:
-        in_command(command, {"x": "a"})
-    assert '"$PARAM_X"' in refused.value.hint
-    assert in_command(command, {"y": "a"}) == command
+    ]:
+        with pytest.raises(UserError, match=where) as refused:
+            in_command(command, {"x": "a"})
+        assert '"$PARAM_X"' in refused.value.hint, (command, where)
+        assert in_command(command, {"y": "a"}) == command, (command, where)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast.sqltext.tables import covers, named
 
 
-@pytest.mark.parametrize(
-    ("allowed", "name", "default", "covered"),
-    [
+def test_a_bare_name_is_of_the_default_schema_alone() -> None:
+    for allowed, name, default, covered in [
         ("a", "public.a", "public", True),
         ("A", "public.a", "public", True),
         ("a*", "public.abc", "public", True),
@@ -26,10 +23,8 @@ from holdfast.sqltext.tables import covers, named
         ("*.*.a", "app.a", "public", False),
         ("app.*", 'app."b.c"', "public", True),
         ("app.a", 'public."app.a"', "public", False),
-    ],
-)
-def test_a_bare_name_is_of_the_default_schema_alone(allowed: str, name: str, default: str, covered: bool) -> None:
-    assert covers([allowed], name, default) is covered
+    ]:
+        assert covers([allowed], name, default) is covered, (allowed, name, default, covered)
 
 
 def test_a_dot_in_a_name_is_no_schema() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast.sqltext.transaction import transaction_statements
 from holdfast.sqltext.writes import writes_of
 
@@ -12,9 +10,8 @@ def found(sql: str, dialect: str = "postgres") -> list[tuple[str, str]]:
     return [(write.op, write.table) for write in writes_of(sql, dialect)]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("sql", "writes"),
-    [
+def test_postgres() -> None:
+    for sql, writes in [
         ("INSERT INTO customers (id) VALUES (1)", [("insert", "customers")]),
         ("insert into public.Customers values (1)", [("insert", "public.customers")]),
         ('UPDATE ONLY "Odd Name" SET a = 1', [("update", "Odd Name")]),
@@ -62,15 +59,12 @@ def found(sql: str, dialect: str = "postgres") -> list[tuple[str, str]]:
         ("BEGIN", []),
         ("SET search_path = app", []),
         ("", []),
-    ],
-)
-def test_postgres(sql: str, writes: list[tuple[str, str]]) -> None:
-    assert found(sql) == writes
+    ]:
+        assert found(sql) == writes, (sql, writes)
 
 
-@pytest.mark.parametrize(
-    ("sql", "writes"),
-    [
+def test_mysql() -> None:
+    for sql, writes in [
         ("REPLACE INTO `t` VALUES (1)", [("replace", "t")]),
         ("INSERT IGNORE INTO shop.`Odd``Name` VALUES (1)", [("insert", "shop.Odd`Name")]),
         ("insert t values (1)", [("insert", "t")]),
@@ -90,10 +84,8 @@ def test_postgres(sql: str, writes: list[tuple[str, str]]) -> None:
         ("ANALYZE FORMAT=JSON UPDATE t SET a = 1", [("update", "t")]),
         ("ANALYZE TABLE t", []),
         ("SELECT 1--1 INTO @a", []),
-    ],
-)
-def test_mysql(sql: str, writes: list[tuple[str, str]]) -> None:
-    assert found(sql, "mysql") == writes
+    ]:
+        assert found(sql, "mysql") == writes, (sql, writes)
 
 
 def test_a_temporary_table_is_marked() -> None:

@@ -40,13 +40,13 @@ def units(char: str) -> list[int]:
     return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_secret_is_masked_however_it_is_written(way):
-    for secret in SECRETS:
-        masker = Masker(["another-secret", secret])
-        assert masker.text(f"<{way(secret)}>") == f"<{MASK}>", secret
-        shown = masker.struct(Turn("q", f"<{way(secret)}>"))
-        assert shown.text == f"<{MASK}>", secret
+def test_a_secret_is_masked_however_it_is_written():
+    for way in WAYS.values():
+        for secret in SECRETS:
+            masker = Masker(["another-secret", secret])
+            assert masker.text(f"<{way(secret)}>") == f"<{MASK}>", secret
+            shown = masker.struct(Turn("q", f"<{way(secret)}>"))
+            assert shown.text == f"<{MASK}>", secret
 
 
 def test_hex_digits_may_be_in_lower_case():
@@ -118,5 +118,5 @@ def test_other_texts_are_left_as_they_are():
 def test_a_flood_of_escapes_is_masked_in_time(flood):
     masker = Masker([*SECRETS, '"\\"\\"\\"', "%25%25%25"])
     began = time.process_time()
-    masker.text(flood * (300_000 // len(flood)))
-    assert time.process_time() - began < 5
+    masker.text(flood * (100_000 // len(flood)))
+    assert time.process_time() - began < 2

@@ -37,9 +37,8 @@ class Asking:
         return [(met.mode, met.call, met.effect) for met in self.context.ledger]
 
 
-@pytest.mark.parametrize(
-    ("mode", "value", "stream", "effect"),
-    [
+def test_a_fault_that_found_nothing_to_break_is_not_met():
+    for mode, value, stream, effect in [
         ("malformed_tool_call", ASKED, True, "met"),
         ("malformed_tool_call", SAID, True, "no_effect"),
         ("wrong_args", BOTH, True, "met"),
@@ -52,12 +51,10 @@ class Asking:
         ("truncated_response", ASKED, True, "no_effect"),
         ("content_filter", ASKED, True, "met"),
         ("stream_cut", ASKED, True, "met"),
-    ],
-)
-def test_a_fault_that_found_nothing_to_break_is_not_met(mode, value, stream, effect):
-    asking = Asking(mode, stream=stream)
-    asking.ask(value)
-    assert asking.effects == [(mode, 1, effect)]
+    ]:
+        asking = Asking(mode, stream=stream)
+        asking.ask(value)
+        assert asking.effects == [(mode, 1, effect)], (mode, value, stream, effect)
 
 
 def test_slow_tokens_is_in_the_ledger_before_the_delay_begins():

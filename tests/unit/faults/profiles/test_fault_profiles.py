@@ -107,11 +107,11 @@ def test_top14_is_fourteen_scenarios_of_the_faults_best_evidenced_in_public():
     assert [scenario["name"] for scenario in profile["scenarios"]] == TOP14
 
 
-@pytest.mark.parametrize("name", TOP14)
-def test_a_scenario_of_a_profile_holds_only_faults_that_exist_with_settings_they_read(name):
-    scenario = top14()[name]
-    assert set(scenario) <= {"name", *FAMILIES}
-    assert_made(scenario)
+def test_a_scenario_of_a_profile_holds_only_faults_that_exist_with_settings_they_read():
+    for name in TOP14:
+        scenario = top14()[name]
+        assert set(scenario) <= {"name", *FAMILIES}, name
+        assert_made(scenario)
 
 
 def test_each_scenario_of_top14_breaks_one_thing():

@@ -49,9 +49,8 @@ def test_the_given_configuration_is_not_changed():
     assert json.dumps(given) == before
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
+def test_what_cannot_be_rewritten_is_refused_by_name():
+    for config, says in [
         ({}, "names no servers"),
         ({"mcpServers": {}}, "names no servers"),
         ({"mcpServers": []}, "mcpServers is to be a map"),
@@ -62,12 +61,10 @@ def test_the_given_configuration_is_not_changed():
         ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args (a list)"),
         ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env is to be a map"),
         ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is there twice"),
-    ],
-)
-def test_what_cannot_be_rewritten_is_refused_by_name(config, says):
-    with pytest.raises(UserError) as refused:
-        rewrite(config, **PLACE)
-    assert says in str(refused.value)
+    ]:
+        with pytest.raises(UserError) as refused:
+            rewrite(config, **PLACE)
+        assert says in str(refused.value), (config, says)
 
 
 def test_the_written_file_is_for_its_owner_alone(tmp_path):

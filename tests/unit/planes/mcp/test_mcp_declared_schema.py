@@ -78,12 +78,12 @@ def test_a_schema_that_refers_to_other_places_has_nothing_fetched(elsewhere: Els
     assert elsewhere.asked == []
 
 
-@pytest.mark.parametrize("schema", [*pointing("http://127.0.0.1:9/x"), {"type": "no"}, {"$ref": "#/none"}])
-def test_of_a_schema_that_cannot_be_read_the_shape_that_the_server_gave_decides(schema: dict[str, Any]) -> None:
-    one = declared({"outputSchema": schema})
-    assert fits(one, {"item": "lamp"}, {"item": "desk"})
-    assert not fits(one, {"item": 1}, {"item": "desk"})
-    assert not fits(one, UNSET, {"item": "desk"})
+def test_of_a_schema_that_cannot_be_read_the_shape_that_the_server_gave_decides() -> None:
+    for schema in [*pointing("http://127.0.0.1:9/x"), {"type": "no"}, {"$ref": "#/none"}]:
+        one = declared({"outputSchema": schema})
+        assert fits(one, {"item": "lamp"}, {"item": "desk"}), schema
+        assert not fits(one, {"item": 1}, {"item": "desk"}), schema
+        assert not fits(one, UNSET, {"item": "desk"}), schema
 
 
 @pytest.mark.parametrize("mode", ["error_in_body", "malicious_response", "oversized"])

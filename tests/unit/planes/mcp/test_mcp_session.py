@@ -198,27 +198,31 @@ NOTHING_TO_CHANGE = {
 }
 
 
-@pytest.mark.parametrize("content", [[IMAGE], [IMAGE, IMAGE], [LINK, IMAGE]])
-@pytest.mark.parametrize("kind", ["digits", "swap", "other_entity", "drop_rows"])
-@pytest.mark.parametrize("mode", ["wrong_value", "schema_drift"])
-def test_the_fields_of_an_image_are_no_values(content, kind, mode):
-    settings = {"kinds": [kind]} if mode == "wrong_value" else {}
-    talk = Talk([Injection("tool", "*", mode, settings)], result={"content": content})
-    outcome = talk.say(call())
-    assert (outcome.line, outcome.changed) == (line(id=1, result={"content": content}), False)
-    (met,) = talk.context.ledger
-    assert met.effect == "no_effect"
-    assert met.note == NOTHING_TO_CHANGE[mode]
+def test_the_fields_of_an_image_are_no_values():
+    for mode in ["wrong_value", "schema_drift"]:
+        for kind in ["digits", "swap", "other_entity", "drop_rows"]:
+            for content in [[IMAGE], [IMAGE, IMAGE], [LINK, IMAGE]]:
+                settings = {"kinds": [kind]} if mode == "wrong_value" else {}
+                talk = Talk([Injection("tool", "*", mode, settings)], result={"content": content})
+                outcome = talk.say(call())
+                assert (outcome.line, outcome.changed) == (line(id=1, result={"content": content}), False), (
+                    mode,
+                    kind,
+                    content,
+                )
+                (met,) = talk.context.ledger
+                assert met.effect == "no_effect", (mode, kind, content)
+                assert met.note == NOTHING_TO_CHANGE[mode], (mode, kind, content)
 
 
-@pytest.mark.parametrize("mode", plugins.names("faults.tool"))
-def test_whatever_a_fault_makes_of_an_image_is_content(mode):
-    talk = Talk([Injection("tool", "*", mode, {"delay_ms": 1} if mode in ("slow", "timeout") else {})])
-    talk.answer = {"result": {"content": [IMAGE]}}
-    answer = json.loads(talk.say(call()).line or b"{}")
-    assert talk.context.troubles == []
-    for block in answer.get("result", {}).get("content", []):
-        assert block == IMAGE or (block["type"] == "text" and isinstance(block["text"], str))
+def test_whatever_a_fault_makes_of_an_image_is_content():
+    for mode in plugins.names("faults.tool"):
+        talk = Talk([Injection("tool", "*", mode, {"delay_ms": 1} if mode in ("slow", "timeout") else {})])
+        talk.answer = {"result": {"content": [IMAGE]}}
+        answer = json.loads(talk.say(call()).line or b"{}")
+        assert talk.context.troubles == [], mode
+        for block in answer.get("result", {}).get("content", []):
+            assert block == IMAGE or (block["type"] == "text" and isinstance(block["text"], str)), mode
 
 
 def test_an_attack_finds_no_place_in_an_image():
@@ -305,18 +309,20 @@ def test_a_success_that_the_client_refuses_is_not_met():
     assert [(met.effect, "refuses" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
 
 
-@pytest.mark.parametrize(
-    "result", [OK, {"content": [], "structuredContent": {"a": 1, "b": "two"}}], ids=["text", "data"]
-)
-@pytest.mark.parametrize("inner", ["malicious_response", "malformed", "oversized"])
-@pytest.mark.parametrize("outer", ["error_in_body", "empty"])
-def test_of_two_faults_the_inner_is_met_only_if_another_message_arrives(outer, inner, result):
-    never = Schedule(on_call=9)
-    kinds = [Injection("tool", "*", outer), Injection("tool", "*", inner)]
-    talk = Talk(kinds, result=result)
-    arrived = talk.say(call()).line
-    found = {met.mode: met.effect == "met" for met in talk.context.ledger}
-    outer_alone = Talk([kinds[0], replace(kinds[1], schedule=never)], result=result).say(call()).line
-    inner_alone = Talk([replace(kinds[0], schedule=never), kinds[1]], result=result).say(call()).line
-    unread = inner == "malicious_response" and b"CANARY" not in arrived
-    assert found == {outer: arrived != inner_alone, inner: arrived != outer_alone and not unread}
+def test_of_two_faults_the_inner_is_met_only_if_another_message_arrives():
+    for outer in ["error_in_body", "empty"]:
+        for inner in ["malicious_response", "malformed", "oversized"]:
+            for result in [OK, {"content": [], "structuredContent": {"a": 1, "b": "two"}}]:
+                never = Schedule(on_call=9)
+                kinds = [Injection("tool", "*", outer), Injection("tool", "*", inner)]
+                talk = Talk(kinds, result=result)
+                arrived = talk.say(call()).line
+                found = {met.mode: met.effect == "met" for met in talk.context.ledger}
+                outer_alone = Talk([kinds[0], replace(kinds[1], schedule=never)], result=result).say(call()).line
+                inner_alone = Talk([replace(kinds[0], schedule=never), kinds[1]], result=result).say(call()).line
+                unread = inner == "malicious_response" and b"CANARY" not in arrived
+                assert found == {outer: arrived != inner_alone, inner: arrived != outer_alone and not unread}, (
+                    outer,
+                    inner,
+                    result,
+                )

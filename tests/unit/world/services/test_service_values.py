@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,9 +16,8 @@ from holdfast.world.services.rows import KeptRows
 from holdfast.world.services.values import as_json
 
 
-@pytest.mark.parametrize(
-    ("value", "json"),
-    [
+def test_values() -> None:
+    for value, json in [
         (None, None),
         (True, True),
         (7, 7),
@@ -37,11 +35,9 @@ from holdfast.world.services.values import as_json
         (b"\xff\x00", "\\xff00"),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ({"a": [Decimal("2.5")]}, {"a": [2.5]}),
-    ],
-)
-def test_values(value: Any, json: Any) -> None:
-    assert as_json(value) == json
-    assert type(as_json(value)) is type(json)
+    ]:
+        assert as_json(value) == json, (value, json)
+        assert type(as_json(value)) is type(json), (value, json)
 
 
 @given(st.one_of(st.decimals(), st.floats(), st.integers(), st.binary(), st.datetimes(), st.text()))
