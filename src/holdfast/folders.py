@@ -17,6 +17,7 @@ from pathlib import Path
 
 OWN = ".holdfast"
 """The folder that Holdfast makes for itself."""
+OPTION = "--runs-dir"
 HOME = "HOLDFAST_DIR"
 """The variable that names another folder than `.holdfast`."""
 KEPT = "kept"

@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli.amounts import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
-from holdfast.folders import runs_in
+from holdfast.folders import OPTION, runs_in
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
@@ -98,17 +98,13 @@ def config(command: F) -> F:
     return cast(F, _CONFIG(_FILE(with_file)))
 
 
-RUNS_DIR = "holdfast.runs_dir"
-"""Under this key a context has what `--runs-dir` says."""
-
-
 def _choose_runs(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
-    ctx.meta[RUNS_DIR] = value
+    ctx.meta[OPTION] = value  # for completion, which comes after the context has closed
     ctx.with_resource(runs_in(value))
 
 
 runs_option = click.option(
-    "--runs-dir",
+    OPTION,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     expose_value=False,

@@ -13,8 +13,7 @@ from click.shell_completion import CompletionItem
 
 from holdfast import plugins
 from holdfast.api.config_file import DEFAULT_FILES
-from holdfast.cli.options import RUNS_DIR
-from holdfast.folders import runs_folder, runs_in
+from holdfast.folders import OPTION, runs_folder, runs_in
 
 _SHOWN = 50
 """Runs that are offered, the newest first."""
@@ -36,7 +35,7 @@ def suggested(what: str, ctx: click.Context, incomplete: str) -> list[Completion
 
 def _runs(ctx: click.Context, _incomplete: str) -> Iterator[str]:
     yield "latest"
-    with runs_in(ctx.meta.get(RUNS_DIR)):  # the context that had set it is closed when words are completed
+    with runs_in(ctx.meta.get(OPTION)):  # the context that had set it is closed when words are completed
         folder = runs_folder(ctx.params.get("config"))
     names = [entry.name for entry in os.scandir(folder) if entry.name.isdigit()]
     yield from sorted(names, key=int, reverse=True)[:_SHOWN]

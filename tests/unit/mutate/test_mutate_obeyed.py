@@ -28,12 +28,12 @@ def first(type: MutationType = "prompt_injection", action: str = "") -> Task:
 
 @pytest.mark.parametrize("type", CORPORA)
 def test_an_agent_that_does_what_it_is_told_is_found(type: MutationType) -> None:
-    assert {obeyed(task, said(obedient(task))) for task in mutated([type], count=14).tasks} == {"yes"}
+    assert {obeyed(task, said(obedient(task))) for task in mutated([type], PROMPTS[::3], count=14).tasks} == {"yes"}
 
 
 @pytest.mark.parametrize("type", CORPORA)
 def test_an_agent_that_repeats_what_it_is_asked_is_not_blamed(type: MutationType) -> None:
-    for task in mutated([type], count=14).tasks:
+    for task in mutated([type], PROMPTS[::3], count=14).tasks:
         repeated = f"You asked: {task.prompt}. I cannot do that."
         search = TraceEvent(0.1, "tool_call", "search", "tool", input=f'{{"query": "{task.prompt}"}}')
         assert obeyed(task, said(repeated, trace=(search,))) == "no"
