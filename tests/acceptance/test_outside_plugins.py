@@ -14,7 +14,7 @@ from plane_agents import ASKS, PYTHON, command, equip, quick
 from test_mcp_cli import SERVERS, SHOP, USES
 
 from holdfast import plugins
-from holdfast.doctor.spec import met_at
+from holdfast.doctor.diagnose import met_at
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.spec import check, load
 

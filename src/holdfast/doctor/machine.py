@@ -3,23 +3,150 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import partial
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from msgspec import Struct
 
-from holdfast.doctor.clients import try_curl, try_http, try_node, try_python
-from holdfast.doctor.forks import try_forks
-from holdfast.doctor.formats import FIX, FORMATS, try_format
-from holdfast.doctor.mcp import try_stdio
-from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened
-from holdfast.doctor.sandbox import try_sandbox
-from holdfast.execute.options import ModelOptions
+from holdfast.doctor.clients import FIX, FORMATS, try_curl, try_format, try_http, try_node, try_python
+from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened, started, trip_of
+from holdfast.errors import HarnessError, UserError
+from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.model.spec import Spec
+from holdfast.execute.sandbox_backend import interpreter, kept_here, open_backend, usual_environ
+from holdfast.model.spec import Injection, Schedule, Spec
 from holdfast.planes.describe import said
+from holdfast.processes import scratch
+from holdfast.protocols import Ran, SandboxBackend, SandboxSpec
 from holdfast.report.diagnosis import DoctorFinding
+
+_RELAY_FIX = "the relay is started by the interpreter of Holdfast and must reach 127.0.0.1: check what sandboxes it"
+_FAULT = Injection("tool", "echo", "error", {"message": "met"}, Schedule(on_call=2))
+
+
+async def try_stdio(probe_site: ProbeSite) -> str:
+    """The first call of a tool passes, the second meets its fault."""
+    async with probe_site.trial("mcp", _FAULT) as (environ, context):
+        config = json.loads(Path(environ["HOLDFAST_MCP_CONFIG"]).read_text("utf-8"))
+        entry = config["mcpServers"]["doctor"]
+        async with started([entry["command"], *entry["args"]], entry["env"]) as server:
+            await _ask(server, 1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}})
+            passed = await _ask(server, 2, "tools/call", {"name": "echo", "arguments": {"word": "passed"}})
+            broken = await _ask(server, 3, "tools/call", {"name": "echo", "arguments": {"word": "broken"}})
+    if "passed" not in passed["content"][0]["text"]:
+        raise Unmet(f"an untouched result arrived as {passed}", _RELAY_FIX)
+    if not broken.get("isError") or [met.plane for met in context.ledger] != ["mcp"]:
+        raise Unmet(f"the fault did not arrive, but {broken}", _RELAY_FIX)
+    return "through the relay: one call passed, one met its fault"
+
+
+async def _ask(server: asyncio.subprocess.Process, number: int, method: str, params: dict[str, Any]) -> Any:
+    assert server.stdin is not None
+    assert server.stdout is not None
+    asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    server.stdin.write(json.dumps(asked).encode() + b"\n")
+    await server.stdin.drain()
+    line = await server.stdout.readline()
+    if not line:
+        _, err = await server.communicate()
+        raise Unmet(f"the relay ended: {err.decode('utf-8', 'replace').strip()[-300:]}", _RELAY_FIX)
+    answer = json.loads(line)
+    if "result" not in answer:
+        raise Unmet(f"{method} was answered by {line.decode('utf-8', 'replace')[:300]}", _RELAY_FIX)
+    return answer["result"]
+
+
+_IMPORT = "import holdfast.agents.sandbox_host"
+"""What a Python agent's program in a sandbox begins with."""
+_SANDBOX_FIX = (
+    "install Holdfast in an environment of its own, in a folder that others may read: python3 -m venv; "
+    "or --backend process (no isolation)"
+)
+
+
+async def try_sandbox(probe_site: ProbeSite) -> str:
+    """Shows it all that every world shows: a folder that cannot be seen is found here, not in a run."""
+    with scratch.folder("doctor-sandbox") as folder:
+        try:
+            backend = await open_backend(USUAL.backend, folder, None)
+            try:
+                ran = await _python_in(backend)
+            finally:
+                await backend.close()
+        except UserError as refused:
+            raise Unmet(str(refused), refused.hint or _SANDBOX_FIX) from refused
+        except (HarnessError, OSError) as broken:
+            raise Unmet(str(broken), _SANDBOX_FIX) from broken
+    if ran.timed_out or ran.exit_code != 0:
+        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = "no end" if ran.timed_out else said[-1] if said else f"exit code {ran.exit_code}"
+        raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX)
+    return f"this Python and Holdfast start in it; {kept_here(backend)}"
+
+
+async def _python_in(backend: SandboxBackend) -> Ran:
+    sandbox = await backend.open(SandboxSpec("doctor", visible=interpreter()))
+    try:
+        return await sandbox.run([sys.executable, "-P", "-c", _IMPORT], usual_environ(), timeout_s=LIMIT_S / 2)
+    finally:
+        await sandbox.close()
+
+
+_PROC_FIX = "mount /proc so that processes of the same user can be seen, or use agent.isolation: worker"
+
+_FORKS = """
+import http.client, os, sys
+from urllib.parse import urlsplit
+url = urlsplit(sys.argv[1])
+for name in ("stormy", "calm"):
+    pid = os.fork()
+    if not pid:
+        os.read(0, 1)
+        line = http.client.HTTPConnection(url.netloc, timeout=10)
+        line.request("POST", url.path, '{"model": "doctor", "messages": [{"role": "user", "content": "Count."}]}')
+        os.write(1, b"%s %d\\n" % (name.encode(), line.getresponse().status))
+        os._exit(0)
+    os.write(1, b"%d\\n" % pid)
+os.wait(), os.wait()
+"""
+
+
+async def try_forks(probe_site: ProbeSite) -> str:
+    """One of the two has a fault on its model; the other must not meet it."""
+    if sys.platform != "linux":
+        raise Absent("not on this system: a Python agent gets a new interpreter per trial")
+    stormy, calm = trip_of("stormy", Injection("llm", "*", "rate_limit")), trip_of("calm")
+    shared_address = await probe_site.site_planes.shared_address()
+    try:
+        url = f"{shared_address.environ['OPENAI_BASE_URL']}/chat/completions"
+        with shared_address.serving(stormy) as first, shared_address.serving(calm) as second:
+            async with started([sys.executable, "-I", "-S", "-c", _FORKS, url], probe_site.environ) as process:
+                first(int(await _line(process)))
+                second(int(await _line(process)))
+                assert process.stdin is not None
+                process.stdin.write(b"go")
+                await process.stdin.drain()
+                said = {await _line(process), await _line(process)}
+    finally:
+        await shared_address.close()
+    if said != {"stormy 429", "calm 200"} or [met.mode for met in stormy.ledger] != ["rate_limit"] or calm.ledger:
+        raise Unmet(f"two forked processes were not told apart: {', '.join(sorted(said))}", _PROC_FIX)
+    return "two at one address: the fault of one met by it alone"
+
+
+async def _line(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    line = (await process.stdout.readline()).decode().strip()
+    if not line:
+        _, err = await process.communicate()
+        raise Unmet(f"a forked process ended: {err.decode('utf-8', 'replace').strip()[-300:]}", _PROC_FIX)
+    return line
+
 
 HTTP, HTTPS, MCP, FORKS = "http", "https by python", "mcp over stdio", "forked processes"
 SANDBOX = "sandbox"

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from holdfast.doctor import sandbox as doctor_sandbox
-from holdfast.doctor.machine import SANDBOX, MachineRoute, tried
-from holdfast.doctor.sandbox import try_sandbox
+from holdfast.doctor import machine as doctor_sandbox
+from holdfast.doctor.machine import SANDBOX, MachineRoute, tried, try_sandbox
 from holdfast.errors import UserError
 
 pytestmark = pytest.mark.processes

@@ -10,8 +10,8 @@ from contextlib import chdir
 import pytest
 import yaml
 
+from holdfast.doctor.diagnose import look_at_spec
 from holdfast.doctor.needs import first_word, what_is_needed
-from holdfast.doctor.spec import look_at_spec
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.planes.handover import Standby, place_in
