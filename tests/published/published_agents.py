@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.starter.installed import found_version
-from holdfast.starter.recipe import Recipe, read_recipe, recipe_names
+from holdfast.starter.recipe import Recipe, found_version, read_recipe, recipe_names
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".venv-agents"

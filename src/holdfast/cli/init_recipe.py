@@ -50,7 +50,7 @@ def _entry(name: str, recipe: Recipe, model: str) -> str:
 
 def next_steps(name: str, model: str | None, change: str) -> str:
     """What is missing on this machine, and what to type."""
-    from holdfast.starter.installed import found_version
+    from holdfast.starter.recipe import found_version
 
     recipe = read_recipe(name)
     found = found_version(recipe)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from holdfast.starter.installed import found_version
-from holdfast.starter.recipe import read_recipe
+from holdfast.starter.recipe import found_version, read_recipe
 
 
 def program(path: Path) -> Path:
