@@ -12,8 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import UserError
-from holdfast.imports.docker_ignore import docker_ignored
-from holdfast.imports.dockerfile import DockerStep, docker_steps
+from holdfast.imports.dockerfile import DockerStep, docker_ignored, docker_steps
 from holdfast.imports.foreign_task import GIT, LARGEST_FILES, ForeignTask, really, text_of, walk
 
 USUAL_WORKDIR = "/app"

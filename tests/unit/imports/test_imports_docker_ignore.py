@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.imports.docker_ignore import docker_ignored
+from holdfast.imports.dockerfile import docker_ignored
 
 
 @pytest.mark.parametrize(
