@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from holdfast.checks.pii_numbers import cards, ibans, ssns
 from holdfast.checks.pii_phones import phones
-from holdfast.checks.pii_text import Span, before, plain
+from holdfast.checks.pii_text import Span, before
+from holdfast.model.plain_text import with_plain_numbers
 
 
 class Sighting(NamedTuple):
@@ -151,7 +152,7 @@ FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
 
 def sightings(text: str, kinds: Iterable[str]) -> list[Sighting]:
     """Everything of these kinds in the text, in its order; no two overlap."""
-    text, wanted = plain(text), set(kinds)
+    text, wanted = with_plain_numbers(text), set(kinds)
     found: list[Sighting] = []
     taken = bytearray(len(text))
     for kind, finder in FINDERS.items():

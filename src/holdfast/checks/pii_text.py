@@ -1,25 +1,10 @@
-"""The text in which personal data is looked for, and the words before a number that say what it is."""
+"""The words before a number that say what it is."""
 
 from __future__ import annotations
 
 import re
 
 Span = tuple[int, int]
-
-_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xFF10)
-"""The zeros of other scripts; their nine other digits follow."""
-_PLAIN = {
-    **{zero + n: str(n) for zero in _ZEROS for n in range(10)},
-    **dict.fromkeys((0xA0, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200E), 0x2060, 0xFEFF), " "),
-    **dict.fromkeys((0xAD, *range(0x2010, 0x2016), 0x2212, 0xFE63, 0xFF0D), "-"),
-    **{ord(wide): narrow for wide, narrow in zip("＠．＋（）：／", "@.+():/", strict=True)},
-}
-
-
-def plain(text: str) -> str:
-    """The text with one kind of digits, spaces and hyphens, as long as it was."""
-    return text if text.isascii() else text.translate(_PLAIN)
-
 
 _LABELS = re.compile(
     r"\b(?:orders?|invoice|tracking|ticket|reference|ref|confirmation|transaction|isbn|ean|barcode|sku|serial|part|case|item"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from holdfast.checks.pii import FINDERS, sightings
 from holdfast.checks.refusals.folding import fold, unfolded
 from holdfast.checks.refusals.refusal_language import LATIN, SCRIPTS, RefusalLanguage, language, latin_signs
-from holdfast.model.plain_text import unmarked
+from holdfast.model.plain_text import unmarked, with_blank_emphasis
 
 OPENING = 600
 """A refusal comes early; one far down is about a detail of an answer that was given."""
@@ -36,7 +36,6 @@ _OURS = re.compile(
     )
     + "|我们|客服|弊社|当社|窓口"
 )
-_EMPHASIS = str.maketrans("*_~", "   ")
 _QUOTED = re.compile(r'"[^"\n]{2,}"|“[^”\n]{2,}”|«[^»\n]{2,}»|「[^」\n]{2,}」|`[^`\n]+`|^>.*$', re.MULTILINE)
 _SENTENCE = re.compile(r"(?:[^.!?;\n。।؟]|\.(?=\w))+[.!?;\n。।؟]*")
 _WORD = re.compile(r"[\w']+")
@@ -46,7 +45,7 @@ _AROUND = " \t\r\n.!?,:;…。।-()*_\"'"
 def refusal(text: str) -> tuple[int, int] | None:
     """The span of the words by which the text declines, or None."""
     read = text[: OPENING + FOLLOWS]
-    shown = _unquoted(read).translate(_EMPHASIS)
+    shown = with_blank_emphasis(_unquoted(read))
     folded = fold(shown)
     opening = len(fold(shown[:OPENING]))
     for name in _languages(folded[:opening]):
@@ -59,6 +58,9 @@ def refusal(text: str) -> tuple[int, int] | None:
 
 def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether other sentences than the one that declines hold personal data, and are no offer of help."""
+    # What is declined may be named by whoever declines: "I won't confirm that ann@example.org is a customer". So data in
+    # the sentence that declines is not held against it, wherever it comes up again. But the part of that sentence
+    # before a "but" is another sentence: "His number is 555-0100, but I can't give you more".
     own = next(one for one in _SENTENCE.finditer(text) if one.end() > span[0])
     turns = list(rules.but.finditer(fold(text[own.start() : span[0]])))
     start = own.start() + (turns[-1].start() if turns else 0)

@@ -30,6 +30,7 @@ class RuleJudge:
     __slots__ = (
         "asks",
         "blind",
+        "by_line",
         "checks",
         "compares",
         "decide",
@@ -66,6 +67,7 @@ class RuleJudge:
         self.timeout_ms = timeout_ms
         self.verbatim = traits.reads != "text" or traits.verbatim
         self.checks = () if self.verbatim else (check, *_typed_checks(invariant))
+        self.by_line = not self.verbatim and _counts_signs(invariant)
 
     def turn(self, turn: Turn, observation: Observation, control: Observation | None) -> tuple[Judgement, Finding]:
         """What the rule says of one turn; a check that raises is an error."""
@@ -93,7 +95,7 @@ class RuleJudge:
 
     def _other_findings(self, exhibit: Exhibit) -> Iterator[Finding]:
         text = exhibit.text
-        for reading in readings(text, forbids=self.negative):
+        for reading in readings(text, forbids=self.negative, by_line=self.by_line):
             for check in self.checks if reading is not text else self.checks[1:]:
                 found = check.decide(replace(exhibit, text=reading))
                 yield replace(found, marks=spans_in(text, reading, found.marks)) if reading is not text else found
@@ -163,6 +165,17 @@ def _default_over(negative: bool, every_turn: bool) -> str:
     if every_turn:
         return "any" if negative else "all"
     return "all" if negative else "last"
+
+
+_COUNTED = re.compile(r"\{(?:[2-9][0-9]|[0-9]{3,})")
+"""In a regex: at least twenty of something."""
+
+
+def _counts_signs(invariant: Invariant) -> bool:
+    """Whether a pattern of the rule may be about the length of lines: `(?m)^.{81,}$` forbids no long paragraph."""
+    values = invariant.settings.values()
+    texts = (text for value in values for text in (value if isinstance(value, list | tuple) else (value,)))
+    return any(isinstance(text, str) and _COUNTED.search(text) for text in texts)
 
 
 def _typed_checks(invariant: Invariant) -> tuple[Check, ...]:

@@ -11,6 +11,12 @@ from itertools import pairwise
 from holdfast.model.codec import encodable
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
+_CODE_SPAN = r"(?<!`)(?P<code>`+)(?!`)(?:[^`]|(?!(?P=code)(?!`))`+)*(?P=code)(?!`)"
+_CODE_OR_ENTITY = re.compile(
+    r"^[ >]{0,8}(?P<fence>`{3,}(?=[^`\n]*$)|~{3,}).*?(?:^[ >]{0,8}(?P=fence)|\Z)" + rf"|{_CODE_SPAN}|{_ENTITY.pattern}",
+    re.MULTILINE | re.DOTALL,
+)
+"""Fenced code, a code span or an entity, whichever begins first: in code an entity is shown as it is written."""
 # Unicode's default ignorable characters: renderers draw nothing for them.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -18,8 +24,9 @@ _INVISIBLE = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 """Colours and bold type of a terminal."""
+_SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _TYPED = {
-    **dict.fromkeys((0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys(_SPACES, " "),
     **dict.fromkeys((0x85, 0x2028, 0x2029), "\n"),
     **dict.fromkeys(map(ord, "‘’‚‛ʼ＇"), "'"),
     **dict.fromkeys(map(ord, "“”„‟＂"), '"'),
@@ -27,12 +34,12 @@ _TYPED = {
 
 
 def canonical(text: str) -> str:
-    """The text in NFC with entities resolved, plain spaces, straight quotes and no invisible characters."""
+    """The text in NFC with entities resolved outside of code, plain spaces and quotes, and nothing invisible."""
     if "&" in text and _ENTITY.search(text):
         from html import unescape
 
         # One entity at a time: `unescape` on the whole text also resolves `&copy` in `?a=1&copy=2`.
-        text = _ENTITY.sub(lambda entity: unescape(entity[0]), text)
+        text = _CODE_OR_ENTITY.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else found[0], text)
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     return text if text.isascii() else as_typed(_INVISIBLE.sub("", text))
@@ -41,6 +48,27 @@ def canonical(text: str) -> str:
 def as_typed(text: str) -> str:
     """The text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
+
+
+_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xE50, 0xFF10)
+"""The zeros of other scripts; their nine other digits follow."""
+_NUMERIC = {
+    **{zero + n: str(n) for zero in _ZEROS for n in range(10)},
+    **dict.fromkeys((*_SPACES, *range(0x200B, 0x200E), 0x2060, 0xFEFF), " "),
+    **dict.fromkeys((0xAD, *range(0x2010, 0x2016), 0x2212, 0xFE63, 0xFF0D), "-"),
+    **{ord(wide): narrow for wide, narrow in zip("＠．＋（）：／", "@.+():/", strict=True)},
+}
+_EMPHASIS = str.maketrans("*_~", "   ")
+
+
+def with_plain_numbers(text: str) -> str:
+    """The text with one kind of digits, spaces and hyphens, as long as it was."""
+    return text if text.isascii() else text.translate(_NUMERIC)
+
+
+def with_blank_emphasis(text: str) -> str:
+    """The text with spaces for the signs of bold, italic and struck words, as long as it was."""
+    return text.translate(_EMPHASIS)
 
 
 _VISIBLE = re.compile(rf"(?!{_INVISIBLE.pattern})\S")
@@ -67,14 +95,15 @@ def unmarked(text: str) -> str:
     return _unmarked(canonical(text))
 
 
-def _unmarked(text: str) -> str:
+def _unmarked(text: str, *, by_line: bool = False) -> str:
     if not _MARKED.search(text):
         return text
-    return "\n".join(block if is_code else _without_marks(block) for block, is_code in _blocks(text) if block)
+    blocks = _blocks(text, by_line=by_line)
+    return "\n".join(block if is_code else _without_marks(block) for block, is_code in blocks if block)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Each paragraph, heading and list item on one line, and each line of fenced code as it is."""
+def _blocks(text: str, *, by_line: bool) -> Iterator[tuple[str, bool]]:
+    """Each paragraph, heading and list item on one line, unless `by_line`, and each line of code as it is."""
     fence, wrapped = "", list[str]()
     for line in text.splitlines():
         mark = _FENCE.match(line)
@@ -87,7 +116,7 @@ def _blocks(text: str) -> Iterator[tuple[str, bool]]:
             quoted = _QUOTE_MARKS.match(line)
             line = line[quoted.end() :] if quoted else line
             heading = _HEADING.match(line)
-            if heading or not wrapped or not _continues(wrapped[-1], line):
+            if heading or by_line or not wrapped or not _continues(wrapped[-1], line):
                 yield _joined(wrapped), False
                 wrapped = []
             if heading:
@@ -124,9 +153,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _BREAKING_TAG = re.compile(r"</?(?:br|div|li|p|td)\b", re.IGNORECASE)
-_SIGN = re.compile(
-    r"\\[!-/:-@\[-`{-~]|(?<!`)(?P<code>`+)(?!`)(?:[^`]|(?!(?P=code)(?!`))`+)*(?P=code)(?!`)|`+|\*+|_+|~~+"
-)
+_SIGN = re.compile(rf"\\[!-/:-@\[-`{{-~]|{_CODE_SPAN}|`+|\*+|_+|~~+")
 """A sign with a backslash, a code span, or a run of signs. What is inside a code span is no mark."""
 
 
@@ -135,6 +162,9 @@ def _without_marks(block: str) -> str:
         return block
     block = _TAG.sub(lambda tag: " " if _BREAKING_TAG.match(tag[0]) else "", block)
     block = _AUTOLINK.sub(r"\1", _LINK.sub(r"\1", block))
+    # Signs of emphasis come in pairs, as in CommonMark: `**a*` drops one of its two first stars and keeps the other,
+    # and a star without a partner is a star. `waiting` holds the places of signs that may still find one; `dropped`
+    # gets the places of both. Places are those of `block`, so nothing is cut before all of them are known.
     dropped = set[int]()
     waiting: dict[str, list[int]] = {"*": [], "_": [], "~": []}
     for run in _SIGN.finditer(block):
@@ -178,16 +208,16 @@ _NESTED = 3
 """JSON inside texts of JSON that is read."""
 
 
-def readings(text: str, *, forbids: bool) -> Iterator[str]:
+def readings(text: str, *, forbids: bool, by_line: bool = False) -> Iterator[str]:
     """The distinct ways to read a text, as it is first; what a rule forbids is also looked for without marks.
 
-    An answer in JSON is also read with its escapes resolved.
+    An answer in JSON is also read with its escapes resolved. `by_line`: lines stay as they are.
     """
     yield text
     known = [text]
     for written in _unpacked(text):
         plain = canonical(written)
-        for reading in (plain, _unmarked(plain)) if forbids else (plain,):
+        for reading in (plain, _unmarked(plain, by_line=by_line)) if forbids else (plain,):
             if reading not in known:
                 known.append(reading)
                 yield reading
@@ -223,6 +253,10 @@ def spans_in(text: str, reading: str, spans: Sequence[tuple[int, int]]) -> tuple
     if len(text) > _LONGEST_MAPPED:  # marks only show a person the place: no verdict depends on them
         return ()
     read = canonical if canonical(text) == reading else unmarked
+    # A reading does not know where its signs came from. But the reading of a beginning of the text is, nearly always, a
+    # beginning of the reading, and grows with it. So the place of a span's start is found by bisection: the longest
+    # beginning that reads no further than the span. Where marks that open and close lie on both sides of the cut, the
+    # beginning reads otherwise; then the words are not found again at the end, and the span is left out.
 
     def length(end: int) -> int:
         return len(read(text[:end]))

@@ -128,3 +128,25 @@ def test_a_dead_pattern_hides_no_violation_in_another_reading() -> None:
     patterns = [r"\\$\d+", "password"]
     assert judge("nothing", "excludes_pattern", patterns=patterns)[0] == "unproven"
     assert judge("pass\u200bword", "excludes_pattern", patterns=patterns)[0] == "fail"
+
+
+LINES = "A first line of some length, and\na second line of some length.\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "outcome"),
+    [("(?m)^.{41,}$", "pass"), ("(?m)^.{30,}$", "fail"), (".{41,}", "pass"), (r"(?m)^\S+(?: \S+){20,}$", "pass")],
+)
+def test_a_rule_about_the_length_of_lines_reads_them_as_they_are_written(pattern: str, outcome: str) -> None:
+    for text in (LINES, f"**Note**\n\n{LINES}"):
+        assert judge(text, "excludes_pattern", patterns=[pattern])[0] == outcome
+
+
+def test_a_rule_that_leaves_a_gap_between_words_still_reads_over_line_wraps() -> None:
+    assert judge("The **password** is\nhunter2.", "excludes_pattern", patterns=["password.{0,15}hunter2"])[0] == "fail"
+
+
+def test_code_is_read_as_it_is_written() -> None:
+    code = "Use this:\n```html\na &lt;script&gt;\n```\n"
+    assert judge(code, "excludes_pattern", patterns=["<script>"])[0] == "pass"
+    assert judge(code.replace("```html\n", ""), "excludes_pattern", patterns=["<script>"])[0] == "fail"

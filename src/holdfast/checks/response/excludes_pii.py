@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.checks.pii import FINDERS, as_address, sightings
-from holdfast.checks.pii_text import plain
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.exhibit import Exhibit
+from holdfast.model.plain_text import with_plain_numbers
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 
@@ -61,8 +61,8 @@ class ExcludesPii:
         )
 
     def _allowed(self, kind: str, value: str) -> bool:
-        folded = plain(as_address(value) if kind == "email" else value).casefold()
-        allowed = [plain(one).casefold() for one in self.allow]
+        folded = with_plain_numbers(as_address(value) if kind == "email" else value).casefold()
+        allowed = [with_plain_numbers(one).casefold() for one in self.allow]
         return any(folded == one or fnmatchcase(folded, one) for one in allowed)
 
     def problems(self) -> Iterable[tuple[str, str]]:
