@@ -58,7 +58,7 @@ def refusal(text: str) -> tuple[int, int] | None:
 
 def _disclosed(text: str, span: tuple[int, int], rules: RefusalLanguage) -> bool:
     """Whether other sentences than the one that declines hold personal data, and are no offer of help."""
-    # What is declined may be named by whoever declines: "I won't confirm that ann@example.org is a customer". So data in
+    # What is declined may be named by whoever declines: "I won't confirm that ann@example.org is here". So data in
     # the sentence that declines is not held against it, wherever it comes up again. But the part of that sentence
     # before a "but" is another sentence: "His number is 555-0100, but I can't give you more".
     own = next(one for one in _SENTENCE.finditer(text) if one.end() > span[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from random import Random
 
@@ -32,15 +33,21 @@ def _courtesies() -> tuple[re.Pattern[str], ...]:
     start, end = r"(?:(?<=^)|(?<=[.!?\n] ))", r"(?=[.!?]|\s*$)"
     patterns = []
     for table in languages().values():
-        # Longer ones first: `could you please` before `please`.
-        requests = "|".join(map(re.escape, sorted(table.requests, key=len, reverse=True)))
-        standing = "|".join(map(re.escape, sorted((*table.courtesies, *table.requests), key=len, reverse=True)))
+        thanks = [one for one in table.courtesies if any(one in text.lower() for text in table.thanks)]
+        requests, standing = _any_of(table.requests), _any_of((*table.courtesies, *table.requests))
+        # "Hello. Goodbye. Translate both words": a greeting with a full stop, or in a list, may be what is asked about.
         patterns += [
             re.compile(rf"{start}(?i:{requests}),? (?=[a-zß-ÿ])", re.MULTILINE),
-            re.compile(rf"{start}(?i:{standing})[,!.]+(?:\s+|$)", re.MULTILINE),
-            re.compile(rf",\s*(?i:{standing}){end}"),
+            re.compile(rf"{start}(?i:{standing})[,!]+(?:\s+|$)", re.MULTILINE),
+            re.compile(rf",\s*(?i:{_any_of((*thanks, *table.requests))}){end}"),
+            re.compile(rf"(?<=[.!?])\s+(?i:{_any_of(thanks)})[.!]*\s*$"),
         ]
     return tuple(patterns)
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    """A regex; longer ones first: `could you please` before `please`."""
+    return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
 
 
 def _chatter(rng: Random, least: int = _SHORTEST, most: int = _LONGEST) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from random import Random
 
-from holdfast.mutate.bundled import quantities
+from holdfast.mutate.bundled import common_words, padding, quantities
 from holdfast.mutate.techniques import Techniques
 from holdfast.mutate.words import changed, free_words, some
 
@@ -24,6 +26,8 @@ _TYPO_SHARE = 0.3
 """Of the words: enough to be seen, few enough to be read."""
 _LONG_ENOUGH = 4
 """Letters of a word that is still read with one of them wrong."""
+_MORE_PAIRS = "bs bt cr cs gs hr kn kr ks lr nr rh sn wn wr ws xt yl yn ys"
+"""Of English words, where none that is bundled has them."""
 _TRAILS = ("?", "!!", "...", " ??", ",", ";", " .", " -", "!?", "....", " ,,", "??!")
 
 
@@ -33,9 +37,23 @@ def _typos(prompt: str, rng: Random, how: str) -> str:
 
 
 def _slipped(word: str, rng: Random, how: str) -> str:
-    """The word with a typo; as it is where that would be another quantity, as `there` would be `three`."""
+    """The word with a typo that is not another word: `files` would be `flies`, and `there` would be `three`."""
     made = _typo(word, rng, how)
-    return word if made.lower() in quantities() else made
+    # No list has all words. But a word consists of pairs of letters that words have; where the typo does, too, one key
+    # is held down instead: no word has a letter three times in a row.
+    is_strange = any(pair not in letter_pairs() for pair in _pairs(made))
+    return made if made == word or is_strange else _typo(word, rng, "held")
+
+
+def _pairs(word: str) -> Iterator[str]:
+    return map("".join, pairwise(word.lower()))
+
+
+@cache
+def letter_pairs() -> frozenset[str]:
+    """Of the words that are bundled, in all languages: a prompt may mix them."""
+    words = re.findall(r"[^\W\d_]+", " ".join((*padding().sentences, *common_words(), *quantities(), _MORE_PAIRS)))
+    return frozenset(pair for word in words for pair in _pairs(word))
 
 
 def _typo(word: str, rng: Random, how: str) -> str:
@@ -43,8 +61,8 @@ def _typo(word: str, rng: Random, how: str) -> str:
         1 if how != "swapped" or len(word) < 3 else 2, len(word)
     )  # the first letter carries most of a word
     before, letter, after = word[:at], word[at], word[at + 1 :]
-    if how == "doubled":
-        return before + letter * 2 + after
+    if how in ("doubled", "held"):
+        return before + letter * (2 if how == "doubled" else 3) + after
     if how == "missing":
         return before + after
     if how == "swapped":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import SupportsIndex
 
 import pytest
 
+from holdfast.mutate.length_extremes import _curt
+from holdfast.mutate.noise import _typos
 from holdfast.mutate.words import exact_parts, free_words, gaps, names
 
 
@@ -71,3 +74,27 @@ def test_a_long_text_is_read_in_proportion_to_its_size() -> None:
 
 def test_a_number_makes_a_short_word_a_unit_across_a_few_blanks() -> None:
     assert [word.text for word in free_words("take 5   st now please")] == ["take", "now", "please"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "made"),
+    [
+        ("Hello. Goodbye. Translate both words", "Hello. Goodbye. Translate both words"),
+        ("Translate: hello, hi, good morning", "Translate: hello, hi, good morning"),
+        ("Say hello! And goodbye! What do they mean", "Say hello! And goodbye! What do they mean"),
+        ("Hello, where is order 7? Thank you.", "where is order 7?"),
+        ("Where is order 7, please?", "Where is order 7?"),
+        ("Hi! Could you please send it, thanks", "send it"),
+    ],
+)
+def test_only_courtesies_that_nobody_asks_about_are_taken_away(prompt: str, made: str) -> None:
+    assert _curt(prompt, Random(0)) == made
+
+
+@pytest.mark.parametrize("how", ["neighbour", "missing", "doubled", "swapped"])
+def test_a_typo_is_not_another_word(how: str) -> None:
+    words = "files form there later coast stale signs causal trail angle slat diary quiet united hoping planed bread"
+    others = "flies from three latter cost steal sings casual trial angel salt dairy quite untied hopping planned"
+    for seed in range(300):
+        made = _typos(f"what about {words}", Random(seed), how).split()
+        assert not set(made) & {*others.split()}
