@@ -19,7 +19,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database, ManyPorts
 from holdfast.world.containers import owner
 from holdfast.world.services import container_ready, open_keeper
-from holdfast.world.services.lifeline import KEEPER
+from holdfast.world.services.container import KEEPER
 
 TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("x",)))
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from sandbox_kit import ENV, PRELUDE, ROOT, as_ordinary_user, attempt, in_sandbo
 
 from holdfast.model.world import Resources
 from holdfast.protocols import SandboxSpec, Stdio
-from holdfast.world.holders.user import whom
+from holdfast.world.holders.surroundings import whom
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 

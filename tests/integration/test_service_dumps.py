@@ -15,8 +15,8 @@ from servers_kit import Bay, bay
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
 from holdfast.store.mask import Masker
-from holdfast.world.folder_mask import mask_dump
 from holdfast.world.hidden_secrets import Hidden
+from holdfast.world.kept_world import mask_dump
 from holdfast.world.services import programs
 from holdfast.world.services.mysql import Mysql
 from holdfast.world.services.postgres import Postgres

@@ -13,7 +13,7 @@ MISSING: Final = object()
 """Nothing is there. A null that is there is None."""
 
 Find: TypeAlias = Callable[[Any], Any]
-PathQuery: TypeAlias = Callable[[Any], list[Any]]
+FindAll: TypeAlias = Callable[[Any], list[Any]]
 
 HINT = "write JSONPath ($.choices[0].message.content) or dots (data.result)"
 _PLAIN = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[\d+\])*")
@@ -25,7 +25,7 @@ class BadPath(ValueError):
 
 
 @lru_cache(maxsize=256)
-def query(path: str) -> PathQuery:
+def query(path: str) -> FindAll:
     """Finds every part that the path names; BadPath if it is none."""
     if not path:
         raise BadPath("it is empty")
@@ -86,7 +86,7 @@ def _item(items: list[Any], step: str | int) -> Any:
         return MISSING
 
 
-def _jsonpath(path: str) -> PathQuery:
+def _jsonpath(path: str) -> FindAll:
     from jsonpath import JSONPathError, compile
 
     try:

@@ -11,7 +11,7 @@ from holdfast.planes.port_forward import PortForward
 from holdfast.processes.answer_file import read_left
 from holdfast.processes.startable import SHELL
 from holdfast.protocols import Left, Sandbox, Started, Stdio, TrialContext
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.mounted_agent import Mounts
 
 SYSTEM = ("/usr", "/opt", "/nix")

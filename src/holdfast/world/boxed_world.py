@@ -35,7 +35,7 @@ from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.file_texts import ChangedTexts
 from holdfast.world.forbidden import Overheard
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.preparation import fill, set_up

@@ -13,8 +13,8 @@ from example_counts import examples
 from holdfast.store.mask import Masker
 from holdfast.world import hidden_secrets as hiding
 from holdfast.world.disguises import disguises
-from holdfast.world.folder_mask import mask_dump, mask_files
 from holdfast.world.hidden_secrets import CannotMask, Hidden
+from holdfast.world.kept_world import mask_dump, mask_files
 
 SECRET = b"sesame-sesame"
 PEM = "-----BEGIN KEY-----\nabc/def\tghi\\\n-----END KEY-----"

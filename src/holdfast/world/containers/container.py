@@ -21,8 +21,8 @@ from holdfast.world.holders import wire
 from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram
+from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.holders.workspace import HOME, WORKSPACE
 
 LISTEN = 7
 """An order that only the first process knows: the value is an IPv4 address and a port."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +14,44 @@ from typing import ClassVar
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols import CommandEnd, SandboxSpec
-from holdfast.world.holders.bwrap import find_bwrap
 from holdfast.world.holders.holder_connection import HolderConnection
-from holdfast.world.holders.user import whom
+from holdfast.world.holders.surroundings import WORKSPACE, find_bwrap, whom
 from holdfast.world.holders.wire import SandboxLayout
-from holdfast.world.holders.workspace import WORKSPACE
-from holdfast.world.sandbox import bpf, forbidden, limits, promises, system
+from holdfast.world.sandbox import bpf, kernel, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
-from holdfast.world.sandbox.sources import Sources
 
+INSTEAD = "or --backend process (no isolation)"
+_SETTINGS = (
+    ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
+    ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+    ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
+    ("user/max_net_namespaces", "0", "user.max_net_namespaces=15000"),
+)
+"""Where the kernel says that it forbids user namespaces, the value that does, and the setting that allows them."""
 PIDS = 4096
 """Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
 DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
 """Bytes that a sandbox may write where the spec sets no limit: they are in memory, and several trials run at once."""
 _PROBE = "/bin/sh"
+
+
+def explained(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
+    """The error for a user whose machine refuses; never a weaker sandbox in silence."""
+    for name, forbids, allow in _SETTINGS:
+        if _value(settings / name) == forbids:
+            hint = f"sudo sysctl -w {allow}, {INSTEAD}"
+            return UserError(f"this machine forbids user namespaces, so no sandbox can be made: {refusal}", hint=hint)
+    container = "in a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+    return UserError(f"no sandbox can be made on this machine: {refusal}", hint=f"{container}, {INSTEAD}")
+
+
+def _value(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 class Bubblewrap:
@@ -86,9 +109,9 @@ class Bubblewrap:
             finally:
                 await sandbox.close()
         except (HarnessError, OSError) as refused:
-            raise forbidden.explained(str(refused)) from refused
+            raise explained(str(refused)) from refused
         if ran.exit_code != 42:
-            raise forbidden.explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
+            raise explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
         self._isolation = promises.of_machine(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
@@ -182,3 +205,63 @@ def _refuse_hidden(shown: Iterable[str]) -> None:
                 f"{path} cannot be seen in a sandbox: {WORKSPACE} is the agent's own folder there",
                 hint=f"put Holdfast and its Python in a folder that is not in {WORKSPACE}, or --backend process",
             )
+
+
+class Sources:
+    """The sources of one sandbox, in order. Close it once they are handed over.
+
+    Not as root, a source is its path. As root it is a mount of its own, which needs no way from the top; root's
+    files belong to the sandbox's user there, so that an agent can change its copy of them.
+    """
+
+    def __init__(self, uid: int, gid: int, mapping: int, folder: Path) -> None:
+        self._owner = uid, gid
+        self._mapping = mapping
+        """A user namespace that turns root's files into that user's; -1: there is none."""
+        self._folder = folder
+        self.paths: list[str | None] = []
+        self.folders: list[bool] = []
+        self.trees: list[int] = []
+        self.copies: list[Path] = []
+        """To be removed when the sandbox is gone."""
+
+    def add(self, path: Path, *, writable: bool = False) -> int:
+        """The number of a source; `writable`: the user must own its files."""
+        try:
+            real = path.resolve(strict=True)
+            self.folders.append(real.is_dir())
+            if os.getuid() == 0:
+                self.trees.append(self._tree(real, writable))
+                self.paths.append(None)
+            else:
+                self.paths.append(str(real))
+        except OSError as broken:
+            raise HarnessError(f"{path} cannot be put into the sandbox: {broken.strerror or broken}") from broken
+        return len(self.paths) - 1
+
+    def close(self) -> None:
+        for tree in self.trees:
+            os.close(tree)
+        self.trees.clear()
+
+    def _tree(self, path: Path, writable: bool) -> int:
+        owner = path.stat().st_uid
+        if owner == 0 and self._mapping >= 0:
+            tree = kernel.clone_tree(str(path))
+            try:
+                kernel.change_owner(tree, self._mapping)
+            except OSError:  # not on this file system
+                os.close(tree)
+            else:
+                return tree
+        return kernel.clone_tree(str(self._copy(path) if writable and owner != self._owner[0] else path))
+
+    def _copy(self, path: Path) -> Path:
+        copy = self._folder / f"source-{os.urandom(6).hex()}"
+        self.copies.append(copy)
+        shutil.copytree(path, copy, symlinks=True)
+        os.chown(copy, *self._owner)
+        for at, folders, files in os.walk(copy):
+            for name in (*folders, *files):
+                os.chown(os.path.join(at, name), *self._owner, follow_symlinks=False)
+        return copy

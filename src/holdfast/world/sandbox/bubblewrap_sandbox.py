@@ -20,8 +20,8 @@ from holdfast.world.holders import wire
 from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
+from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.holders.workspace import WORKSPACE
 from holdfast.world.sandbox import bpf
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family

@@ -24,10 +24,8 @@ from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.first_process import first_process
 from holdfast.world.containers.folders import make_folders
-from holdfast.world.holders.hosts_file import hosts_file
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
-from holdfast.world.holders.user import whom
-from holdfast.world.holders.workspace import WORKSPACE
+from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
 from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox

@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.processes.own_command import OWN_COMMAND
+from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import WatchOrder
-from holdfast.world.holders.workspace import WORKSPACE
-from holdfast.world.sandbox.disk_writes import free_pages, lacks_room
-from holdfast.world.sandbox.file_calls import FileUse, uses, write_calls
-from holdfast.world.sandbox.inside_view import InsideView
+from holdfast.world.sandbox import kernel
+from holdfast.world.sandbox.exec_attempt import string_at
+from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, uses, write_calls
 
+_PAGE = 4096
+_VECTORS = 1024
+"""Buffers that one call can have."""
+_POSITION = 2**64 - 1
+"""The offset of a call that writes where the file's position is."""
+_PIECE = struct.Struct("=QQ")
+ON_DISK = (f"{WORKSPACE}/".encode(), f"{HOME}/".encode(), b"/tmp/", b"/dev/shm/")  # as programs see them
+_LINKS = 8
+"""That lead to something that is not there, one after the other."""
+_LONGEST_PATH = 4096
+_SEALED = (b"/usr/", b"/lib", b"/etc/", b"/proc/", b"/bin/", b"/sbin/")
+"""Where no agent can put a link: nothing there leads into its workspace."""
+_IN_ROOT = Callable[[int, bytes], int]
 _ANY, _WRITE = 0o777, 0o222
 _TOP = os.fsencode(WORKSPACE)
 _MARK = f"{OWN_COMMAND}=".encode()
@@ -138,3 +153,154 @@ def _inside(path: str) -> bytes:
 def _identity(path: str | bytes) -> tuple[int, int]:
     seen = os.stat(path)
     return seen.st_dev, seen.st_ino
+
+
+class InsideView:
+    """One process, which waits for us. OSError if it is gone. Close it after use."""
+
+    def __init__(self, pid: int, open_in_root: _IN_ROOT = kernel.open_in_root) -> None:
+        self._at = f"/proc/{pid}"
+        self._open = open_in_root
+        self._root = os.open(f"{self._at}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        os.close(self._root)
+
+    def target(self, use: FileUse) -> bytes | None:
+        """The path that a call is given, links followed; None if it is none of the agent's own files."""
+        memory = os.open(f"{self._at}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            name = string_at(memory, use.name, _LONGEST_PATH)
+        finally:
+            os.close(memory)
+        if not name or (name.startswith(_SEALED) and b".." not in name):
+            return None
+        start = b"" if name.startswith(b"/") else self._folder(use.folder)
+        return self.resolved(start + b"/" + name, follows=use.follows)
+
+    def resolved(self, path: bytes, *, follows: bool = True) -> bytes | None:
+        """Where that really is: as far as there is something, then the rest as it is written."""
+        for _ in range(_LINKS):
+            there, rest = self._there(path, follows)
+            found = b"/".join([there.rstrip(b"/"), *rest])
+            link = self._link(there, rest) if len(rest) > 1 or (rest and follows) else None
+            if link is None:
+                return found
+            path = b"/".join([b"" if link.startswith(b"/") else there, link, *rest[1:]])
+        return None
+
+    def lstat(self, path: bytes) -> os.stat_result | None:
+        """What is at a resolved path; None if nothing is."""
+        try:
+            return os.lstat(os.fsencode(f"{self._at}/root") + path)
+        except OSError:
+            return None
+
+    def _there(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
+        """The longest part of a path that there is, and what is left of it."""
+        parts = [part for part in path.split(b"/") if part not in (b"", b".")]
+        kept = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
+        while kept:
+            try:
+                fd = self._open(self._root, b"/".join(parts[:kept]))
+            except OSError:
+                kept -= 1
+                continue
+            try:
+                return os.readlink(b"/proc/self/fd/%d" % fd), parts[kept:]
+            finally:
+                os.close(fd)
+        return b"/", parts
+
+    def _link(self, there: bytes, rest: list[bytes]) -> bytes | None:
+        """What a link says that leads nowhere."""
+        try:
+            return os.readlink(os.fsencode(f"{self._at}/root") + there + b"/" + rest[0])
+        except OSError:
+            return None
+
+    def _folder(self, folder: int) -> bytes:
+        name = "cwd" if folder == AT_CWD else f"fd/{folder}"
+        return os.readlink(os.fsencode(f"{self._at}/{name}"))
+
+
+class _Write(NamedTuple):
+    fd: int
+    size: int
+    offset: int = _POSITION
+
+
+def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
+    """Whether a call that writes needs more pages than are left. OSError if that cannot be told."""
+    write = _write(pid, name, arguments)
+    at = f"/proc/{pid}/fd/{write.fd}"
+    seen = os.stat(at)
+    if not stat.S_ISREG(seen.st_mode) or not write.size or not os.readlink(os.fsencode(at)).startswith(ON_DISK):
+        return False
+    begin = _begin(pid, write, seen.st_size)
+    return needed_pages(seen, begin, write.size) > free_pages(at)
+
+
+def needed_pages(seen: os.stat_result, begin: int, size: int) -> int:
+    """How many a file has to be given for a write; those in its holes are not counted."""
+    held = max(seen.st_blocks * 512 // _PAGE, _pages(seen.st_size), begin // _PAGE)
+    return _pages(begin + size) - held
+
+
+def free_pages(path: str) -> int:
+    """How many are left on the disk of a file."""
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize // _PAGE
+
+
+def _pages(size: int) -> int:
+    return -(-size // _PAGE)
+
+
+def _write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
+    fd = arguments[0] & 0xFFFFFFFF
+    if name == "write":
+        return _Write(fd, arguments[2])
+    if name == "pwrite64":
+        return _Write(fd, arguments[2], arguments[3])
+    if name == "writev":
+        return _Write(fd, _summed(pid, *arguments[1:3]))
+    if name in ("pwritev", "pwritev2"):
+        return _Write(fd, _summed(pid, *arguments[1:3]), arguments[3])
+    if name == "fallocate":
+        return _Write(fd, arguments[3] if arguments[1] & ~1 == 0 else 0, arguments[2])
+    if name == "sendfile":
+        return _Write(fd, _left(pid, arguments[1], arguments[3]))
+    return _Write(arguments[2] & 0xFFFFFFFF, _left(pid, arguments[0], arguments[4]))  # copy_file_range
+
+
+def _summed(pid: int, at: int, count: int) -> int:
+    """The bytes of all buffers."""
+    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        listed = os.pread(memory, _PIECE.size * min(count, _VECTORS), at)
+    finally:
+        os.close(memory)
+    return sum(size for _, size in _PIECE.iter_unpack(listed))
+
+
+def _left(pid: int, source: int, most: int) -> int:
+    """What a copy can take at most of a plain file, from its position on; nothing is known of other sources."""
+    fd = source & 0xFFFFFFFF
+    seen = os.stat(f"/proc/{pid}/fd/{fd}")
+    position, _ = _state(pid, fd)
+    return max(0, min(most, seen.st_size - position)) if stat.S_ISREG(seen.st_mode) else 0
+
+
+def _begin(pid: int, write: _Write, size: int) -> int:
+    position, flags = _state(pid, write.fd)
+    if flags & os.O_APPEND:
+        return size
+    return position if write.offset == _POSITION else write.offset
+
+
+def _state(pid: int, fd: int) -> tuple[int, int]:
+    """The position and the flags of a descriptor."""
+    with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as told:
+        position, flags = told.read().split(b"\n", 2)[:2]
+    return int(position.split()[1]), int(flags.split()[1], 8)

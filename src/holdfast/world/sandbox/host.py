@@ -7,23 +7,88 @@ line to Holdfast closes. When the control socket closes, Holdfast is gone, and e
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
+import select
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
 
-from holdfast.processes.leftovers import keep_orphans, kill
+from holdfast.processes.leftovers import end_orphans, keep_orphans, kill, kill_group
 from holdfast.processes.spares import SpareChild
 from holdfast.world.holders import wire
-from holdfast.world.sandbox import bare, holder, kernel
+from holdfast.world.holders.wire import StartOrder
+from holdfast.world.sandbox import holder, kernel
 from holdfast.world.sandbox.system import System, shared
 
 SETTLES_AFTER_MS = 30
 """Making the namespaces and mounts of the next holder holds locks of the kernel that starting a program needs, too: a
 program took 44 ms where both met, else 25 (on a busy machine). By then an opened sandbox has started its own."""
+
+
+class Keeper:
+    """Starts one program in a session of its own, adopts what daemonises below it, and ends all of that with it."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+
+    def run(self, order: StartOrder, stdio: tuple[int, ...]) -> None:
+        """Until the program has ended or the line closes; nothing is left afterwards."""
+        died, dying = os.pipe()
+        os.set_blocking(dying, False)
+        signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        began = time.monotonic_ns()
+        try:
+            pid = _spawn(order, stdio)
+        except OSError as refused:
+            wire.send(self._line, wire.REFUSED, 1, refused.errno or errno.EIO)
+            return
+        for fd in stdio:
+            os.close(fd)
+        status = None
+        try:
+            wire.send(self._line, wire.DONE, 1, pid)
+            status = self._attend(pid, died)
+        finally:
+            took = time.monotonic_ns() - began
+            kill_group(pid, signal.SIGKILL)
+            end_orphans(set())
+        if status is not None:
+            wire.send(self._line, wire.ENDED, 1, status, took)
+
+    def _attend(self, pid: int, died: int) -> int | None:
+        while True:
+            ready = select.select([self._line.fileno(), died], [], [])[0]
+            if died in ready:
+                os.read(died, 4096)
+                try:
+                    ended, status = os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    return None
+                if ended:
+                    return status
+            if self._line.fileno() in ready:
+                message = wire.receive(self._line)
+                if message is None:
+                    return None
+                kill_group(pid, message.value)
+
+
+def _spawn(order: StartOrder, stdio: tuple[int, ...]) -> int:
+    os.chdir(order.cwd)
+    os.environ["PATH"] = order.env.get("PATH", os.defpath)  # where posix_spawnp looks
+    return os.posix_spawnp(
+        order.argv[0],
+        list(order.argv),
+        dict(order.env),
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(stdio)],
+        setsid=True,
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python's own settings of these
+    )
 
 
 class SandboxHost(SpareChild):
@@ -54,7 +119,7 @@ class SandboxHost(SpareChild):
     def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Makes ahead what can be; how an order is then served: by its line, what it is, and its descriptors."""
         if self._kind == "bare":
-            return lambda line, order, fds: bare.Keeper(line).run(wire.order_of(order), fds)
+            return lambda line, order, fds: Keeper(line).run(wire.order_of(order), fds)
         try:
             mounts = holder.settle(self._machine)
         except OSError as refused:

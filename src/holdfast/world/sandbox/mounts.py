@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import SandboxLayout
-from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
 

@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
+from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import StartOrder
-from holdfast.world.holders.workspace import HOME, WORKSPACE
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.world.holders.hosts_file import hosts_file
-from holdfast.world.holders.workspace import HOME
+from holdfast.world.holders.surroundings import HOME, hosts_file
 
 USER = "agent"
 ID = 1000

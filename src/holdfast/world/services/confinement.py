@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.processes import scratch
-from holdfast.world.holders.bwrap import find_bwrap
+from holdfast.world.holders.surroundings import find_bwrap
 from holdfast.world.services.user import User, reachable
 
 SOCKETS = "/sockets"

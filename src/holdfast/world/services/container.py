@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,23 +22,32 @@ from msgspec import Struct
 from holdfast import service_kinds
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
+from holdfast.processes.leftovers import kill_group
 from holdfast.protocols import ContainedKind, WarmService
 from holdfast.service_kinds import port_of
 from holdfast.world.containers.container import Container, Shape, docker, removed, run
 from holdfast.world.containers.first_process import first_process
 from holdfast.world.containers.folders import make_folders
-from holdfast.world.containers.owner import sweep
-from holdfast.world.holders.hosts_file import hosts_file
-from holdfast.world.holders.user import whom
+from holdfast.world.containers.owner import LABEL, owner, sweep
+from holdfast.world.holders.surroundings import hosts_file, whom
+from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.contained import Contained
-from holdfast.world.services.container_options import client_env, env_file, options
 from holdfast.world.services.container_ports import ContainerPorts
 from holdfast.world.services.container_ready import ready, said, state
-from holdfast.world.services.lifeline import Lifeline
 from holdfast.world.services.socket_folder import SocketFolder
 from holdfast.world.services.socket_folder import sweep as sweep_folders
 from holdfast.world.services.spares import SpareKeeper
 
+KEEPER = "holdfast.keeper"
+"""The label of the containers that one line holds."""
+_SCRIPT = """read -r word
+left=$(docker ps --all --quiet --filter "label=$1")
+[ -z "$left" ] || docker rm --force --volumes $left"""
+PIDS = 4096
+_LOG = ("--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_LONGEST = 60_000
+"""Characters of a line that the client still reads from a file."""
 _BESIDE_PIDS = 16
 
 
@@ -153,3 +166,67 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
 def note(spec: ServiceSpec, image: EngineImage) -> str:
     """What the reader is told of the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
+
+
+def options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
+    """Of `docker run`, in order. No value of the environment is among them: others could read it."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", spec.name).strip("-")[:63] or "service"
+    return [
+        *("--detach", "--pull", "never", "--network", "none", "--name", name, *_LOG),
+        *("--hostname", host, "--add-host", f"{host}:127.0.0.1"),
+        *("--label", f"{LABEL}={owner()}", "--label", label),
+        *("--pids-limit", str(PIDS), "--memory", str(data_limit()), "--memory-swap", str(data_limit())),
+        *("--env-file", env_path, *(word for variable in client_env(spec.env) for word in ("--env", variable))),
+        spec.image or "",
+    ]
+
+
+def env_file(env: Mapping[str, str]) -> int:
+    """The variables that lines can hold, as a file in memory; the caller closes it."""
+    lines = "".join(f"{name}={value}\n" for name, value in env.items() if _fits(name, value))
+    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
+    with open(fd, "w", encoding="utf-8", closefd=False) as file:
+        file.write(lines)
+    return fd
+
+
+def client_env(env: Mapping[str, str]) -> dict[str, str]:
+    """The other variables: the client passes them on from its own environment."""
+    return {name: value for name, value in env.items() if not _fits(name, value)}
+
+
+def _fits(name: str, value: str) -> bool:
+    long = len(name.encode()) + len(value.encode()) > _LONGEST
+    return bool(_PLAIN.fullmatch(name)) and not long and "\n" not in value and "\r" not in value
+
+
+class Lifeline:
+    """A shell that waits for our end and then removes every container of its label. Close it after use.
+
+    It waits for the end of a pipe. A client that is about to start a container holds the pipe, too, so that nothing
+    begins after the shell has looked.
+    """
+
+    def __init__(self) -> None:
+        self.label = f"{KEEPER}={secrets.token_hex(8)}"
+        read, self.fd = os.pipe()
+        try:
+            self._shell = subprocess.Popen(  # noqa: S603
+                ["/bin/sh", "-c", _SCRIPT, "sh", self.label],
+                stdin=read,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self.fd)
+            raise
+        finally:
+            os.close(read)
+
+    def close(self) -> None:
+        """Every container is gone; so is the shell."""
+        kill_group(self._shell.pid, signal.SIGKILL)
+        self._shell.wait()
+        os.close(self.fd)

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import json
 import time
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from email.message import Message
+from typing import NamedTuple
 
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Recorded
-from holdfast.world.services.http_mock_body import body_of
-from holdfast.world.services.http_mock_record import BODY_KEPT, RequestRecord
-from holdfast.world.services.http_mock_route import MockRoute
-from holdfast.world.services.http_mock_routes import MockRequest, Routes
+from holdfast.world.services.http_mock_routes import MockRequest, MockRoute, Replied, Routes
 
+REQUESTS_KEPT = 10_000
+BODY_KEPT = 1_000_000
+"""Bytes of a body that are read and kept."""
+RECORD_KEPT = 32_000_000
+"""Characters of all requests and responses together that are kept."""
+_LAYERS = 4
+"""Content encodings one over the other that are undone."""
+_BITS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
+"""Some clients send deflate without its frame."""
+_CHARSETS = ("utf", "ascii", "iso8859", "cp125", "koi8", "gb", "big5", "shift_jis", "euc")
+"""How names of charsets begin that are read: others take long with a long text, or are no text."""
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 
 
@@ -89,3 +102,133 @@ class HttpMock:
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in exchange.head.headers)
         body = body_of(headers, b"".join(parts), BODY_KEPT, cut=size > BODY_KEPT)
         return MockRequest(exchange.head.method, path, query, headers, body.text, body.cut, body.unread)
+
+
+class Body(NamedTuple):
+    """A body as text."""
+
+    text: str
+    cut: bool = False
+    """There is more of it than is kept."""
+    unread: str = ""
+    """Why the text is not what was meant."""
+
+
+class _Unreadable(Exception):
+    """The body cannot be understood."""
+
+
+def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
+    """The body as a server would read it, at most `limit` bytes of it; `cut`: the data is only its beginning."""
+    said: dict[str, list[str]] = {}
+    for name, value in headers:
+        said.setdefault(name.lower(), []).append(value)
+    try:
+        plain, longer = _unpacked(",".join(said.get("content-encoding", ())), data, limit, cut=cut)
+        charset = _charset(said.get("content-type", [""])[0], plain)
+    except _Unreadable as why:
+        return Body(data.decode("utf-8", "replace"), cut, str(why))
+    return Body(plain.decode(charset, "replace"), cut or longer)
+
+
+def _unpacked(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[bytes, bool]:
+    """The data without its encodings, and whether there is more."""
+    names = [name for one in encodings.split(",") if (name := one.strip().lower()) not in ("", "identity")]
+    if len(names) > _LAYERS:
+        raise _Unreadable(f"it has {len(names)} content encodings")
+    longer = False
+    for name in reversed(names):
+        if name not in _BITS:
+            raise _Unreadable(f"its content encoding {name[:20]} is not known here")
+        data, longer = _inflated(name, data, limit, whole=not (cut or longer))
+    return data, longer
+
+
+def _inflated(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+    for bits in _BITS[name]:
+        try:
+            return _members(bits, data, limit, whole=whole)
+        except zlib.error:
+            continue
+    raise _Unreadable(f"it is no {name}, though its content encoding says so")
+
+
+def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
+    """Every member: gzip may have several, one behind the other. Never more than the limit is made."""
+    found = b""
+    while data:
+        member = zlib.decompressobj(bits)
+        found += member.decompress(data, limit + 1 - len(found))
+        if len(found) > limit:
+            return found[:limit], True
+        if not member.eof and whole:
+            raise zlib.error("it has no end")
+        data = member.unused_data
+    return found, False
+
+
+def _charset(content_type: str, data: bytes) -> str:
+    """The one that is named; of JSON without one, what its first bytes say."""
+    message = Message()
+    message["content-type"] = content_type or "text/plain"
+    named = message.get_param("charset")
+    if not isinstance(named, str) or not named:
+        return json.detect_encoding(data) if message.get_content_type().endswith("json") else "utf-8"
+    try:
+        name = codecs.lookup(named).name
+    except (LookupError, ValueError):
+        name = ""
+    if not name.startswith(_CHARSETS):
+        raise _Unreadable(f"its charset {named[:20]} is not known here")
+    return name
+
+
+class RequestRecord:
+    """The first requests, in the order in which they came; those after them are only counted."""
+
+    def __init__(self, service: str) -> None:
+        self.requests: list[Recorded] = []
+        self.dropped = 0
+        self._cut = False
+        """A body was longer than what is kept of one."""
+        self._unread = ""
+        """Why a body could not be understood."""
+        self._service = service
+        self._size = 0
+
+    def add(self, asked: MockRequest, replied: Replied, ts: float) -> None:
+        self._cut |= asked.cut
+        self._unread = self._unread or asked.unread
+        size = self._size + _size(asked, replied)
+        if self.dropped or len(self.requests) >= REQUESTS_KEPT or size > RECORD_KEPT:
+            self.dropped += 1
+            return
+        self._size = size
+        self.requests.append(
+            Recorded(
+                method=asked.method,
+                path=asked.path,
+                query=asked.query,
+                headers=asked.headers,
+                body=asked.body,
+                status=replied.status,
+                response=replied.body,
+                ts=ts,
+                cut=asked.cut,
+                unread=asked.unread,
+            )
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know, as far as it is known now."""
+        kept = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
+        cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
+        unread = f"a body that {self._service} got cannot be read: {self._unread}"
+        told = ((kept, self.dropped), (cut, self._cut), (unread, self._unread))
+        return tuple(note for note, so in told if so)
+
+
+def _size(asked: MockRequest, replied: Replied) -> int:
+    headers = sum(len(name) + len(value) for name, value in asked.headers)
+    return len(asked.path) + len(asked.query) + headers + len(asked.body) + len(replied.body)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,14 +22,26 @@ from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.writes import Write, writes_of
 from holdfast.world.services.pg_kept_session import FLUSHES
 from holdfast.world.services.pg_session import PgSession, results
-from holdfast.world.services.pg_tables import TABLES, tables
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.table_shape import Tables, remade
+from holdfast.world.services.table_shape import Tables, TableShape, remade
 from holdfast.world.services.write_tally import Counters
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+TABLES = """
+SELECT current_database(), n.nspname, c.relname, rn.nspname, r.relname, c.oid::bigint, c.relfilenode::bigint,
+       pg_relation_size(c.oid) = 0,
+       (SELECT md5(string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull, ','
+                              ORDER BY a.attnum))
+        FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_class r ON r.oid = pg_partition_root(c.oid) AND r.oid <> c.oid
+LEFT JOIN pg_namespace rn ON rn.oid = r.relnamespace
+WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+"""Temporary tables are in schemas whose names begin with pg_, too."""
 AUDITED = (
     "writes are known from the statement log, row counters and the catalog (rows of rolled-back transactions count, as "
     "does VACUUM FULL; temporary tables, and other objects than tables that a function makes, are not seen), so its "
@@ -62,6 +74,15 @@ FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid WHERE d.datallowco
 """
 
 Counts = dict[str, tuple[int, int, int]]
+
+
+def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
+    """Every table of a database, of the rows that TABLES gave; `name` makes one of database, schema and table."""
+    found: Tables = {}
+    for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
+        of = name(database, root_schema, root) if root else ""
+        found[name(database, schema, table)] = TableShape(columns or "", (oid, file), of, bool(empty))
+    return found
 
 
 class _ServerSnapshot(Struct):

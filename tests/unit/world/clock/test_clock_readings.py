@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from holdfast.world.clock.readings import ClockReadings
+from holdfast.world.world_clock import ClockReadings
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.world.sandbox.disk_writes import lacks_room, needed_pages
 from holdfast.world.sandbox.file_calls import AT_CWD, FileUse
-from holdfast.world.sandbox.inside_view import InsideView
+from holdfast.world.sandbox.file_watch import InsideView, lacks_room, needed_pages
 
 MUCH = 2**50
 

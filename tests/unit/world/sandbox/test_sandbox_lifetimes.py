@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from holdfast.world.holders.wire import UNTOLD, CommandEndMessage, ends_of, ends_written
+from holdfast.world.sandbox.command_recorder import CHAIN, Lifetimes
 from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
-from holdfast.world.sandbox.lifetimes import CHAIN, Lifetimes
 
 OTHER = ExecImage(b"another", b"image")
 

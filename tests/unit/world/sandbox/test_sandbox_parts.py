@@ -12,8 +12,8 @@ from holdfast.model.world import Isolation, Resources
 from holdfast.protocols import FileChange
 from holdfast.world.holders import wire
 from holdfast.world.holders.running_program import Last, ended
-from holdfast.world.holders.user import whom
-from holdfast.world.sandbox import forbidden, limits, promises, system
+from holdfast.world.holders.surroundings import whom
+from holdfast.world.sandbox import bubblewrap, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
 from holdfast.world.sandbox.inside_paths import InsidePaths
 from holdfast.world.sandbox.live_limits import LiveLimits, written_size
@@ -32,14 +32,14 @@ from holdfast.world.sandbox.sandboxed_program import options_of
 def test_a_machine_that_forbids_says_what_to_type(tmp_path, name, value, line):
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_text(f"{value}\n")
-    told = forbidden.explained("1 not permitted", tmp_path)
+    told = bubblewrap.explained("1 not permitted", tmp_path)
     assert "forbids user namespaces" in str(told)
     assert f"sudo sysctl -w {line}" in told.hint
     assert "or --backend process" in told.hint
 
 
 def test_a_refusal_without_a_setting_names_the_container(tmp_path):
-    told = forbidden.explained("1 not permitted", tmp_path)
+    told = bubblewrap.explained("1 not permitted", tmp_path)
     assert "1 not permitted" in str(told)
     assert "--security-opt" in told.hint
     assert "or --backend process" in told.hint

@@ -15,8 +15,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import container, open_keeper
 from holdfast.world.services.contained import understood
-from holdfast.world.services.container import EngineImage, note
-from holdfast.world.services.container_options import client_env, env_file, options
+from holdfast.world.services.container import EngineImage, client_env, env_file, note, options
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))
 

