@@ -35,7 +35,7 @@ from holdfast.model.observation import Answer
 from holdfast.model.task import Task
 from holdfast.processes.leftovers import end_marked, kill_group, survived
 from holdfast.processes.limits import GRACE_S
-from holdfast.processes.nonblocking import read_now
+from holdfast.processes.pipes import read_now
 from holdfast.protocols import TrialContext
 
 START_S = 60.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from holdfast.agents.hosted_trial import HostedTrial
 from holdfast.processes.leftovers import kill_group
-from holdfast.processes.nonblocking import DRAINS, read_now
+from holdfast.processes.pipes import DRAINS, read_now
 
 MESSAGE_LIMIT = 80_000_000
 """Bytes of one message: an answer that was cut fits in, whatever its characters."""

@@ -23,8 +23,7 @@ from holdfast.http1.client import UpstreamFailed, Upstreams
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.handover import place_in
 from holdfast.planes.mcp.config import read
-from holdfast.processes.known_programs import install_hint
-from holdfast.processes.startable import SHELL, argv_of
+from holdfast.processes.startable import SHELL, argv_of, install_hint
 from holdfast.reading.program_word import program_calls
 from holdfast.report.diagnosis import DoctorFinding
 from holdfast.world.boxed_place import SYSTEM, what_is_seen

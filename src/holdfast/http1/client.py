@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import Fields
 from holdfast.http1.outgoing_request import Endpoint, OutgoingRequest, locate, outgoing
-from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection
-from holdfast.http1.upstream_reply import UpstreamReply
+from holdfast.http1.upstream_connection import ConnectionKey, UpstreamConnection, UpstreamReply
 from holdfast.streams.failures import FailureKind, NotConnected, UpstreamFailed
 
 if TYPE_CHECKING:

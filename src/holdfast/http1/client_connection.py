@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from holdfast.http1.bad_request import BadRequest
+from holdfast.http1.heads import BadRequest
 from holdfast.streams.presence import has_left
 from holdfast.streams.socket_stream import SocketStream
 

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
-from holdfast.http1.heads import Announced, Fields, RequestHead, announced
+from holdfast.http1.heads import Announced, BadRequest, Fields, RequestHead, announced
 from holdfast.http1.tunnel import Tunnel
 from holdfast.streams.body_buffer import BodyBuffer
 

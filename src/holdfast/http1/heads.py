@@ -139,3 +139,11 @@ class RequestHead(Struct, frozen=True, gc=False):
     def get(self, name: str) -> str | None:
         """The first header of that name, in any spelling."""
         return value_of(self.headers, name)
+
+
+class BadRequest(Exception):
+    """A request that cannot be read: the client gets `status`, and the connection ends."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import end_to_end
 from holdfast.http1.tunnel import Tunnel
-from holdfast.http1.upstream_reply import UpstreamReply
+from holdfast.http1.upstream_connection import UpstreamReply
 from holdfast.streams.failures import UpstreamFailed
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from holdfast.http1.bad_request import BadRequest
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.exchange import SPARE, Exchange
 from holdfast.http1.frame import framed
-from holdfast.http1.request_parser import RequestParser
+from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, size
+from holdfast.streams.socket_stream import PIPELINE, UPGRADE
 
+PIPELINED = 256
+"""More requests than that, sent ahead of their answers, are refused."""
+
+_BODY_FIELDS = frozenset((b"content-length", b"transfer-encoding"))
 Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
 """Answers one request."""
 
@@ -127,3 +134,163 @@ class RequestLoop:
                 await connection.over.wait()
         except TimeoutError:
             connection.abort()
+
+
+class RequestParser:
+    """What a client asks on one connection. `feed` never raises: what cannot be read becomes a BadRequest."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.taken = False
+        """HTTP has ended here."""
+        self._connection = connection
+        self._queue: deque[Exchange | BadRequest] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._receiving: Exchange | None = None
+        self._replaying = False
+        self._held = False
+        """The connection is not read because of the requests that wait."""
+        self._refused = False
+        self._over = False
+        self._rest = b""
+        self._renew()
+
+    def _renew(self) -> None:
+        self._parser: HttpRequestParser | None = HttpRequestParser(self)
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._unseen = 0  # bytes read since the last that led to something: an unfinished head, or a trailer
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is waiting, and nothing has come in part."""
+        return not (self._queue or self._receiving or self._unseen)
+
+    @property
+    def partial(self) -> bool:
+        """A request has come in part, or may go on."""
+        return self._receiving is not None or self._unseen > 0
+
+    async def next(self) -> Exchange | BadRequest | None:
+        """The next request; None when the client is gone."""
+        while not self._queue:
+            if self._over:
+                return None
+            self._waiter = self._connection.loop.create_future()
+            await self._waiter
+        if self._held and len(self._queue) == 1:
+            self._held = False
+            self._connection.release(PIPELINE)
+        return self._queue.popleft()
+
+    def lost(self) -> None:
+        """The client is gone: what it had not finished fails; what it had asked is still done, as a server would."""
+        self._over = True
+        self._parser = None  # it holds us, and we it
+        if self._receiving is not None:
+            self._receiving.inflow.fail(ConnectionResetError("the client left in the middle of its request"))
+        self._wake()
+
+    def feed(self, data: bytes) -> None:
+        if self._parser is None or self._refused:
+            return
+        if self._rest or (self._receiving is not None and self._receiving.upgrade):
+            self._rest += data  # reading is on hold: this can only be what was under way
+            return
+        self._unseen += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._rest = bytes(data[upgrade.args[0] :])
+            self._connection.hold(UPGRADE)
+        except HttpParserError:
+            if not self._refused:
+                self._refuse(400, "not a request that can be read")
+        else:
+            if self._unseen > HEAD_LIMIT:
+                self._refuse(431, "a head that does not end")
+
+    def stay(self, exchange: Exchange) -> None:
+        """A request that offered to leave HTTP is answered in HTTP: its body follows its head, then other requests."""
+        rest, self._rest = self._rest, b""
+        self._renew()
+        framing = [field for field in exchange.head.headers if field[0].lower() in _BODY_FIELDS]
+        if exchange.head.method == "CONNECT" or not framing:
+            self.on_message_complete()
+        else:
+            self._replaying = True  # the parser skipped the body; it is shown the head again, without the offer
+            self.feed(b"POST / HTTP/1.1\r\n" + b"".join(b"%b: %b\r\n" % field for field in framing) + b"\r\n")
+        if rest:
+            self.feed(rest)
+        self._connection.release(UPGRADE)
+
+    def hand_over(self) -> bytes:
+        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        self.taken = True
+        if self._receiving is not None:
+            self._receiving.inflow.end()
+        self._receiving = self._parser = None
+        rest, self._rest = self._rest, b""
+        return rest
+
+    # -- what the parser calls ------------------------------------------------------------------
+    def on_url(self, data: bytes) -> None:
+        self._target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._receiving is None:  # else it is a trailer, which nobody reads
+            self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        parser, target, fields = self._parser, self._target, self._fields
+        assert parser is not None
+        self._target, self._fields = b"", []
+        if self._unseen > HEAD_LIMIT and size(fields) + len(target) > HEAD_LIMIT:
+            self._refuse(431, f"a head of over {HEAD_LIMIT} bytes")
+        if len(self._queue) >= PIPELINED:
+            self._refuse(400, f"over {PIPELINED} requests ahead of their answers")
+        self._unseen = 0
+        if self._replaying:
+            self._replaying = False
+        elif not self._refused:
+            self._add(parser, RequestHead(parser.get_method().decode(), target.decode("latin-1"), tuple(fields)))
+
+    def on_body(self, data: bytes) -> None:
+        self._unseen = 0
+        if self._receiving is not None:
+            self._receiving.inflow.feed(data)
+
+    def on_message_complete(self) -> None:
+        self._unseen = 0
+        exchange = self._receiving
+        if exchange is not None and not exchange.upgrade:
+            self._receiving = None
+            exchange.inflow.end()
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _add(self, parser: HttpRequestParser, head: RequestHead) -> None:
+        self._receiving = exchange = Exchange(
+            self._connection,
+            self,
+            head,
+            version=parser.get_http_version(),
+            keep_alive=parser.should_keep_alive(),
+            upgrade=parser.should_upgrade(),
+        )
+        if self._queue:
+            self._held = True
+            self._connection.hold(PIPELINE)
+        self._queue.append(exchange)
+        self._wake()
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._refused = True
+        refused = BadRequest(status, message)
+        if self._receiving is not None:
+            self._receiving.inflow.fail(refused)
+        self._queue.append(refused)
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Container
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.http1.bad_request import BadRequest
 from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.exchange import Exchange
-from holdfast.http1.heads import RequestHead
+from holdfast.http1.heads import BadRequest, RequestHead
 from holdfast.http1.request_loop import RequestLoop, Serve
 from holdfast.http1.tunnel import Tunnel
 

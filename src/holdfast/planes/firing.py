@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import Any, Literal, Protocol
 
@@ -20,6 +21,11 @@ from holdfast.planes.felt import CallEnd, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
+PIECE = 16
+"""Characters of a payload that must have come through together: a letter or two are no attack."""
+
+_PLAIN = re.compile(r"[^\"'\\\x00-\x1f\x7f]+")
+"""What reads the same in a text, in JSON and in what Python prints."""
 _UNSEEN = object()
 DELAYED = "a delay of"
 """How the ledger begins to tell of a wait. It counts once begun."""
@@ -129,8 +135,6 @@ class Firing:
         """Whether something of what it planted is in what was shown; true of a fault that plants nothing."""
         if not self._planted:
             return True
-        from holdfast.planes.payload import came_through
-
         return came_through(self._planted, shown)
 
     def arrived_as(self, shown: str) -> None:
@@ -238,3 +242,17 @@ def _failure(failed: Failed) -> str:
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
+
+
+def came_through(payload: str, shown: str) -> bool:
+    """Whether a canary of the payload, or a piece of its words, is in what was shown."""
+    return any(piece in shown for piece in _pieces(payload))
+
+
+def _pieces(payload: str) -> list[str]:
+    words = canaries(payload)
+    for word in words:  # which differ from those of other attacks in their last letters alone
+        payload = payload.replace(word, "\n")
+    runs = _PLAIN.findall(payload)
+    pieces = [run[at : at + PIECE] for run in runs for at in range(0, len(run) - PIECE + 1, PIECE)]
+    return words + pieces or sorted(runs, key=len)[-1:] or [payload]

@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
 from holdfast.processes.launch_request import TICKET, packed
 from holdfast.processes.leftovers import end_marked, kill_group
-from holdfast.processes.nonblocking import read_now
+from holdfast.processes.pipes import read_now
 from holdfast.processes.program import KILL_S, Program
 
 MARK = "HOLDFAST_INSTANCE"

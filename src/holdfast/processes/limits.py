@@ -1,4 +1,4 @@
-"""What holds for every program that Holdfast starts."""
+"""What holds for every program that Holdfast starts. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ OUTPUT_LIMIT = 64_000_000
 """Bytes of output that are read; the rest is thrown away."""
 OUTPUT_KEPT = 64_000
 """Bytes of output that are kept: its end, where the traceback is."""
+OWN_COMMAND = "HOLDFAST_OWN_COMMAND"
+"""A variable in the environment of our own commands: what such a command touches, the agent did not touch."""
 
 
 def output_notes(printed: int) -> tuple[str, ...]:

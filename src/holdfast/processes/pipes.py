@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
-from holdfast.processes.nonblocking import DRAINS, read_now
 
+DRAINS = 512
+"""Reads after the end: bounded, as something that was left behind could write for ever."""
 _GROUP_END = re.compile(r"\s*\+-+$")
 """How Python ends the traceback of a group of errors."""
 _GROUP_RULE = re.compile(r"\s*\+[-+]+")
@@ -255,3 +256,13 @@ class Pipes:
         self._inlet.close()
         for outlet in self._outlets:
             outlet.close()
+
+
+def read_now(fd: int) -> bytes | None:
+    """What is there; b"" at the end; None if nothing is there yet."""
+    try:
+        return os.read(fd, 1 << 18)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

@@ -11,10 +11,26 @@ from pathlib import Path
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.known_programs import install_hint
 from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
+_NPM = {
+    "claude": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "goose-binary-linux-x64": "@aaif/goose-binary-linux-x64",
+    "gemini": "@google/gemini-cli",
+    "opencode": "opencode-ai",
+}
+_PIP = {
+    "aider": "aider-chat",
+    "gptme": "gptme",
+    "interpreter": "open-interpreter 'setuptools<81'",
+    "llm": "llm",
+    "mini": "mini-swe-agent mcp",
+    "sgpt": "shell-gpt click",
+    "smolagent": "smolagents",
+}
+_OTHERS = {"goose": "npm install -g @aaif/goose-binary-linux-x64 has it as goose-binary-linux-x64"}
 SHELL = "/bin/sh"
 NOT_RUN_CODES = (126, 127)
 """What a shell exits with if a command is not executable or not there."""
@@ -81,3 +97,17 @@ _HINTS = {
     errno.ENOENT: "the file, or the interpreter that its first line names, is not there",
     errno.E2BIG: "the prompt is too long for an argument or a variable: use agent.prompt: stdin or file",
 }
+
+
+def install_line(program: str) -> str:
+    """What to type to have a program; empty for one that is not known."""
+    name = os.path.basename(program)
+    if name in _NPM:
+        return f"npm install -g {_NPM[name]}"
+    return f"pip install {_PIP[name]}" if name in _PIP else _OTHERS.get(name, "")
+
+
+def install_hint(program: str) -> str:
+    """The same as the beginning of a hint."""
+    line = install_line(program)
+    return f"to install {os.path.basename(program)}: {line}; " if line else ""

@@ -13,7 +13,7 @@ from holdfast.spec.sections.agent import AgentSection
 _MODEL = ("model", "prompt", "stream", "tools")
 """What a model's call has; `planes/llm/gateway.py` gives it."""
 _STATEMENT = ("verb", "table", "statement")
-"""What a statement of a transaction has; `planes/tcp/steps.py` gives it."""
+"""What a statement of a transaction has; `planes/tcp/service_connection.py` gives it."""
 _CONNECTION = ("method", "url", "host", "port")
 """What a connection has before any request; `planes/http/connect.py` gives it."""
 

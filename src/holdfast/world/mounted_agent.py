@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
-from holdfast.processes.known_programs import install_hint
+from holdfast.processes.startable import install_hint
 from holdfast.protocols import Sandbox
 from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.processes.plain_screen import PlainScreen
+from holdfast.processes.terminal import PlainScreen
 
 
 def plain(*pieces: bytes) -> bytes:

@@ -9,7 +9,7 @@ import yaml
 
 from holdfast.cli.init_recipe import chosen_files, list_recipes
 from holdfast.errors import UsageError
-from holdfast.processes.known_programs import install_line
+from holdfast.processes.startable import install_line
 from holdfast.spec import check
 from holdfast.starter.recipe import read_recipe, recipe_files, recipe_names
 

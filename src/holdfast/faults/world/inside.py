@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.processes.own_command import OWN_COMMAND
+from holdfast.processes.limits import OWN_COMMAND
 from holdfast.protocols import RAN, TOUCHED, FaultContext, FileChange, Ran, Touched, World
 from holdfast.reading.inside import outside
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.processes.own_command import OWN_COMMAND
+from holdfast.processes.limits import OWN_COMMAND
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import WatchOrder
 from holdfast.world.sandbox import kernel

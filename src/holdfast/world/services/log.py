@@ -6,8 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from holdfast.processes.nonblocking import DRAINS, read_now
-from holdfast.processes.pipes import Tail
+from holdfast.processes.pipes import DRAINS, Tail, read_now
 
 LINE_LIMIT = 65_536
 """Bytes of a line that are kept: enough to see what a statement does to which table."""

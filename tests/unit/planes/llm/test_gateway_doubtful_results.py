@@ -20,7 +20,7 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared, ToolResult
-from holdfast.planes.llm.results import doubts
+from holdfast.planes.llm.results import tool_results
 from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.protocols import Exhibit
 from planes_kit import FakeContext
@@ -122,7 +122,7 @@ def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
 
 
 def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubts, "KEPT", 2)
+    monkeypatch.setattr(tool_results, "KEPT", 2)
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many?")
     for n in range(3):

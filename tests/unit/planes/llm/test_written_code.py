@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.planes.llm.codecs import openai_chat_request
-from holdfast.planes.llm.codecs.written_code import called_in, code_in, printed_in
-from holdfast.planes.llm.codecs.written_tools import asked_in
+from holdfast.planes.llm.codecs.written_tools import asked_in, called_in, code_in, printed_in
 
 CODE = 'price = get_price(item="lamp")\nprint(price)'
 REPLY = f"Thought: I look it up.\n<code>\n{CODE}\n</code>"

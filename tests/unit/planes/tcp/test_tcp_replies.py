@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.tcp import mysql_replies, mysql_wire, postgres_replies
+from holdfast.planes.tcp import mysql, mysql_wire, postgres_replies
 from holdfast.planes.tcp.postgres import error
 from holdfast.planes.tcp.transaction_state import TransactionState
 
@@ -97,7 +97,7 @@ ROWS = mysql_wire.packet(b"\1", 1) + b"".join(mysql_wire.packet(b"r" * 500, n % 
 def test_mysql_answers_pass_unchanged_and_are_understood(places):
     async def run():
         there = transactions()
-        replies = mysql_replies.MysqlReplies(there)
+        replies = mysql.MysqlReplies(there)
         replies.asked(mysql_wire.QUERY)
         out = b"".join(replies.scan(piece) for piece in cut(OK, places))
         assert (replies.last, there.open) == ("OK", True)

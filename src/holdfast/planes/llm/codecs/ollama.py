@@ -8,23 +8,80 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
-from holdfast.planes.llm.codecs import ollama_request, refusals
+from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
+from holdfast.planes.llm.codecs.conversation import Conversation, Role
 from holdfast.planes.llm.codecs.format_reader import FormatReader
-from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
+from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, number, obj, text_in, whole, word
+from holdfast.planes.llm.codecs.openai_chat_request import declared
 from holdfast.planes.llm.codecs.reply_writer import play
-from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 from holdfast.protocols import Failed
 
+_ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
     "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
 )  # fmt: skip
 _TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1_000_000)
 """What a reply of our own says that it took, in nanoseconds: clients divide by it."""
 _CREATED_AT = "2026-01-01T00:00:00Z"
+
+
+def asked(body: Mapping[str, Any]) -> ModelRequest:
+    """The request. It streams unless it says otherwise."""
+    options = obj(body.get("options"))
+    wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
+    return ModelRequest(
+        word(body.get("model")),
+        _messages(body),
+        declared(body),
+        body.get("stream") is not False,
+        max_tokens=whole(options.get("num_predict")),
+        temperature=number(options.get("temperature")),
+        json_reply=bool(body.get("format")),
+        schema=obj(body.get("format")) or None,
+        unscriptable=tuple([name for name, wants in wanted if wants]),
+    )
+
+
+def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
+    """The request with other texts in its tool results. This format has no place to say that a tool failed."""
+    if not isinstance(body.get("messages"), list):
+        return dict(body)
+    keys = iter([result.key for message in _messages(body) for result in message.results])
+    return {**body, "messages": [_changed(message, keys, changed) for message in items(body.get("messages"))]}
+
+
+def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+    conversation = Conversation()
+    if system := word(body.get("system")):
+        conversation.say("system", system)
+    if prompt := word(body.get("prompt")):
+        conversation.say("user", prompt)
+    for found in items(body.get("messages")):
+        message = obj(found)
+        role, text = word(message.get("role")), text_in(message.get("content"))
+        if role == "tool":
+            name = word(message.get("tool_name")) or word(message.get("name"))
+            conversation.result(word(message.get("tool_call_id")), name, text)
+            continue
+        conversation.say(_ROLES.get(role, "user"), text)
+        for call in map(obj, items(message.get("tool_calls"))):
+            function = obj(call.get("function"))
+            given = function.get("arguments")
+            arguments = "{}" if given is None else json_text(given)
+            conversation.call(word(call.get("id")), word(function.get("name")), arguments)
+    return conversation.messages()
+
+
+def _changed(message: Any, keys: Iterator[str], changed: Mapping[str, str]) -> Any:
+    if obj(message).get("role") != "tool":
+        return message
+    key = next(keys)
+    return {**message, "content": changed[key]} if key in changed else message
 
 
 class Ollama:
@@ -38,10 +95,10 @@ class Ollama:
         self._chat = chat
 
     def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return ollama_request.asked(body)
+        return asked(body)
 
     def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return ollama_request.with_results(body, changed)
+        return with_results(body, changed)
 
     def reply(self, data: Any) -> Completion:
         got = StreamedReply()

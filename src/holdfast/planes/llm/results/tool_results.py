@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
@@ -21,13 +22,14 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
-from holdfast.planes.llm.codecs.request import ModelRequest, ToolResult
-from holdfast.planes.llm.results.doubts import Doubt, Doubts
+from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolResult
 from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
 from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
 from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
 from holdfast.protocols import Call, Failed, Received, Reply, TrialContext
 
+KEPT = 1_000
+"""More than any agent has; the oldest are told of early."""
 PLANE = "tool_result"
 _NO_TIME = "a result in model traffic has no time of its own: a fault cannot wait there"
 OPEN_KEPT = 1_000
@@ -246,3 +248,42 @@ def _read_by_model(reply: Reply) -> Received:
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+class Doubt(Struct, frozen=True):
+    """A call that may have been made."""
+
+    name: str
+    arguments: str
+    ts: float
+
+
+class Doubts:
+    """Those of one trial. They are told of at its end: a reply that is known later may end them."""
+
+    def __init__(self, tell: Callable[[Doubt], None]) -> None:
+        self._tell = tell
+        self._kept: dict[tuple[bytes, str, str], Doubt] = {}
+        self.missed = False
+        """A reply passed unread: any result that the model has not read may be of a call in it."""
+
+    def take(self, at: ResultPosition, tools: Sequence[ToolDeclared], ts: float) -> None:
+        """A result that answers no known call. One before a new prompt is an example's, or of a conversation that was
+        kept; one that names no tool may be of any of the request's `tools`."""
+        if at.again or not (at.last or (at.fresh and self.missed)):
+            return
+        names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
+        for name in names:
+            self._kept[at.before, at.result.key, name] = Doubt(name, at.result.arguments, ts)
+            if len(self._kept) > KEPT:
+                self._tell(self._kept.pop(next(iter(self._kept))))
+
+    def drop(self, at: ResultPosition) -> None:
+        """The result is known to answer a call."""
+        self._kept.pop((at.before, at.result.key, at.result.name), None)
+
+    def close(self) -> None:
+        """The trial is over."""
+        for doubt in self._kept.values():
+            self._tell(doubt)
+        self._kept.clear()
