@@ -14,8 +14,8 @@ sys.path.append(str(Path(__file__).parents[1] / "integration"))  # the kit of re
 from servers_kit import bay
 
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services import pg_kept_session
-from holdfast.world.services.postgres import Postgres
+from holdfast.world.services.postgres import kept_session as pg_kept_session
+from holdfast.world.services.postgres.server import Postgres
 
 KEPT = Path(__file__).parent / "kept.json"
 ENV = {"POSTGRES_USER": "app", "POSTGRES_PASSWORD": "pw-pw-pw", "POSTGRES_DB": "shop"}

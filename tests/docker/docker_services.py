@@ -18,8 +18,9 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database, ManyPorts
 from holdfast.world.containers import owner
-from holdfast.world.services import container_ready, open_keeper
-from holdfast.world.services.container import KEEPER
+from holdfast.world.services import open_keeper
+from holdfast.world.services.container import ready as container_ready
+from holdfast.world.services.container.keeper import KEEPER
 
 TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("x",)))
 HERE = Path(__file__).parent
@@ -158,7 +159,7 @@ def test_a_wait_for_without_a_shell_is_told_at_once(image, tmp_path):
 
 def test_postgres_is_a_container_where_no_server_is(tmp_path, tmp_path_factory, monkeypatch):
     name = postgres_image(tmp_path_factory.mktemp("image"))
-    monkeypatch.setattr("holdfast.world.services.postgres.PLACES", ())
+    monkeypatch.setattr("holdfast.world.services.postgres.server.PLACES", ())
     env = {"POSTGRES_PASSWORD": "hush-hush", "POSTGRES_DB": "shop", "POSTGRES_INITDB_WALDIR": "/tmp/wal"}
 
     async def scene():

@@ -18,8 +18,8 @@ from holdfast.store.mask import Masker
 from holdfast.world.hidden_secrets import Hidden
 from holdfast.world.kept_world import mask_dump
 from holdfast.world.services import programs
-from holdfast.world.services.mysql import Mysql
-from holdfast.world.services.postgres import Postgres
+from holdfast.world.services.mysql.server import Mysql
+from holdfast.world.services.postgres.server import Postgres
 from holdfast.world.services.redis import Redis
 
 PEM = "-----BEGIN KEY-----\nMIIEvQ/IBADAN\nBgkq\n-----END KEY-----"

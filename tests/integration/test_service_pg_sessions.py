@@ -14,8 +14,9 @@ from servers_kit import Bay, bay, told
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services import pg_kept_session, postgres
-from holdfast.world.services.postgres import Postgres
+from holdfast.world.services.postgres import kept_session as pg_kept_session
+from holdfast.world.services.postgres import server as postgres
+from holdfast.world.services.postgres.server import Postgres
 
 SPEC = ServiceSpec(
     "db", "postgres", env={"POSTGRES_USER": "app", "POSTGRES_PASSWORD": "pw-pw-pw", "POSTGRES_DB": "shop"}
@@ -160,7 +161,7 @@ def test_a_query_that_failed_or_was_late_leaves_the_next_one_alone(sea: Bay) -> 
 
 def test_an_old_server_has_a_session_for_every_use(sea: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pg_kept_session, "FLUSHES", 999_999)
-    monkeypatch.setattr("holdfast.world.services.pg_audit.FLUSHES", 999_999)
+    monkeypatch.setattr("holdfast.world.services.postgres.audit.FLUSHES", 999_999)
 
     async def scene(db: Postgres) -> int:
         before = await logins(db)

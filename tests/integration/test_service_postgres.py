@@ -15,8 +15,8 @@ from servers_kit import Bay, bay, told
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database
-from holdfast.world.services import postgres
-from holdfast.world.services.postgres import Postgres
+from holdfast.world.services.postgres import server as postgres
+from holdfast.world.services.postgres.server import Postgres
 
 PASSWORD = "s3cret /{x}@'\u2168ü"
 SPEC = ServiceSpec(

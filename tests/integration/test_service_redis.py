@@ -14,8 +14,8 @@ from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Database
 from holdfast.world.services import open_keeper
-from holdfast.world.services.mysql import Mysql
-from holdfast.world.services.postgres import Postgres
+from holdfast.world.services.mysql.server import Mysql
+from holdfast.world.services.postgres.server import Postgres
 from holdfast.world.services.redis import Redis
 
 SPEC = ServiceSpec("cache", "redis", image="redis:7", env={"REDIS_PASSWORD": 'p w"x'}, wait_for="redis-cli ping")

@@ -11,10 +11,10 @@ from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import ReachableKind, Service, ServiceKeeper
-from holdfast.world.services.mysql_audit import MyCounters
-from holdfast.world.services.mysql_session import MySqlSession
-from holdfast.world.services.pg_audit import PgCounters
-from holdfast.world.services.pg_session import PgSession
+from holdfast.world.services.mysql.audit import MyCounters
+from holdfast.world.services.mysql.session import MySqlSession
+from holdfast.world.services.postgres.audit import PgCounters
+from holdfast.world.services.postgres.session import PgSession
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.world.services.mysql_audit import emptied
+from holdfast.world.services.mysql.audit import emptied
 from holdfast.world.services.table_shape import Tables, TableShape, remade
 
 OLD = TableShape("id int", (1,))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,10 +15,12 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services import open_keeper, socket_folder
+from holdfast.world.services import open_keeper, redis, socket_folder
 from holdfast.world.services import wait_for as waiting
 from holdfast.world.services.external import External, ExternalSql
-from holdfast.world.services.mysql import accounts
+from holdfast.world.services.mysql import server as mysql
+from holdfast.world.services.mysql.server import accounts
+from holdfast.world.services.postgres import server as postgres
 from holdfast.world.services.server_program import ServerProgram, candidates, choose
 from holdfast.world.services.settings import mysql_settings
 from holdfast.world.services.spares import SpareKeeper
@@ -156,12 +159,12 @@ def test_newer_programs_of_the_usual_places_come_first(tmp_path: Path, monkeypat
     assert found == [tmp_path / "15/bin/server", tmp_path / "9/bin/server"]
 
 
-@pytest.mark.parametrize("kind", ["postgres", "mysql", "redis"])
+@pytest.mark.parametrize(("kind", "module"), [("postgres", postgres), ("mysql", mysql), ("redis", redis)])
 def test_a_missing_server_is_told_with_the_line_that_installs_it(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(f"holdfast.world.services.{kind}.PLACES", ())
+    monkeypatch.setattr(module, "PLACES", ())
     spec = ServiceSpec("db", kind)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="none is on this machine") as told:
         asyncio.run(open_keeper(spec, tmp_path))

@@ -7,8 +7,8 @@ import pytest
 from holdfast.model.world import AuditEvent
 from holdfast.sqltext.writes import Write
 from holdfast.world.services.log import LINE_LIMIT, LogLines
-from holdfast.world.services.mysql_audit import MyLog
-from holdfast.world.services.pg_audit import PgLog
+from holdfast.world.services.mysql.audit import MyLog
+from holdfast.world.services.postgres.audit import PgLog
 from holdfast.world.services.write_tally import MOST, Counters, WriteTally, events
 
 

@@ -23,7 +23,7 @@ class AnyImage:
                 f"service {spec.name}: {spec.image or 'its image'} has no local server",
                 hint=f"run it with --backend docker; without it there are {', '.join(_others())}",
             )
-        from holdfast.world.services.container import open_container
+        from holdfast.world.services.container.keeper import open_container
 
         return await open_container(spec, place.folder)
 

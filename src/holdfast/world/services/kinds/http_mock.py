@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from holdfast.model.world import ServiceSpec, ServiceTraits
 from holdfast.protocols import ServiceKeeper, ServicePlace
-from holdfast.world.services.http_mock_routes import MockRoute
+from holdfast.world.services.mock.routes import MockRoute
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,6 @@ class MockKind:
     traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, tls=(443,), records=True, holds=False)
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.http_mock import MockKeeper
+        from holdfast.world.services.mock.server import MockKeeper
 
         return MockKeeper(spec, self.routes, self.default_response)

@@ -25,12 +25,12 @@ class MysqlKind:
     )
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.mysql import open_mysql
+        from holdfast.world.services.mysql.server import open_mysql
 
         return await open_mysql(spec, place.folder)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.contained import contained_mysql
+        from holdfast.world.services.container.contained import contained_mysql
 
         return contained_mysql(running, notes)
 

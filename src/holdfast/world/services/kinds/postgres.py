@@ -25,12 +25,12 @@ class PostgresKind:
     )
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.postgres import open_postgres
+        from holdfast.world.services.postgres.server import open_postgres
 
         return await open_postgres(spec, place.folder)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.contained import contained_postgres
+        from holdfast.world.services.container.contained import contained_postgres
 
         return await contained_postgres(running, notes)
 

@@ -23,6 +23,6 @@ class RedisKind:
         return await open_redis(spec, place.folder)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.contained import contained_redis
+        from holdfast.world.services.container.contained import contained_redis
 
         return contained_redis(running, notes)

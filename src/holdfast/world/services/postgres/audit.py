@@ -20,8 +20,8 @@ from holdfast.errors import QueryFailed
 from holdfast.sqltext.statement_cursor import statements
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.writes import Write, writes_of
-from holdfast.world.services.pg_kept_session import FLUSHES
-from holdfast.world.services.pg_session import PgSession, results
+from holdfast.world.services.postgres.kept_session import FLUSHES
+from holdfast.world.services.postgres.session import PgSession, results
 from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.table_shape import Tables, TableShape, remade
 from holdfast.world.services.write_tally import Counters

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.services.http_mock_routes import PathPattern
+from holdfast.world.services.mock.routes import PathPattern
 
 PIECES = st.sampled_from(["/", "a", "b", "ab", "*", "**", "{x}", "{y}", "{", "\n"])
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services import container, open_keeper
-from holdfast.world.services.contained import understood
-from holdfast.world.services.container import EngineImage, client_env, env_file, note, options
+from holdfast.world.services import open_keeper
+from holdfast.world.services.container import keeper as container
+from holdfast.world.services.container.contained import understood
+from holdfast.world.services.container.keeper import EngineImage, client_env, env_file, note, options
 
 SPEC = ServiceSpec("my_bus.1", "container", "kafka:3", {"TOKEN": "hush", "PEM": "a\nb"}, (9092, 9093))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.services.http_mock import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
-from holdfast.world.services.http_mock_routes import MockRequest, MockRoute, Replied, Routes
+from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
+from holdfast.world.services.mock.server import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
 
 
 def routes(*some: MockRoute, default: int = 404) -> Routes:

@@ -15,7 +15,7 @@ from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Recorded
-from holdfast.world.services.http_mock_routes import MockRequest, MockRoute, Replied, Routes
+from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
 
 REQUESTS_KEPT = 10_000
 BODY_KEPT = 1_000_000

@@ -1,6 +1,6 @@
 """The script of a PostgreSQL server: our own account is left out, and the part about roles ends where it should."""
 
-from holdfast.world.services.pg_dump import _end_of_globals, _leave_out_ours
+from holdfast.world.services.postgres.dump import _end_of_globals, _leave_out_ours
 from holdfast.world.services.settings import OURS
 
 

@@ -12,8 +12,8 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import Mock
-from holdfast.world.services.http_mock import BODY_KEPT, HttpMock, MockKeeper
-from holdfast.world.services.http_mock_routes import MockRoute
+from holdfast.world.services.mock.routes import MockRoute
+from holdfast.world.services.mock.server import BODY_KEPT, HttpMock, MockKeeper
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 

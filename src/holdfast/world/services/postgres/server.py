@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.passwords import scram
-from holdfast.world.services.pg_audit import AUDITED, PREFIX, PgCounters, PgLog
-from holdfast.world.services.pg_dump import PgDump
-from holdfast.world.services.pg_session import PgSession, quoted, said
+from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
+from holdfast.world.services.postgres.dump import PgDump
+from holdfast.world.services.postgres.session import PgSession, quoted, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs
 from holdfast.world.services.server import Launch, Server, start

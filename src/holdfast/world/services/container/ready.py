@@ -9,7 +9,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import port_of
 from holdfast.world.containers.container import docker
-from holdfast.world.services.container_ports import Connect
+from holdfast.world.services.container.ports import Connect
 
 LIMIT_S = 60.0
 """Longer than for servers of this machine: many images first prepare their data."""

@@ -22,7 +22,7 @@ from holdfast.errors import HarnessError
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, plain, writes_of
-from holdfast.world.services.mysql_session import MySqlSession
+from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.table_shape import Tables, TableShape, remade
 from holdfast.world.services.write_tally import Counters

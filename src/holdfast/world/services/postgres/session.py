@@ -11,7 +11,7 @@ from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.shorten import beginning
 from holdfast.protocols import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.pg_kept_session import KeptSession
+from holdfast.world.services.postgres.kept_session import KeptSession
 from holdfast.world.services.rows import KeptRows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from holdfast.world.services.http_mock import body_of
+from holdfast.world.services.mock.server import body_of
 
 LIMIT = 1_000
 MAIL = json.dumps({"to": "x@y"}).encode()

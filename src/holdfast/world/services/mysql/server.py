@@ -11,9 +11,9 @@ from typing import Any
 
 from holdfast.errors import HarnessError, NoServer, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.mysql_audit import AUDITED, MyCounters, MyLog
-from holdfast.world.services.mysql_dump import MyDump
-from holdfast.world.services.mysql_session import MySqlSession, said
+from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
+from holdfast.world.services.mysql.dump import MyDump
+from holdfast.world.services.mysql.session import MySqlSession, said
 from holdfast.world.services.passwords import native
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
 from holdfast.world.services.programs import Programs

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import HarnessError
-from holdfast.world.services.container_ports import ContainerPorts
+from holdfast.world.services.container.ports import ContainerPorts
 
 
 async def behind(port: int) -> socket.socket:

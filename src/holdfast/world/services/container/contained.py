@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols import ServiceContainer
 from holdfast.service_kinds import port_of
-from holdfast.world.services.mysql_audit import MyCounters
-from holdfast.world.services.mysql_session import MySqlSession
+from holdfast.world.services.mysql.audit import MyCounters
+from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.passwords import scram
-from holdfast.world.services.pg_audit import PgCounters
-from holdfast.world.services.pg_session import PgSession, quoted
+from holdfast.world.services.postgres.audit import PgCounters
+from holdfast.world.services.postgres.session import PgSession, quoted
 from holdfast.world.services.settings import (
     OURS,
     MysqlSettings,

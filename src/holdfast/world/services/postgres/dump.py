@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.world.services.pg_session import quoted
+from holdfast.world.services.postgres.session import quoted
 from holdfast.world.services.programs import Programs, beside
 from holdfast.world.services.settings import OURS
 

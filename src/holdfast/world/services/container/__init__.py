@@ -1,0 +1,1 @@
+"""Containers of any image as a service."""

@@ -1,0 +1,1 @@
+"""HTTP mocks as a service."""

@@ -1,0 +1,1 @@
+"""MariaDB or MySQL as a service."""
