@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, python, rule, rundir
 
-from holdfast.runner import cached
+from holdfast.runner.past import cached
 
 ASKED = AGENT.replace("def ask(prompt):\n", 'def ask(prompt):\n    open("/ASKED", "a").write("x")\n', 1)
 

@@ -13,7 +13,7 @@ import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir
 
 from holdfast.model.overall import Overall
-from holdfast.runner.history import history, regressed
+from holdfast.runner.past.history import history, regressed
 from holdfast.runner.whole import store_overall
 from holdfast.store.rundir import RunDir
 

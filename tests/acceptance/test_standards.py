@@ -18,7 +18,7 @@ from holdfast.model.standards import MUTATIONS as MAPPED
 from holdfast.protocols import read_traits
 from holdfast.report.page.causes import causes_document
 from holdfast.report.page.trial import CONTROL, trial_document
-from holdfast.runner.stored import look
+from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
 
 IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]

@@ -117,7 +117,7 @@ def rejudge(
     where = caller()
 
     def work(interrupts: Interrupts) -> RunResult:
-        from holdfast.runner.rejudge import judge_again
+        from holdfast.runner.past.rejudge import judge_again
 
         if not isinstance(run, str | RunResult):
             raise UsageError(f"{run!r} is no run", hint="give its id, latest, the path of its folder, or a RunResult")

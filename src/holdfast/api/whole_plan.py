@@ -18,9 +18,9 @@ from holdfast.folders import runs_folder
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.job import told
+from holdfast.runner.past.whole_history import baseline_run
 from holdfast.runner.start import take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER
-from holdfast.runner.whole_history import baseline_run
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 

@@ -19,10 +19,10 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
+from holdfast.runner.past.whole_history import compared, regressions_named
 from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import begin_whole
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
-from holdfast.runner.whole_history import compared, regressions_named
 from holdfast.score.overall import interrupted
 from holdfast.score.ruling import BROKEN, INTERRUPTED, UNPROVEN, Reason
 from holdfast.store.run_locks import is_written
@@ -159,8 +159,8 @@ def _discard(whole: RunDir, new: bool) -> None:
 
 def look_whole(whole: RunDir) -> WholeOutcome:
     """A stored run of several parts, each as far as it goes."""
+    from holdfast.runner.past.stored import look
     from holdfast.runner.start import stored_spec
-    from holdfast.runner.stored import look
 
     manifest = whole.manifest()
     spec, _ = stored_spec(whole, manifest, None, os.environ)

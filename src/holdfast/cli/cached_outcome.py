@@ -21,8 +21,8 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it
     cannot be told.
     """
-    from holdfast.runner.cached import cached_run, changed_variables, files_digest, refuse_uncacheable, variables
-    from holdfast.runner.stored import look
+    from holdfast.runner.past.cached import cached_run, changed_variables, files_digest, refuse_uncacheable, variables
+    from holdfast.runner.past.stored import look
 
     refuse_uncacheable(job.spec, job.options)
     named = ", ".join(dict.fromkeys(variables(job)))

@@ -30,7 +30,7 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
     from holdfast.report.comparison_table import document, lines
     from holdfast.report.paint import painter
     from holdfast.report.safe import ascii_only, can_show_signs
-    from holdfast.runner.comparison import compare_runs
+    from holdfast.runner.past.comparison import compare_runs
     from holdfast.store.rundir import RunDir
 
     found = compare_runs(RunDir.find(runs_folder(), before), RunDir.find(runs_folder(), after), environ=os.environ)

@@ -31,7 +31,7 @@ def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: b
     from holdfast.cli.screen_output import Screen
     from holdfast.folders import runs_folder
     from holdfast.report.files import reporter
-    from holdfast.runner.rejudge import judge_again
+    from holdfast.runner.past.rejudge import judge_again
     from holdfast.store.rundir import RunDir
 
     for path in outputs:

@@ -14,8 +14,8 @@ import click
 from holdfast.cli import options as shared
 
 if TYPE_CHECKING:
-    from holdfast.runner.merge import MergedRun
     from holdfast.runner.outcome import RunOutcome
+    from holdfast.runner.past.merge import MergedRun
     from holdfast.store.rundir import RunDir
 
 
@@ -41,7 +41,7 @@ def command(
     from holdfast.folders import runs_folder
     from holdfast.report.files import reporter
     from holdfast.report.whole_files import check_output
-    from holdfast.runner.merge import find_shards, merge
+    from holdfast.runner.past.merge import find_shards, merge
 
     shards = find_shards(paths)
     whole = bool(shards[0].manifest.parts)
@@ -61,7 +61,7 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
     from holdfast.cli.run_job import ending, with_reports
     from holdfast.cli.screen_output import Screen
     from holdfast.runner.outcome import shown_path, store_score
-    from holdfast.runner.stored import look
+    from holdfast.runner.past.stored import look
 
     with closing(look(run, environ=os.environ)) as outcome:
         store_score(run, outcome.score)

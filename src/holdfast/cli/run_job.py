@@ -78,7 +78,7 @@ def prepare(
 
 def _last_seed(spec: Spec) -> int | None:
     """The --seed of the last run of this file: another one would make other mutations and fire other faults."""
-    from holdfast.runner.last_failed import runs_of
+    from holdfast.runner.past.last_failed import runs_of
 
     last = next(iter(runs_of(runs_folder(spec.file), spec)), None)
     return last.manifest().options.seed if last else None
@@ -86,7 +86,7 @@ def _last_seed(spec: Spec) -> int | None:
 
 def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
-    from holdfast.runner.last_failed import failed_before
+    from holdfast.runner.past.last_failed import failed_before
 
     run, failed = failed_before(runs_folder(spec.file), spec, os.environ)
     if not run:

@@ -28,7 +28,7 @@ def command(count: int, as_json: bool) -> int:
     from holdfast.folders import runs_folder
     from holdfast.report.paint import painter
     from holdfast.report.run_table import table
-    from holdfast.runner.history import history
+    from holdfast.runner.past.history import history
 
     with history(runs_folder(), shared.warn) as found:
         runs = found.runs()
@@ -57,7 +57,7 @@ def _as_of_now(run: PastRun) -> PastRun:
     from msgspec.structs import replace
 
     from holdfast.folders import runs_folder
-    from holdfast.runner.history import NOT_ENDED
+    from holdfast.runner.past.history import NOT_ENDED
     from holdfast.store.past_run import KILLED, RUNNING
     from holdfast.store.run_locks import is_written
     from holdfast.store.run_names import run_folder

@@ -61,7 +61,7 @@ def _open(folder: Path, words: tuple[str, ...]) -> int:
     import asyncio
 
     from holdfast.execute.revisit import revisit
-    from holdfast.runner.past import past
+    from holdfast.runner.past.kept_trial import past
     from holdfast.world.kept_world import read
 
     kept = read(folder)

@@ -61,7 +61,7 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from holdfast.report.page.trial import trial_document
     from holdfast.report.paint import painter
     from holdfast.report.trial_story import story, timeline
-    from holdfast.runner.stored import look
+    from holdfast.runner.past.stored import look
 
     with closing(look(run, environ=os.environ)) as outcome:
         files = outcome.cells.files

@@ -19,7 +19,7 @@ def show_stored(
 
     from holdfast.cli.screen_output import Screen
     from holdfast.report.files import reporter, write
-    from holdfast.runner.stored import look
+    from holdfast.runner.past.stored import look
 
     if run.manifest().parts:
         return _show_whole(run, outputs, as_json=as_json, quiet=quiet)

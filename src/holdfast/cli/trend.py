@@ -32,7 +32,7 @@ def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> i
     """
     from holdfast.folders import runs_folder
     from holdfast.report.trend import trends
-    from holdfast.runner.history import history
+    from holdfast.runner.past.history import history
     from holdfast.store.run_names import stored_runs
 
     looked = list(dict.fromkeys((runs_folder(spec), runs_folder())))  # merged runs lie here, not next to their spec

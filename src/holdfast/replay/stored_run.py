@@ -24,7 +24,7 @@ from holdfast.replay.foreign_json import at, text
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import failures, given_replies, only_obeyed, trial_session
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.stored import look
+from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
 
 _LARGEST = 512 << 20

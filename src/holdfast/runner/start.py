@@ -43,7 +43,7 @@ def begin(job: Job, runs: Path, at: RunDir | None = None, files: str = "") -> Ru
     options = replace(job.options, part=job.spec.part, replay=recording and recording.resolve())
     manifest = _manifest(run, job.spec, options)
     if files:
-        from holdfast.runner.cached import variable_marks
+        from holdfast.runner.past.cached import variable_marks
 
         manifest = replace(manifest, files=files, variables=variable_marks(job))
     run.describe(manifest)

@@ -11,7 +11,7 @@ from holdfast.report.page.causes import causes_document
 from holdfast.report.page.cells import cell_document, find_cell, matrix_document
 from holdfast.report.page.run import overall_document, run_document
 from holdfast.report.page.trial import trial_document, unended_document
-from holdfast.runner.history import SEVERAL, past_run
+from holdfast.runner.past.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
 from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir

@@ -10,7 +10,7 @@ from holdfast.errors import UserError
 from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report import cases, wording
 from holdfast.report.comparison_table import summary, verdict
-from holdfast.runner.comparison import compare_runs
+from holdfast.runner.past.comparison import compare_runs
 from holdfast.store.past_run import CASES
 from holdfast.store.rundir import RunDir
 from holdfast.web.opened_runs import OpenedRun, OpenedRuns

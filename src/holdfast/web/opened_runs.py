@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from holdfast.errors import UserError
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.stored import look
+from holdfast.runner.past.stored import look
 from holdfast.store.run_names import is_damaged, is_run, run_folder
 from holdfast.store.rundir import RunDir, under_way
 from holdfast.web.live_run import LiveRun

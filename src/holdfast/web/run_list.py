@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.errors import HoldfastError
-from holdfast.runner.history import SEVERAL, history
+from holdfast.runner.past.history import SEVERAL, history
 from holdfast.runner.whole import ORDER
 from holdfast.store.history import History
 from holdfast.store.past_run import PastRun

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.report.wording import VERDICTS
-from holdfast.runner.history import NOT_ENDED
+from holdfast.runner.past.history import NOT_ENDED
 from holdfast.store.past_run import KILLED, SHARD, PastRun
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import run_folder

@@ -15,7 +15,7 @@ from web_kit import ViewerClient, make_project, viewing, wait_until
 
 from holdfast.cli.main import run
 from holdfast.report.page.cells import matrix_document
-from holdfast.runner.stored import look
+from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
 from holdfast.web.live_run import LiveRun
 

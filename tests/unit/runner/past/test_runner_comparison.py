@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Judgement
-from holdfast.runner.comparison import Outcomes, PairingPlan, RulePlan, count_pairs
+from holdfast.runner.past.comparison import Outcomes, PairingPlan, RulePlan, count_pairs
 from holdfast.score.comparison import ALPHA, compare_rules
 from holdfast.store.pairs import StoredPair
 

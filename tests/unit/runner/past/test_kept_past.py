@@ -2,7 +2,7 @@
 
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import Secret, WorldSpec
-from holdfast.runner.past import _secrets, past
+from holdfast.runner.past.kept_trial import _secrets, past
 from holdfast.world.kept_world import KeptWorld
 
 

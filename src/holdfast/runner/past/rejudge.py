@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -16,17 +18,16 @@ from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
-from holdfast.model.spec import BuiltText, Spec
+from holdfast.model.spec import BuiltText, Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
-from holdfast.runner.consultations import Consultations
+from holdfast.runner.consultations import WAITING, Consultations
 from holdfast.runner.job import refuse_unrunnable, told
 from holdfast.runner.outcome import RunOutcome, conclude, shown_path
+from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import stored_spec
-from holdfast.runner.stored_consultations import Hearing, Pair, hearing
-from holdfast.runner.stored_plan import StoredPlan
 from holdfast.score import Tally
 from holdfast.store.consulted import StoredAdvice
 from holdfast.store.lines import JsonLines
@@ -36,6 +37,11 @@ from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
 from holdfast.store.view import command
 
+Pair: TypeAlias = tuple[Invariant, Trial, Observation]
+Compared: TypeAlias = Callable[[Trial], Observation | None]
+"""The control that a trial is compared with."""
+Hearing: TypeAlias = Callable[[Iterable[Pair], Compared], Iterator[Pair]]
+"""Passes every rule and trial on, its observation with what a model said for that rule."""
 NOT_RECORDED = "not recorded in this run"
 
 _DIGEST = re.compile(rb"masked-[0-9a-f]{16}")
@@ -235,3 +241,39 @@ def _borrowed(plan: StoredPlan) -> tuple[str, ...]:
     if not new:
         return ()
     return (f"{', '.join(new)}: judged on every stored trial of the scenario that asked the same prompts",)
+
+
+def hearing(consultations: Consultations, known: StoredAdvice | None) -> Hearing:
+    """`known` is what the run itself was told, where its rules are the same."""
+
+    def hear(pairs: Iterable[Pair], compared: Compared) -> Iterator[Pair]:
+        if not consultations:
+            yield from pairs
+            return
+        feed = iter(pairs)
+        with asyncio.Runner() as loop:
+            try:
+                while batch := tuple(islice(feed, WAITING)):
+                    yield from loop.run(_all(consultations, known, batch, compared))
+            finally:
+                loop.run(consultations.close())
+
+    return hear
+
+
+async def _all(
+    consultations: Consultations, known: StoredAdvice | None, batch: Iterable[Pair], compared: Compared
+) -> list[Pair]:
+    return await asyncio.gather(*(_one(consultations, known, pair, compared(pair[1])) for pair in batch))
+
+
+async def _one(
+    consultations: Consultations, known: StoredAdvice | None, pair: Pair, control: Observation | None
+) -> Pair:
+    rule, trial, seen = pair
+    wanted = consultations.wanted((rule,), seen)
+    if not wanted:
+        return rule, trial, seen
+    before = known.get(trial.id, rule.id) if known is not None else None
+    said = {rule.id: before} if before is not None else await consultations.hear(wanted, trial, seen, control)
+    return rule, trial, replace(seen, evidence={**seen.evidence, **said})

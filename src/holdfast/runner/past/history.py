@@ -19,7 +19,7 @@ from holdfast.report.cases import head
 from holdfast.report.cases import outcome as case_outcome
 from holdfast.report.wording import column
 from holdfast.runner.outcome import RunOutcome
-from holdfast.runner.stored import look
+from holdfast.runner.past.stored import look
 from holdfast.runner.whole import OVERALL, stored_overall
 from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_file import FILE

@@ -53,7 +53,7 @@ def _comparable(run: RunDir, original: Path, but_for: RunDir | None) -> bool:
 
 def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tuple[list[Reason], list[str]]:
     """What decides: rules that are worse than in the baseline; and what is only told."""
-    from holdfast.runner.comparison import compare_runs
+    from holdfast.runner.past.comparison import compare_runs
 
     try:
         found = compare_runs(baseline, whole, environ=environ)
@@ -103,7 +103,7 @@ def _since(one: Regression) -> str:
 
 def regressions_named(runs: Path, ids: Sequence[str]) -> list[str]:
     """Rules that passed in the last good run of a part and fail now, with the commit at which that began."""
-    from holdfast.runner.history import history, regressed
+    from holdfast.runner.past.history import history, regressed
 
     notes: list[str] = []
     try:

@@ -1,0 +1,1 @@
+"""An earlier run: looked at, judged again, compared, reused."""
