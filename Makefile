@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test collected setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
+.PHONY: help install dev page demo test collected setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.base
 
 install: $(VENV)/.base ## Install Holdfast into .venv
 dev: $(VENV)/.dev ## ... with everything the tests need
+
+page: setup ## Build the page of a run from frontend/, with esbuild
+	$(BIN)/python tools/page_build.py
 
 demo: $(VENV)/.base ## The finance agent, good and careless: a contract, a mail sent twice, the overall score
 	@$(BIN)/holdfast demo

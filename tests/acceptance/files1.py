@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import gzip
 import io
 import json
 import os
-import re
 import socketserver
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -22,6 +19,7 @@ from holdfast.cli.main import run as holdfast
 from holdfast.model.spec import Problem, Spec
 from holdfast.spec import Checked, check
 from holdfast.spec.explain import explain
+from page_documents import documents
 
 ECHO = """
 def answer(prompt):
@@ -146,13 +144,7 @@ def stored(folder: Path) -> str:
 def text_of(path: Path) -> str:
     """A file's text; of a page, with the data that it carries packed."""
     text = path.read_text("utf-8", "replace")
-    return text + (json.dumps(page_data(text), ensure_ascii=False) if path.suffix == ".html" else "")
-
-
-def page_data(html: str) -> Any:
-    """The data of an HTML report."""
-    (packed,) = re.findall(r"H4sI[A-Za-z0-9+/=]{20,}", html)
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
+    return text + (json.dumps(documents(text), ensure_ascii=False) if path.suffix == ".html" else "")
 
 
 # -- HTTP agents --------------------------------------------------------------------------------

@@ -15,12 +15,13 @@ from files1 import (
     errors_of,
     http_agent,
     http_section,
-    page_data,
     project,
     stored,
     tell,
     text_of,
 )
+
+from page_documents import documents
 
 
 def source(request: Any) -> Any:
@@ -122,8 +123,8 @@ def test_simulated_cells_are_marked_in_files_even_when_they_pass(tmp_path: Path,
         assert row == "| cites | medium | ✔ | ✔ s |"
         assert "s simulated" in text
     else:
-        data = page_data(text)
-        assert [data["strings"][flags] for flags in data["cells"]["flags"]] == ["", "simulated"]
+        matrix = documents(text)["run/matrix"]
+        assert [matrix["strings"][flags] for flags in matrix["flags"]] == ["", "simulated"]
 
 
 def test_simulate_on_a_python_agent_is_refused(tmp_path: Path) -> None:

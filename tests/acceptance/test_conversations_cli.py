@@ -9,6 +9,7 @@ import pytest
 from cli import CALM, MakeProject, Project, contract, finish, kill_group, rule, wait_until
 
 from judge_kit import Got, Reply, judging
+from page_documents import documents
 
 AGENT = """
 def ask(messages):
@@ -233,7 +234,8 @@ def test_a_scenario_holds_a_conversation_and_its_page_shows_every_turn(project: 
     result = made.cli("run", "-o", "r.html", "-o", "r.xml")
     assert result.code == 1
     assert "turn 2    Where is it? → Which order?" in result.out
-    assert "turn 2" in made.read("r.html")
+    (trial,) = (one for name, one in documents(made.read("r.html")).items() if name.startswith("run/trial/"))
+    assert [(turn["asked"], turn["text"]) for turn in trial["turns"]][1] == ("Where is it?", "Which order?")
     assert "turn 2: Where is it? → Which order?" in made.read("r.xml")
 
 

@@ -20,6 +20,7 @@ from holdfast.report.page.causes import causes_document
 from holdfast.report.page.trial import CONTROL, trial_document
 from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
+from page_documents import documents
 
 IDS = ["ASI01", "LLM01:2025", "AML.T0051.001"]
 NAMES = "ASI01 Agent Goal Hijack; LLM01:2025 Prompt Injection; AML.T0051.001 LLM Prompt Injection: Indirect"
@@ -53,7 +54,13 @@ def test_every_report_names_what_an_attack_is_known_as(project: MakeProject) -> 
     trials = [t for cell in document["parts"]["contract"]["cells"] for t in cell["trials"]]
     met = {(fault["mode"], *fault.get("standards", ())) for t in trials for fault in t["faults"]}
     assert met == {("indirect_injection", *IDS), ("error_in_body",)}
-    assert "Object.hasOwn(data.standards, mode)" in made.read("report.html")
+    pages = documents(made.read("report.html"))
+    trials = [one for name, one in pages.items() if name.startswith("run/trial/")]
+    assert {one["scenario"]: "; ".join(one.get("standards", ())) for one in trials} == {
+        "calm": "",
+        "hostile": NAMES,
+        "down": "",
+    }
 
 
 def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:

@@ -24,11 +24,6 @@ def test_reporter_gives_the_golden_file(name: str, reporter: str) -> None:
     compare(*golden(f"cases-{name}", plugins.find("reporters", reporter).suffix, rendered(reporter, RUNS[name]())))
 
 
-def test_a_page_has_data_only_with_a_matrix() -> None:
-    assert 'id="data"' in rendered("html", with_matrix())
-    assert 'id="data"' not in rendered("html", alone())
-
-
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize(
     ("file", "settings"),

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from view_kit import ARGUMENTS, CHROMIUM
 
+import page_build
+from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
-from holdfast.report.html import Html
+from holdfast.report.html import BUNDLE, Html, overall_page
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 INTERACTIVE_MS = 1000
 """The budget for 10,000 cells. The best of several openings counts: the machine may be busy, the page is the same."""
 
@@ -54,9 +48,10 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Opens a run's page; at the end nothing may have gone wrong in it and nothing may have been loaded."""
     contexts, troubles = [], []
 
-    def open_page(run: Run, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
+    def open_page(run: Run | Overall, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
         file = tmp_path / "report.html"
-        file.write_bytes(b"".join(Html().render(run)["report.html"]))
+        pieces: Iterable[bytes] = overall_page(run) if isinstance(run, Overall) else Html().render(run)["report.html"]
+        file.write_bytes(b"".join(pieces))
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)
         page = context.new_page()
@@ -74,170 +69,213 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     assert troubles == []
 
 
-def focused(page: Any) -> str:
-    return str(page.evaluate("document.activeElement.getAttribute('aria-label')"))
+def here(page: Any) -> str:
+    """The cell that the keys are at."""
+    return str(page.get_attribute(".matrix .cell.here", "aria-label"))
+
+
+def open_cell(page: Any, label: str) -> None:
+    page.click(f".matrix [aria-label^='{label}']")
+    page.wait_for_selector("#panel .trial")
+
+
+def status(page: Any) -> str:
+    return str(page.inner_text("section > .status[role=status]"))
 
 
 def test_hostile_answer_is_text_and_runs_nothing(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample())
-    page.click("[aria-label^='fail, 1/2, flaky']")
+    open_cell(page, "fail, 1/2, flaky")
+    page.wait_for_selector("#panel pre.text mark")
     assert "<img src=x onerror=window.pwned=1>" in page.inner_text("#panel pre.text:has(mark)")
-    assert page.locator("#panel img, #panel script").count() == 0
+    assert {r"\x1b", r"\x00", r"\u202e", r"\x9b"} <= set(page.locator("#panel .hidden-char").all_inner_texts())
+    assert page.locator("main img, main script, #panel img, #panel script").count() == 0
     assert page.evaluate("window.pwned") is None
 
 
-def test_controls_and_bidi_are_spelled_out(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    page.click("[aria-label^='fail, 1/2, flaky']")
-    spelled = page.locator("#panel .hidden-char").all_inner_texts()
-    assert {r"\x1b", r"\x00", r"\u202e", r"\x9b"} <= set(spelled)
-
-
 def test_cell_opens_prompt_answer_faults_and_command(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    page.click("[aria-label^='fail, 0/2']")
+    page = show(runs.sample(), permissions=["clipboard-read", "clipboard-write"])
+    open_cell(page, "fail, 0/2")
     panel = page.inner_text("#panel")
     for wanted in (
         "always-cite-source",
         "fails in calm too, simulated",
         "What was ACME's Q3 revenue?",
-        "call 1",
-        "41 tokens → 20 tokens",
-        "a late answer was dropped",
+        "llm call 1: truncated_response, 41 tokens → 20 tokens",
         "holdfast contract run --trial dddddddddddd --seed 7",
         "finance.yaml:12",
     ):
         assert wanted in panel
+    page.wait_for_selector("#panel mark")
     assert page.inner_text("#panel mark") == "Revenue"
-
-
-def test_marks_of_a_later_turn_count_past_emoji(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    page.click("[aria-label^='fail, 0/2']")
-    page.click("#panel details:nth-of-type(2) summary")
-    assert page.inner_text("#panel details:nth-of-type(2) mark") == "up"
-
-
-def test_copy_button_copies_the_command(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample(), permissions=["clipboard-read", "clipboard-write"])
-    page.click("[aria-label^='fail, 0/2']")
     page.click("#panel .copy")
     page.wait_for_selector("text=Copied")
     assert page.evaluate("navigator.clipboard.readText()") == "holdfast contract run --trial dddddddddddd --seed 7"
 
 
-def test_keyboard_moves_opens_and_closes(show: Callable[..., Any], runs: Any) -> None:
+def test_trial_has_what_every_rule_said_its_calls_and_its_faults(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample())
-    page.focus(".cell[tabindex='0']")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    assert focused(page) == "error, never-fabricate in search-tool-down"
+    open_cell(page, "fail, 0/2")
+    page.click("#panel .trial a.button")
+    page.wait_for_selector("html[data-page=trial][data-ready]")
+    assert page.evaluate("location.hash") == "#/trial/dddddddddddd"
+    assert page.is_hidden("#panel")
+    shown = page.inner_text("main")
+    for wanted in ("always-cite-source", "41 tokens → 20 tokens", "a late answer was dropped", "finance.yaml:12"):
+        assert wanted in shown
+    assert page.locator(".call").count() > 0
+    page.keyboard.press("Escape")
+    page.wait_for_selector("html[data-page=run][data-ready]")
+
+
+def test_marks_of_a_later_turn_count_past_emoji(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    open_cell(page, "fail, 0/2")
+    page.click("#panel details:nth-of-type(2) summary")
+    page.wait_for_selector("#panel details:nth-of-type(2) mark")
+    assert page.inner_text("#panel details:nth-of-type(2) mark") == "up"
+
+
+def test_keyboard_moves_opens_closes_and_is_seen(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample())
+    page.focus(".matrix")
+    for key in ("ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    assert here(page) == "error, never-fabricate in search-tool-down"
+    outline = (
+        "(style => style.outlineStyle + style.outlineWidth)(getComputedStyle(document.querySelector('.cell.here')))"
+    )
+    assert page.evaluate(outline) == "solid3px"
     page.keyboard.press("Enter")
-    assert page.is_visible("#panel")
+    page.wait_for_selector("#panel .trial")
     assert page.evaluate("document.activeElement.id") == "panel-title"
     page.keyboard.press("Escape")
     assert page.is_hidden("#panel")
-    assert focused(page) == "error, never-fabricate in search-tool-down"
-
-
-def test_focus_is_visible(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    page.focus("#text")
-    page.keyboard.press("Tab")
-    page.focus(".cell[tabindex='0']")
-    page.keyboard.press("ArrowRight")
-    style = page.evaluate(
-        "getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth"
-    )
-    assert style == "solid3px"
+    assert page.evaluate("document.activeElement.classList.contains('matrix')")
+    page.keyboard.press("?")
+    assert "search answers and reasons" in page.inner_text("#keys")
+    assert "compare" not in page.inner_text("#keys")
 
 
 def test_filters_narrow_the_matrix_and_live_in_the_address(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample())
     page.click("[data-outcome='fail']")
-    assert page.inner_text("#status") == "3 of 10 cells"
-    page.select_option("#scenario", "llm-degraded")
-    assert page.inner_text("#status") == "1 of 10 cells"
-    assert page.evaluate("location.hash") == "#outcome=fail&scenario=llm-degraded"
+    assert status(page) == "3 of 10 cells"
+    page.select_option("label:has-text('Scenario') select", "llm-degraded")
+    assert status(page) == "1 of 10 cells"
+    assert page.evaluate("location.hash") == "#/?outcome=fail&scenario=llm-degraded"
     page.click("#clear")
-    assert page.inner_text("#status") == "10 cells"
-
-
-def test_text_filter_looks_into_answers_and_reasons(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    page.fill("#text", "Timeout after")
+    assert status(page) == "10 cells"
+    page.fill("#cells-text", "Timeout after")
     page.wait_for_selector("#clear:not([hidden])")
-    assert page.inner_text("#status") == "1 of 10 cells"
+    assert status(page) == "1 of 10 cells"
 
 
 def test_address_brings_the_same_view_back(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample(), hash="#severity=critical&cell=always-cite-source%7Cllm-degraded")
-    assert page.inner_text("#status") == "4 of 10 cells"
+    page = show(runs.sample(), hash="#/?severity=critical&cell=always-cite-source%7Cllm-degraded")
+    assert status(page) == "4 of 10 cells"
     assert "llm-degraded" in page.inner_text("#panel-title")
 
 
-def test_link_of_the_list_opens_its_cell(show: Callable[..., Any], runs: Any) -> None:
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [("Revenue WAS", "answer"), ("acme's q3", "prompt"), ("timeout after", "reason"), ("dddddd", "trial")],
+)
+def test_search_finds_answers_prompts_reasons_and_trials(
+    show: Callable[..., Any], runs: Any, text: str, where: str
+) -> None:
     page = show(runs.sample())
-    page.click(".trouble li:nth-child(5) a")
-    page.wait_for_selector("#panel:not([hidden])")
-    assert "never-fabricate" in page.inner_text("#panel-title")
-    assert "ask something that makes the agent call its model" in page.inner_text("#panel")
+    page.keyboard.press("/")
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hits li")
+    assert where in page.locator(".excerpt .where").all_inner_texts()
+    assert page.inner_text(".excerpt mark >> nth=0").lower() == text.lower()
+    page.click(".hits a >> nth=0")
+    page.wait_for_selector("html[data-page=trial][data-ready]")
 
 
-def test_phone_shows_the_page_without_sideways_scrolling(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample(), viewport={"width": 390, "height": 844})
+def test_what_the_page_does_not_have_is_told(show: Callable[..., Any], runs: Any) -> None:
+    page = show(runs.sample(), hash="#/trial/123412341234")
+    assert "holdfast view" in page.inner_text("[role=alert]")
+    page.click("[role=alert] a")
+    page.wait_for_selector("html[data-page=run][data-ready]")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_shows_the_page_without_sideways_scrolling(show: Callable[..., Any], runs: Any, scheme: str) -> None:
+    page = show(runs.sample(), viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    paper = {"light": "rgb(251, 250, 247)", "dark": "rgb(21, 23, 26)"}[scheme]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.click(".trouble a")
-    page.wait_for_selector("#panel:not([hidden])")
+    open_cell(page, "fail, 0/2")
     assert page.evaluate("document.getElementById('panel').scrollWidth") <= 390
+    page.click("#panel .trial a.button")
+    page.wait_for_selector("html[data-page=trial][data-ready]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_in_a_cell_have_the_contrast_of_its_sign(show: Callable[..., Any], runs: Any, scheme: str) -> None:
+    page = show(runs.sample(), color_scheme=scheme)
+    colors = "(marks) => marks.map((one) => [one, one.parentNode].map((it) => getComputedStyle(it).color))"
+    found = page.eval_on_selector_all(".cell small", colors)
+    assert found
+    assert all(own == sign for own, sign in found)
 
 
 def test_heads_stay_while_a_large_matrix_scrolls(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.large(100, 50))
-    page.evaluate("document.getElementById('matrix').scrollTo(900, 2000)")
-    page.wait_for_selector("[data-row='70']")
-    corner, matrix = page.locator(".corner").bounding_box(), page.locator("#matrix").bounding_box()
+    page.evaluate("document.querySelector('.matrix').scrollTo(900, 2000)")
+    page.wait_for_selector(".mrow[aria-rowindex='70']")
+    corner, matrix = page.locator(".corner").bounding_box(), page.locator(".matrix").bounding_box()
     assert abs(corner["x"] - matrix["x"]) <= 1
     assert abs(corner["y"] - matrix["y"]) <= 2
-
-
-def test_dark_mode_is_dark(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample(), color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 26)"
+    assert page.locator(".matrix .cell").count() < 2_500
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".matrix .cell").count() == 100 * 50
 
 
 def test_without_scripts_the_page_still_says_what_failed(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample(), ready=False, java_script_enabled=False)
     shown = page.inner_text("main")
-    assert "FAIL, resilience 60.00" in shown
-    assert "max-latency in search-tool-down order may differ\nno answer: timeout after 30000 ms" in shown
+    for wanted in ("FAIL", "2 critical cells failed", "60.00", "max-latency in search-tool-down", "need scripts"):
+        assert wanted in shown
+    page.click(".cause:has-text('max-latency') > summary")
+    assert "no answer: timeout after 30000 ms" in page.inner_text(".cause:has-text('max-latency')")
+    assert page.is_hidden("#find")
 
 
 @pytest.mark.parametrize("settings", [{}, {"viewport": {"width": 390, "height": 800}}], ids=["desk", "phone"])
 def test_a_cause_opens_its_cells_and_shows_them_alone(show: Callable[..., Any], runs: Any, settings: Any) -> None:
     page = show(runs.shared(), **settings)
-    assert "11 cells, 1 cause" in page.inner_text("#trouble-head")
-    page.click(".cause > summary")
-    assert page.locator(".cause .members a").count() == 11
-    assert "rule\nNames a source" in page.inner_text(".cause .told")
+    assert "1 cause of 11 cells" in page.inner_text(".did-not-hold")
+    assert "rule\nNames a source" in page.inner_text(".cause .facts")
+    assert page.locator(".cause .places a").count() == 8
     page.click(".cause .only")
-    assert page.inner_text("#status") == "11 of 22 cells, of one cause"
-    assert page.url.endswith("#cause=1")
-    assert page.locator("#matrix [role=rowheader]").count() == 1
+    page.wait_for_selector("#clear:not([hidden])")
+    assert status(page) == "11 of 22 cells, of one cause"
+    assert page.url.endswith("#/?cause=1")
+    assert page.locator(".matrix [role=rowheader]").count() == 1
+    page.reload()
+    page.wait_for_selector("#clear:not([hidden])")
+    page.wait_for_selector(".status:text-is('11 of 22 cells, of one cause')")
     page.click("#clear")
-    assert page.inner_text("#status") == "22 cells"
-    page.click(".cause .members a >> nth=10")
-    assert "in checkout-with-three-items-and-a-voucher-tool-slow-504" in page.inner_text("#panel-title")
+    assert status(page) == "22 cells"
+    page.click(".cause .places a >> nth=7")
+    page.wait_for_selector("#panel .trial")
+    assert "in checkout-with-three-items-and-a-voucher-tool-slow-501" in page.inner_text("#panel-title")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_heads_that_begin_alike_are_told_apart(show: Callable[..., Any], runs: Any, width: int) -> None:
     page = show(runs.shared(), viewport={"width": width, "height": 800})
+    page.evaluate("document.querySelector('.matrix').scrollTo(0, 0)")
     heads = page.locator(".head").all_inner_texts()
-    assert len(set(heads)) == len(heads) == 11
+    assert len(set(heads)) == len(heads) >= 8
     assert heads[0] == "no-chaos"
-    assert all("…" in head and head.endswith(f"-50{n % 5}") for n, head in enumerate(heads[1:]))
     cut = "[...document.querySelectorAll('.head > span')].filter((s) => s.scrollHeight > s.clientHeight + 1).length"
     assert page.evaluate(cut) == 0
 
@@ -257,13 +295,6 @@ def test_heads_of_long_names_leave_the_columns_narrow(show: Callable[..., Any], 
     assert name in page.get_attribute(".head >> nth=2", "title")
 
 
-def test_a_cause_opens_without_scripts(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.shared(), ready=False, java_script_enabled=False)
-    page.click(".cause > summary")
-    assert "found '$10' which must not appear" in page.inner_text(".cause .members")
-    assert page.is_hidden(".cause .only")
-
-
 def test_ten_thousand_cells_are_usable_within_a_second(show: Callable[..., Any], runs: Any) -> None:
     run = runs.large(200, 50)
     times = [int(show(run).get_attribute("html", "data-ready")) for _ in range(3)]
@@ -275,30 +306,52 @@ def test_a_case_opens_its_evidence_and_what_the_agent_did(show: Callable[..., An
     assert runs  # its folder is on the path
     import report_cases_sample
 
-    page = show(getattr(report_cases_sample, name)(), ready=name == "with_matrix")
-    assert page.locator("#cases > details").count() == 3
-    page.click("#cases > details:nth-of-type(2) > summary")
-    shown = page.inner_text("#cases > details:nth-of-type(2)")
-    for wanted in (
-        "holds-<b>up</b>",
-        "gate",
-        "POST http://evil/",
-        "reset_peer",
-        "insert db.renewals: 1 row",
-        "--trial bbb",
-    ):
+    page = show(getattr(report_cases_sample, name)())
+    assert "1 of 3 cases passed, 1 flaky" in page.inner_text("header.top")
+    assert page.locator(".case-row").count() == 3
+    page.click(".case-row:has-text('search-tool-down') a >> nth=0")
+    page.wait_for_selector("html[data-page=trial][data-ready]")
+    shown = page.inner_text("main")
+    for wanted in ("holds-<b>up</b>", "POST http://evil/", "reset_peer", "insert db.renewals: 1 row", "--trial bbb"):
         assert wanted in shown
-    assert page.locator("#cases img, #cases script").count() == 0
+    assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.pwned") is None
-    assert page.locator("#cases button.copy").count() == 4
 
 
-def test_cases_without_a_matrix_are_read_without_scripts_and_on_a_phone(show: Callable[..., Any], runs: Any) -> None:
+def test_cases_are_read_without_scripts_and_on_a_phone(show: Callable[..., Any], runs: Any) -> None:
     assert runs
     import report_cases_sample
 
     settings = {"java_script_enabled": False, "viewport": {"width": 390, "height": 800}}
     page = show(report_cases_sample.alone(), ready=False, **settings)
-    assert "1 of 3 cases passed, 1 flaky" in page.inner_text("header.top")
-    page.click("#cases > details:nth-of-type(1) > summary")
-    assert "max-latency" in page.inner_text("#cases > details:nth-of-type(1)")
+    shown = page.inner_text("main")
+    for wanted in ("1 of 3 cases passed, 1 flaky", "search-tool-down [lang=de]", "holds-<b>up</b>"):
+        assert wanted in shown
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_overall_page_leads_to_the_page_of_each_part(show: Callable[..., Any], scripts: bool) -> None:
+    ran = PartResult(
+        "contract", 82.5, share=1.0, weight=0.4, passed=True, run="0004/contract", page="contract/report.html"
+    )
+    parts = (ran, PartResult("mutation", skipped="no <i>"))
+    found = Overall("0004", 82.5, True, 0, parts, name="<b>Desk</b>")
+    page = show(found, ready=scripts, java_script_enabled=scripts, viewport={"width": 390, "height": 800})
+    assert page.inner_text("h1") == "<b>Desk</b>"
+    assert "82.50" in page.inner_text("header.top")
+    assert page.get_attribute(".parts-table a", "href") == "contract/report.html"
+    assert page.locator(".parts-table a").count() == 1
+    assert "no <i>" in page.inner_text(".parts-table")
+    assert page.locator("main b:text-is('Desk'), main i:text-is('no')").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_bundle_is_what_its_modules_give(tmp_path: Path) -> None:
+    if not page_build.ESBUILD.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail("esbuild is missing: run tests/setup.sh")
+        pytest.skip("esbuild is missing: run tests/setup.sh")
+    page_build.build(tmp_path)
+    for made in tmp_path.iterdir():
+        assert made.read_bytes() == (BUNDLE / made.name).read_bytes(), "run make page"

@@ -75,6 +75,13 @@ def focused(page: Any) -> str:
     return str(page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.id"))
 
 
+def with_modules(page: Any) -> Any:
+    """The page, with the modules of which its bundle was made."""
+    folder = Path(__file__).parents[2] / "frontend"
+    page.route("**/static/*.js", lambda route: route.fulfill(path=folder / route.request.url.rpartition("/")[2]))
+    return page
+
+
 def fragment(page: Any) -> str:
     return str(page.evaluate("location.hash"))
 
@@ -292,7 +299,7 @@ def test_list_tells_why_a_run_cannot_be_read_and_counts_on_a_phone(
     assert page.evaluate(f"{why}(document.querySelector('.unreadable .what small'))")
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.inner_text("li.run-row:not(.unreadable) .counted-cells").startswith("24 pass")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")  # the chart follows in the next frame
     page.set_viewport_size({"width": 1000, "height": 844})
     assert page.is_hidden("li.run-row:not(.unreadable) .counted-cells >> nth=0")
 
@@ -415,7 +422,7 @@ def test_server_that_is_gone_is_told_and_comes_back(desk: tuple[Path, str], show
 
 
 def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
-    page = show(desk[1])
+    page = with_modules(show(desk[1]))
     names = [f"payment-provider-outage-during-settlement-region-{n:03d}-primary-database" for n in range(120)]
     names += ["short", "a-name-that-is-quite-long-and-alone-of-its-kind"]
     call = "async ([names, room]) => (await import('./static/names.js')).tellable(names, room)"
@@ -436,10 +443,11 @@ def test_cut_names_stay_apart_and_no_line_of_a_diff_is_lost(desk: tuple[Path, st
 
 
 def test_a_long_unbroken_answer_is_shown_piece_by_piece(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
-    page = show(desk[1])
+    page = with_modules(show(desk[1]))
     page.evaluate(
-        "document.querySelector('main').append("
-        "Object.assign(passage('said ' + 'A'.repeat(44990) + '\\u202eB', [[20010, 20020]]), { id: 'long' }))"
+        "async () => document.querySelector('main').append("
+        "Object.assign((await import('./static/dom.js'))"
+        ".passage('said ' + 'A'.repeat(44990) + '\\u202eB', [[20010, 20020]]), { id: 'long' }))"
     )
     shown = page.evaluate("document.querySelector('#long').textContent")
     assert shown == f"said {'A' * 20015}Show 20,000 of 24,977 more characters"

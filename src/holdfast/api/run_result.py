@@ -117,6 +117,6 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from holdfast.report.notebook import fragment
+        from holdfast.report.page.static import fragment
 
         return fragment(self.run)

@@ -55,10 +55,15 @@ def faults(cause: Cause | CaseCause) -> str:
 
 def because(cause: Cause) -> str:
     """What else to say after the reason that is shown; each rule words one ending in its own way."""
+    text = also(cause)
+    return f"   ({text})" if text else ""
+
+
+def also(cause: Cause) -> str:
+    """How many other reasons its cells give."""
     if len(cause.rules) > 1 and not cause.mixed:
         return ""
-    told = others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
-    return f"   ({told})" if told else ""
+    return others(cause.reason, cause.reasons, "other reason" if cause.mixed else "other wording")
 
 
 def others(shown: str, reasons: Iterable[str], noun: str = "other wording") -> str:

@@ -52,7 +52,9 @@ def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
 def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
-        return _page(_linked(found, os.path.relpath(home, path.parent)))
+        from holdfast.report.html import overall_page
+
+        return overall_page(_linked(found, os.path.relpath(home, path.parent)))
     if suffix == ".json":
         return _document(found, runs)
     if suffix == ".md":
@@ -61,6 +63,8 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
 
 
 def _folder(found: Overall, runs: Runs, folder: Path) -> None:
+    from holdfast.report.html import overall_page
+
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
         for name in plugins.BUILT_IN["reporters"]:
@@ -68,7 +72,7 @@ def _folder(found: Overall, runs: Runs, folder: Path) -> None:
             place(folder / f"{part}{suffix_of(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
     own = replace(found, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in found.parts))
-    place(folder / "report.html", _page(own))
+    place(folder / "report.html", overall_page(own))
     place(folder / "report.json", _document(found, runs))
     place(folder / "report.md", _markdown(found, runs))
 
@@ -77,15 +81,6 @@ def _linked(found: Overall, home: str) -> Overall:
     """The pages of the parts as they lie from where the report is."""
     pages = {p.part: os.path.join(home, p.page) if p.page and home != "." else p.page for p in found.parts}
     return replace(found, parts=tuple(replace(p, page=pages[p.part]) for p in found.parts))
-
-
-def _page(found: Overall) -> Iterator[bytes]:
-    from holdfast.report.html import policy, texts
-    from holdfast.report.template import template
-
-    style = texts(("page.css", "overall.css"))
-    names = {"found": found, "words": words, "style": style, "policy": policy("", style), "shown": one_line}
-    yield "".join(template("overall.html").pieces(**names)).encode("utf-8", "replace")
 
 
 def _document(found: Overall, runs: Runs) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from holdfast.report.page.causes import causes_document
 from holdfast.report.page.cells import cell_document, find_cell, matrix_document
 from holdfast.report.page.run import overall_document, run_document
 from holdfast.report.page.trial import trial_document, unended_document
+from holdfast.report.page.values import json_bytes
 from holdfast.runner.past.history import SEVERAL, past_run
 from holdfast.runner.whole import stored_overall
 from holdfast.store.run_names import run_folder
@@ -24,7 +25,7 @@ from holdfast.web.project import Project
 from holdfast.web.run_id import is_trial_id, split_id
 from holdfast.web.run_row import run_row
 from holdfast.web.search import LEAST, search
-from holdfast.web.web_reply import WebReply, as_json, json_bytes, refused
+from holdfast.web.web_reply import WebReply, as_json, refused
 
 FIELDS = 20
 UNDECIDED = {"verdict": "", "reasons": (), "resume": ""}

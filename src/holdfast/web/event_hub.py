@@ -13,9 +13,9 @@ from typing import Any
 
 from holdfast.model.score import Cell
 from holdfast.report import wording
+from holdfast.report.page.values import json_bytes
 from holdfast.store.rundir import RunDir, under_way
 from holdfast.web.opened_runs import OpenedRuns
-from holdfast.web.web_reply import json_bytes
 
 LISTENERS = 64
 """Connections that are held open at once; who comes later is asked to come back."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.codec import carried, encode
+from holdfast.report.page.values import json_bytes
 
 JSON = "application/json; charset=utf-8"
 SMALL = 4_096
@@ -30,15 +30,7 @@ class WebReply(Struct, frozen=True):
 
 
 def as_json(value: Any, status: int = 200) -> WebReply:
-    """A value as JSON; lone surrogates, which no encoding can carry, are replaced."""
     return WebReply(status, json_bytes(value))
-
-
-def json_bytes(value: Any) -> bytes:
-    try:
-        return encode(value)
-    except UnicodeEncodeError:
-        return encode(carried(value))
 
 
 def refused(status: int, error: str, hint: str = "") -> WebReply:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from msgspec.structs import replace
 from report_cases_sample import alone
 from report_sample import INVARIANTS, cell, sample, trial, whole
 
 from holdfast.model.run import CellRow, Run
 from holdfast.model.spec import Injection, Scenario
-from holdfast.report import cases, cause_page
+from holdfast.report import cases
 from holdfast.report.case_causes import case_causes
 from holdfast.report.html import Html
 from holdfast.report.json import Json
 from holdfast.report.markdown import Markdown
-from holdfast.report.page_tables import PageTables
+from holdfast.report.page import causes as causes_page
+from holdfast.report.page import static
 from holdfast.report.terminal import summary
+from page_documents import documents
 
 MODES = ("error", "timeout", "empty", "stale", "rate_limit", "garbage")
 SCENARIOS = (
@@ -112,28 +115,34 @@ def test_json_names_the_cells_of_each_cause() -> None:
     assert cause["faults"][1] == {"faults": [{"plane": "tool", "target": "search", "mode": "error"}], "cells": 1}
 
 
-def test_the_page_folds_the_cells_of_a_cause_into_one_entry_that_needs_no_script() -> None:
-    section = whole(Html(), MANY).decode().split('<section class="trouble"')[1].split("</section>")[0]
-    assert "<small>7 cells, 1 cause</small>" in section
-    assert section.count("<details") == 1
-    assert "found &#39;$0&#39; which must not appear   (6 other wordings)" in section
-    assert all(f'href="#cell=always-cite-source%7C{one.name}"' in section for one in SCENARIOS)
-    assert "<dt>rule</dt><dd><bdi>Names a source</bdi></dd>" in section
-    assert PageTables(MANY).tables["causes"] == [list(range(7))]
+def test_the_page_has_the_cells_of_a_cause_in_one_entry_that_needs_no_script() -> None:
+    page = whole(Html(), MANY)
+    static = page.decode().split("<main")[1].split("</main>")[0]
+    assert static.count('<details class="cause"') == 1
+    assert '<span class="count">7 cells</span>' in static
+    assert "<dt>also</dt><dd><bdi>6 other wordings</bdi></dd>" in static
+    assert f"<dt>cells</dt><dd><bdi>{', '.join(one.name for one in SCENARIOS)}</bdi></dd>" in static
+    assert "<dt>rule</dt><dd><bdi>Names a source</bdi></dd>" in static
+    (cause,) = documents(page.decode())["run/causes"]["causes"]
+    assert cause["cells"] == [[0, column] for column in range(7)]
 
 
-def test_the_page_lists_so_many_causes_and_cells_and_counts_the_rest() -> None:
-    rules = [f"rule-{n}" for n in range(cause_page.LISTED + 5)]
-    scenarios = tuple(Scenario(f"s{n}") for n in range(cause_page.MEMBERS + 3))
-    rows = [failed(CITE, "no-chaos", n) for n, _ in enumerate(rules)]
-    rows = [CellRow(replace(row.cell, invariant=rule), row.trials) for row, rule in zip(rows, rules, strict=True)]
+def test_the_page_lists_so_many_causes_and_cells_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes_page, "CELLS", 50)
+    rules = [replace(sample().invariants[0], id=f"rule-{n}") for n in range(static.CAUSES + 5)]
+    scenarios = tuple(Scenario(f"s{n}") for n in range(60))
+    rows = [failed(CITE, "s0", n) for n, _ in enumerate(rules)]
+    rows = [CellRow(replace(row.cell, invariant=rule.id), row.trials) for row, rule in zip(rows, rules, strict=True)]
     wide = [failed(CITE, one.name, n) for n, one in enumerate(scenarios)]
-    run = replace(sample(), scenarios=scenarios, cells=[*wide, *rows])
-    section = whole(Html(), run).decode().split('<section class="trouble"')[1].split("</section>")[0]
-    assert section.count('class="entry') == cause_page.LISTED
-    assert "and 3 more in the matrix</li>" in section
-    assert "<summary>and 100 more causes</summary>" in section
-    assert '<p class="rest">and 6 more in the matrix</p>' in section
+    run = replace(sample(), invariants=(*sample().invariants, *rules), scenarios=scenarios, cells=[*wide, *rows])
+    page = whole(Html(), run)
+    shown = page.decode().split("<main")[1].split("</main>")[0]
+    assert shown.count('<details class="cause"') == static.CAUSES
+    assert "and 52 more</bdi>" in shown
+    assert "and 6 more</p>" in shown
+    found = documents(page.decode())["run/causes"]
+    assert found["total"] == static.CAUSES + 6
+    assert [len(cause["cells"]) for cause in found["causes"]] == [50, *[1] * (static.CAUSES + 5)]
 
 
 def test_cases_of_one_cause_are_one_block() -> None:

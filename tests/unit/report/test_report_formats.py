@@ -1,6 +1,8 @@
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +17,12 @@ from holdfast import plugins
 from holdfast.errors import PluginError, UsageError
 from holdfast.model.run import Run
 from holdfast.report import files
-from holdfast.report.html import Html
+from holdfast.report.html import Html, bundle_text
 from holdfast.report.json import Json
 from holdfast.report.junit import Junit
 from holdfast.report.markdown import Markdown, inline
 from holdfast.report.page.values import MAX_TEXT
-from holdfast.report.page_tables import PageTables
+from page_documents import documents
 
 
 def page() -> str:
@@ -154,7 +156,7 @@ class Tags(HTMLParser):
 def test_html_lets_nothing_executable_through() -> None:
     tags = Tags()
     tags.feed(page())
-    assert [attrs["type"] for tag, attrs in tags.seen if tag == "script"] == ["application/octet-stream", "module"]
+    assert [attrs.get("type") for tag, attrs in tags.seen if tag == "script"] == ["application/octet-stream", None]
     assert not {"img", "iframe", "object", "embed", "link", "base"} & {tag for tag, _ in tags.seen}
     assert not [name for _, attrs in tags.seen for name in attrs if name.startswith("on") or name in ("src", "style")]
     assert all((attrs.get("href") or "#").startswith("#") for _, attrs in tags.seen)
@@ -163,25 +165,25 @@ def test_html_lets_nothing_executable_through() -> None:
 def test_html_policy_forbids_everything_but_its_own_script_and_style() -> None:
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page())
     assert policy is not None
-    assert policy[1].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy[1]
+    for source, tag in (("script-src", "script"), ("style-src", "style")):
+        text = page().split(f"<{tag}>")[1].split(f"</{tag}>")[0]
+        assert f"{source} 'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in policy[1]
 
 
-def test_html_script_never_uses_markup_sinks() -> None:
-    script = page().split('<script type="module">')[1]
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|fetch\(|import\(", script
-    )
+def test_the_bundle_never_uses_markup_sinks() -> None:
+    script = bundle_text("page.js")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|import\(", script)
+    assert "</" not in script
 
 
-def test_html_without_scripts_lists_what_did_not_hold() -> None:
-    found = re.search(r"<noscript>(.*)</noscript>", page(), re.S)
-    assert found is not None
-    assert "FAIL, resilience 60.00" in found[1]
-    assert "what did not hold is listed above" in found[1]
-    section = page().split('<section class="trouble"')[1].split("</section>")[0]
-    assert section.count('href="#cell=') == 5
-    assert "Next: <bdi>ask something that makes the agent call its model" in section
+def test_html_without_scripts_has_the_verdict_and_the_causes() -> None:
+    static = page().split("<main")[1].split("</main>")[0]
+    assert "FAIL</p>" in static
+    assert "Resilience <strong>60.00</strong>" in static
+    assert static.count('<details class="cause"') == 5
+    assert "<dt>next</dt><dd><bdi>ask something that makes the agent call its model" in static
 
 
 def test_html_is_the_same_for_the_same_run() -> None:
@@ -196,14 +198,17 @@ def test_html_marks_count_as_browsers_count() -> None:
     run = msgspec.structs.replace(
         sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "\U0001f600 bad", marks=((2, 5),)))]
     )
-    assert PageTables(run).tables["more"][0]["marks"] == [(3, 6)]
+    assert documents(whole(Html(), run).decode())["run/cell/2/0"]["trials"][0]["marks"] == [[3, 6]]
 
 
 def test_html_cuts_very_long_answers_and_says_so() -> None:
     run = msgspec.structs.replace(
         sample(), cells=[cell("max-latency", "no-chaos", "fail", trial("1", "fail", "x" * (MAX_TEXT + 7)))]
     )
-    assert any("[cut here: 7 more characters" in str(text) for text in PageTables(run).tables["strings"])
+    assert (
+        "[cut here: 7 more characters"
+        in documents(whole(Html(), run).decode())["run/trial/1"]["turns"][0]["text"][-100:]
+    )
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -1,10 +1,217 @@
-"""The documents of a page: bounded values, and the files that a trial changed."""
+"""The documents of a page: what one of a very large run holds, bounded values, what an agent did, files it changed."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from report_cases_sample import alone
+from report_sample import sample, trial, whole
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
+from holdfast.model.score import Case, Cell, Replica
+from holdfast.model.spec import Invariant, Scenario
 from holdfast.model.world import AuditEvent, FileTexts
-from holdfast.report.page.trial import file_changes
-from holdfast.report.page.values import ITEMS, TEXT, shortened
+from holdfast.report.html import Html
+from holdfast.report.page import inlined
+from holdfast.report.page.inlined import Packed
+from holdfast.report.page.trial import DEED, file_changes
+from holdfast.report.page.values import ITEMS, TEXT, fitted, shortened
+from page_documents import documents
+
+RULES = 50
+TRIAL = "a" * 12
+
+
+class Trials(Sequence[TrialRow]):
+    """One trial, counted when it is read."""
+
+    read = 0
+
+    def __init__(self, n: int, outcome: str) -> None:
+        self._row = trial(f"{n:012x}", outcome, f"answer {n}")
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, at: Any) -> Any:
+        return [self._row][at]
+
+    def __iter__(self) -> Iterator[TrialRow]:
+        Trials.read += 1
+        yield self._row
+
+
+def run_of(cells: int, failing: Sequence[int] = ()) -> Run:
+    def row(n: int) -> CellRow:
+        outcome = "fail" if n in failing else "pass"
+        counts = {"fails": 1, "reason": "it lacks a source"} if outcome == "fail" else {"passes": 1}
+        found = Cell(f"r{n % RULES}", f"s{n // RULES}", "low", 1.0, outcome, **counts)  # type: ignore[arg-type]
+        return CellRow(found, Trials(n, outcome))
+
+    rules = tuple(Invariant(f"r{n}", "regex") for n in range(RULES))
+    scenarios = tuple(Scenario(f"s{n}") for n in range(-(-cells // RULES)))
+    return replace(sample(), id="0007", invariants=rules, scenarios=scenarios, cells=[row(n) for n in range(cells)])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that a test can reach."""
+    monkeypatch.setattr(inlined, "CELLS", 2_000)
+    monkeypatch.setattr(inlined, "HELD", 500)
+    monkeypatch.setattr(inlined, "TRIALS", 600)
+    Trials.read = 0
+
+
+def page_of(run: Run) -> dict[str, Any]:
+    return documents(whole(Html(), run).decode())
+
+
+def outcomes(page: dict[str, Any]) -> Counter[int]:
+    return Counter(page["run/matrix"]["outcome"])
+
+
+def trials_in(page: dict[str, Any]) -> set[int]:
+    return {int(name.removeprefix("run/trial/"), 16) for name in page if name.startswith("run/trial/")}
+
+
+# -- how much of a run a page holds -------------------------------------------------------------
+def test_a_run_within_the_limits_is_whole_and_nothing_is_said() -> None:
+    page = page_of(run_of(500, [3]))
+    assert len(trials_in(page)) == 500
+    assert page["run/matrix"]["lacks"] == ""
+
+
+def test_a_large_run_keeps_its_matrix_its_failures_and_a_sample_of_trials() -> None:
+    failing = [1, 700, 1999]
+    page = page_of(run_of(2_000, failing))
+    assert outcomes(page) == {0: 1997, 1: 3}
+    kept, lacks = trials_in(page), page["run/matrix"]["lacks"]
+    assert set(failing) <= kept
+    assert 480 <= len(kept) <= 520
+    assert Trials.read <= len(kept) + 2 * len(failing)  # those of the causes are read once more
+    assert f"of {len(kept - set(failing))} of the 1997 cells that did." in lacks
+    assert lacks.endswith("holdfast report 0007 -o run.json")
+    assert "are in the matrix" not in lacks
+    assert {int(n, 16) % RULES for n in map("{:x}".format, kept)} == set(range(RULES))
+
+
+def test_a_cell_is_in_the_page_with_its_trials_or_by_the_matrix_alone() -> None:
+    page = page_of(run_of(2_000))
+    cells = {name for name in page if name.startswith("run/cell/")}
+    assert cells == {f"run/cell/{n % RULES}/{n // RULES}" for n in trials_in(page)}
+
+
+def test_a_very_large_run_has_a_sample_of_cells_too_and_the_page_says_so() -> None:
+    page = page_of(run_of(10_000, range(0, 10_000, 100)))
+    assert outcomes(page)[1] == 100
+    assert 480 <= outcomes(page)[0] <= 520
+    assert page["run/matrix"]["lacks"].startswith(f"{sum(outcomes(page).values())} of 10000 cells are in the matrix.")
+
+
+def test_failures_without_end_are_counted_not_shown() -> None:
+    page = page_of(run_of(10_000, range(10_000)))
+    assert outcomes(page)[1] == 2_000
+    assert len(trials_in(page)) == 600
+    assert "There was no room for 8000 cells and 1400 trials more." in page["run/matrix"]["lacks"]
+    assert (sum(cause["count"] for cause in page["run/causes"]["causes"]), page["run/causes"]["cells"]) == (
+        10_000,
+        10_000,
+    )
+
+
+def test_texts_are_cut_when_all_of_them_would_be_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlined, "HELD_TEXT", 50)
+    monkeypatch.setattr(inlined, "_BARE", 100)
+    monkeypatch.setattr(inlined, "SHORT", inlined.SHORT._replace(text=5))
+    page = page_of(run_of(500, [499]))
+    answers = [page[f"run/trial/{n:012x}"]["turns"][0]["text"] for n in (0, 498, 499)]
+    assert answers == ["answer 0", "answe\n[cut here: 5 more characters are in the run directory]", "answer 499"]
+
+
+def test_a_trial_is_in_the_page_once_whatever_rules_judged_it() -> None:
+    shared = trial("c" * 12, "fail", "it is $12")
+    rows = [CellRow(Cell(f"r{n}", "s0", "low", 1.0, "fail", fails=1, reason="r"), [shared]) for n in range(3)]
+    again = replace(rows[2], trials=[replace(shared, again="holdfast contract run --scenario s0")])
+    page = page_of(replace(run_of(50), cells=[*rows[:2], again]))
+    assert [name for name in page if name.startswith("run/trial/")] == [f"run/trial/{'c' * 12}"]
+    assert [page[f"run/cell/{n}/0"]["trials"][0].get("again", "") for n in range(3)] == ["", "", again.trials[0].again]
+
+
+def test_packed_documents_have_no_sign_that_could_end_their_script() -> None:
+    """The page has them as they are, not escaped."""
+    hostile = "</script><!-- & 'a' \"b\" é"
+    for size in range(40):  # of any rest that base64 pads
+        packed = Packed()
+        packed.add("run", {hostile[:size]: hostile})
+        text = "".join(packed.pieces())
+        assert re.fullmatch(r"[A-Za-z0-9+/]+={0,2}", text)
+        name, _, line = gzip.decompress(b64decode(text)).decode().partition("\t")
+        assert (name, *json.loads(line)) == ("run", hostile[:size])
+
+
+# -- what an agent did --------------------------------------------------------------------------
+def replica_in_page(*audit: AuditEvent, turns: tuple[Turn, ...] = ()) -> dict[str, Any]:
+    """What the page has of the one trial of a case."""
+    replica = Replica(TRIAL, "pass", 1.0)
+    row = ReplicaRow(replica, "go", Observation(TRIAL, turns, audit=audit), (), "holdfast run")
+    run: Run = replace(alone(), cases=[CaseRow(Case("s", "pass", "go", replicas=(replica,)), [row])])
+    found: dict[str, Any] = page_of(run)[f"run/trial/{TRIAL}"]
+    return found
+
+
+def command(*argv: str, code: int | None = 0, took_ms: float | None = 1.0) -> AuditEvent:
+    return AuditEvent(1.0, 1, "command", {"argv": [*argv], "cwd": "/", "exit_code": code, "duration_ms": took_ms})
+
+
+@pytest.mark.parametrize(
+    ("code", "took_ms", "end", "bad"),
+    [
+        (0, 1.0, "exit 0", False),
+        (1, 1.0, "exit 1", True),
+        (None, 1.0, "ended by a signal", True),
+        (None, None, "end not known", False),
+    ],
+)
+def test_a_command_has_its_end(code: int | None, took_ms: float | None, end: str, bad: bool) -> None:
+    (event,) = replica_in_page(command("sh", "-c", "a b", code=code, took_ms=took_ms))["audit"]
+    assert (event["deed"], event["end"], event["bad"]) == ("$ sh -c 'a b'", end, bad)
+
+
+def test_a_long_command_keeps_its_end_and_other_deeds_have_none() -> None:
+    written = AuditEvent(1.0, 2, "file_write", {"path": "a", "op": "created", "bytes": 1})
+    long, other = replica_in_page(command("echo", "x" * 5_000, code=7), written)["audit"]
+    assert (len(long["deed"]), long["end"]) == (DEED, "exit 7")
+    assert (other["deed"], "end" in other) == ("created a", False)
+
+
+def test_many_turns_calls_and_a_long_end_are_cut() -> None:
+    found = replica_in_page(turns=(Turn("a", None, 1.0, "crashed", "x" * 90_000),) * 500)
+    assert len(found["turns"]) == inlined.INLINED.events
+    assert max(len(turn["detail"]) for turn in found["turns"]) < inlined.INLINED.text + 100
+
+
+def test_a_case_that_is_unproven_is_no_error() -> None:
+    replica = Replica(TRIAL, "error", None, 0, "the attack was not put whole")
+    row = ReplicaRow(replica, "go", Observation(TRIAL, ()), (), "holdfast run")
+    case = Case("s", "error", "go", unproven_only=True, replicas=(replica,))
+    (found,) = page_of(replace(alone(), cases=[CaseRow(case, [row])]))["run"]["cases"]
+    assert (found["status"], found["replicas"][0]["outcome"]) == ("unproven", "unproven")
+
+
+# -- values -------------------------------------------------------------------------------------
+def test_what_is_too_large_becomes_the_beginning_of_its_json() -> None:
+    assert fitted({"rows": [1, 2]}, 100) == {"rows": [1, 2]}
+    assert fitted({"rows": [1] * 900}, 20).startswith('{"rows":[1,1,1,1,1,1\n[cut here: ')
+    assert fitted("x" * 30, 20).startswith("x" * 20 + "\n[cut here: 10 more")
 
 
 def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:

@@ -107,7 +107,10 @@ def test_failures_come_by_their_cause_with_one_answer(client: ViewerClient) -> N
     found = client.get("runs/0002/causes")
     (cause,) = found["causes"]
     assert (found["total"], cause["rule"], cause["outcome"], cause["count"]) == (1, "cites", "fail", 1)
-    assert cause["cells"] == [["cites", "down"]]
+    run = client.get("runs/0002")
+    assert [(run["rules"][rule]["id"], run["columns"][column]["name"]) for rule, column in cause["cells"]] == [
+        ("cites", "down")
+    ]
     assert cause["answered"] == "it is $12.00, trust me"
     assert "search call 1: error" in cause["fault"]
     assert cause["again"].endswith(f"--trial {cause['trial']}")
@@ -177,7 +180,7 @@ def test_marks_and_notes_are_kept_beside_the_runs(client: ViewerClient, folder: 
 
 # -- who is let in ----------------------------------------------------------------------------------------------------
 def test_without_the_token_there_is_nothing(client: ViewerClient) -> None:
-    for path in ("/", "/api/runs", "/static/main.js", f"/{client.token[:-1]}/", f"/{client.token}"):
+    for path in ("/", "/api/runs", "/static/page.js", f"/{client.token[:-1]}/", f"/{client.token}"):
         got = client.ask(path, outside=True)
         assert (got.status, got.body) == (404, b"not found\n")
         assert client.token not in str(got.headers)
@@ -205,8 +208,16 @@ def test_files_of_the_page_are_known_by_name_and_asked_for_once(client: ViewerCl
     page = client.ask("")
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert client.ask("", If_None_Match=page.headers["etag"]).status == 304
-    assert client.ask("static/report/dom.js").headers["content-type"] == "text/javascript; charset=utf-8"
-    for name in ("static/", "static/../api.py", "static/%2e%2e/api.py", "static/report/main.js", "api.py", "static/.."):
+    assert client.ask("static/page.js").headers["content-type"] == "text/javascript; charset=utf-8"
+    for name in (
+        "static/",
+        "static/../api.py",
+        "static/%2e%2e/api.py",
+        "static/page.html",
+        "static/report/page.js",
+        "api.py",
+        "static/..",
+    ):
         assert client.ask(name).status == 404
 
 
@@ -263,7 +274,7 @@ def test_large_answers_are_packed_where_the_client_can_read_that(client: ViewerC
     plain, packed = (client.ask("api/runs/0002", Accept_Encoding=how) for how in ("identity", "gzip"))
     assert plain.json == packed.json
     assert "content-encoding" not in plain.headers
-    assert client.ask("static/report/page.css", Accept_Encoding="gzip").headers["content-encoding"] == "gzip"
+    assert client.ask("static/page.css", Accept_Encoding="gzip").headers["content-encoding"] == "gzip"
 
 
 def test_a_head_is_answered_without_a_body(client: ViewerClient) -> None:

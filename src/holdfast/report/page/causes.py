@@ -10,21 +10,30 @@ from holdfast.model.run import ReplicaRow, Run, TrialRow
 from holdfast.report import cases, cause_words, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
+from holdfast.report.page.run import Numbering
 from holdfast.report.page.values import cut, utf16_span
 
-SHOWN, CELLS, TEXT = 500, 200, 4_000
-"""Causes, cells that one names, and characters of what was asked and answered."""
+SHOWN, CASES, TEXT = 500, 200, 4_000
+"""Causes, cases that one names, and characters of what was asked and answered."""
+CELLS = 20_000
+"""Cells that all causes name together."""
 
 
-def causes_document(run: Run) -> dict[str, Any]:
-    """Failures grouped by rule and cause, the worst first: cases, then cells."""
-    grouping = Causes(run)
-    for row in run.cells:
-        grouping.add(row)
+def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
+    """Failures grouped by rule and cause, the worst first: cases, then cells. `grouping` has every cell of the run."""
+    if grouping is None:
+        grouping = Causes(run)
+        for row in run.cells:
+            grouping.add(row)
     found, of_cases = grouping.sorted(), case_causes(run) if run.by_cases else []
-    told = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
+    causes = [_case_cause(run, cause) for cause in of_cases[:SHOWN]]
+    numbers, room = Numbering(run), CELLS
+    for cause in found[: SHOWN - len(causes)]:
+        cells = _cells(cause, numbers, max(1, room))
+        room -= len(cells)
+        causes.append({**_cause(run, cause), "cells": cells})
     return {
-        "causes": [*told, *(_cause(run, cause) for cause in found[: SHOWN - len(told)])],
+        "causes": causes,
         "total": len(found) + len(of_cases),
         "cells": grouping.total,
     }
@@ -41,12 +50,12 @@ def _case_cause(run: Run, cause: CaseCause) -> dict[str, Any]:
         "severity": ("critical" if first.gate else first.severity) if first else "",
         "outcome": cause.outcome,
         "reason": (_reason(one) if run.part == "scenario" else "") or cause.reason,
-        "marks_of_cells": {},
-        "mixed": False,
+        "remarks": "",
+        "also": cause_words.others(cause.reasons[0], cause.reasons),
         "fault": _met(one.seen.ledger) if one else "",
         "faults": cause_words.faults(cause),
         "cells": [],
-        "cases": [cases.head(row.case) for row in cause.members[:CELLS]],
+        "cases": [cases.head(row.case) for row in cause.members[:CASES]],
         "count": len(cause.members),
         "trials": cause.trials,
         "where": wording.Places(run).of(cause.rules[0]) if cause.rules else run.spec_path,
@@ -76,13 +85,10 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
         "severity": cause.severity,
         "outcome": cause.outcome,
         "reason": cause.reason,
-        "marks_of_cells": cause.marks,
-        "mixed": cause.mixed,
+        "remarks": cause_words.marks(cause),
+        "also": cause_words.also(cause),
         "fault": _met(trial.faults) if trial else "",
         "faults": cause_words.faults(cause),
-        "cells": [
-            [rule, one.head] for rule, one in zip(cause.member_rules[:CELLS], cause.members[:CELLS], strict=True)
-        ],
         "cases": [],
         "count": cause.cells,
         "trials": cause.trials,
@@ -91,6 +97,12 @@ def _cause(run: Run, cause: Cause) -> dict[str, Any]:
         "standards": list(map(str, standards.of_cause(run, cause))),
         **_told(trial),
     }
+
+
+def _cells(cause: Cause, numbers: Numbering, most: int) -> list[tuple[int, int]]:
+    """The cells of a cause, by their rule and column."""
+    members = zip(cause.member_rules[:most], cause.members[:most], strict=True)
+    return [(numbers.rules[rule], numbers.columns[one.head]) for rule, one in members]
 
 
 def _told(trial: TrialRow | None) -> dict[str, Any]:

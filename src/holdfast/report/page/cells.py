@@ -11,6 +11,7 @@ from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
+from holdfast.report.page.run import Numbering
 from holdfast.report.page.values import Interned, cut
 
 TRIALS = 500
@@ -20,42 +21,58 @@ _CODE = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
 def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
-    """The matrix. `rule` and `column` count in the lists of the run's document.
-
-    `live`: the run is under way, and cells without a verdict are left out.
-    """
-    strings = Interned()
-    strings.of("")
-    rules = {rule.id: number for number, rule in enumerate(run.invariants)}
-    heads = [wording.head(scenario.name, params) for scenario in run.scenarios for params in run.params]
-    columns = {head: number for number, head in reversed(list(enumerate(heads)))}
-    known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
-    places: list[int] = []
-    tops: list[int] = []
-    facts: list[tuple[int, int, int, int]] = []
+    """The matrix. `live`: the run is under way, and cells without a verdict are left out."""
+    table = MatrixTable(run)
     for row in run.cells:
         cell = so_far(row.cell) if live else row.cell
-        if live and cell.outcome == "unproven" and not cell.passes + cell.fails + cell.errors + cell.unproven:
+        if live and cell.outcome == "unproven" and not trials_of(cell):
             continue
-        places.append(rules[cell.invariant])
-        tops.append(columns[wording.column(cell)])
+        table.add(cell)
+    return table.document()
+
+
+class MatrixTable:
+    """Cells as columns of numbers. Most of a large matrix held, and are alike in all but their place."""
+
+    def __init__(self, run: Run) -> None:
+        self.numbers = Numbering(run)
+        self._strings = Interned()
+        self._strings.of("")
+        self._known: dict[tuple[Any, ...], tuple[int, int, int, int]] = {}
+        self._places: list[tuple[int, int]] = []
+        self._facts: list[tuple[int, int, int, int]] = []
+
+    def add(self, cell: Cell) -> None:
+        self._places.append(self.place(cell))
         key = (cell.outcome, cell.reason, cell.passes, cell.fails, *_marks(cell))
-        found = known.get(key)
+        found = self._known.get(key)
         if found is None:
-            found = known[key] = _facts(cell, strings)
-        facts.append(found)
-    outcome, flags, tally, reason = ([fact[n] for fact in facts] for n in range(4))
-    return {
-        "cells": len(places),
-        "outcomes": OUTCOMES,
-        "rule": places,
-        "column": tops,
-        "outcome": outcome,
-        "flags": flags,
-        "tally": tally,
-        "reason": reason,
-        "strings": strings.values,
-    }
+            found = self._known[key] = _facts(cell, self._strings)
+        self._facts.append(found)
+
+    def place(self, cell: Cell) -> tuple[int, int]:
+        """Its rule and its column: they count in the lists of the run's document."""
+        return self.numbers.rules[cell.invariant], self.numbers.columns[wording.column(cell)]
+
+    def document(self) -> dict[str, Any]:
+        rule, column = ([place[n] for place in self._places] for n in range(2))
+        outcome, flags, tally, reason = ([fact[n] for fact in self._facts] for n in range(4))
+        return {
+            "cells": len(self._places),
+            "outcomes": OUTCOMES,
+            "rule": rule,
+            "column": column,
+            "outcome": outcome,
+            "flags": flags,
+            "tally": tally,
+            "reason": reason,
+            "strings": self._strings.values,
+        }
+
+
+def trials_of(cell: Cell) -> int:
+    """How many trials a cell has, without reading them."""
+    return cell.passes + cell.fails + cell.errors + cell.unproven
 
 
 def _marks(cell: Cell) -> tuple[bool, ...]:

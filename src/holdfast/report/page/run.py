@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
 from holdfast.model.score import Case, Interval
-from holdfast.report import calls, cases, overall, wording
+from holdfast.report import calls, cases, mutations, overall, wording
 from holdfast.report.safe import encodable
 from holdfast.spec.references import param_text
 
@@ -33,9 +33,12 @@ def run_document(run: Run) -> dict[str, Any]:
         "calm_and_chaos": wording.calm_and_chaos(score),
         "paired": wording.paired(score),
         "pass_hat": wording.pass_hat(score),
-        "judged": wording.judged(score),
+        "counted": mutations.headline(score) or (cases.counted(run) if run.by_cases else ""),
+        "types": mutations.table(score.mutation) if score.mutation else [],
+        "judged": wording.judged(score) if wording.has_matrix(run) else "",
         "replicas": score.replicas,
         "one_sample": _one_sample(run),
+        "flaky": f"{wording.plural(score.flaky, 'flaky cell')}: replicas of one prompt disagree" if score.flaky else "",
         "attacks": calls.attacks(score.attacks) if score.attacks else "",
         "used": calls.used(score.spent),
         "warnings": run.warnings,
@@ -89,14 +92,16 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
         "part": part.part,
         "run": part.run,
         "score": part.score,
+        "number": overall.score(part),
         **_interval(part.interval),
         "weight": part.weight,
         "share": part.share,
         "verdict": overall.word(part, found) if part.ran else "",
         "reasons": part.reasons,
-        "said": part.said,
+        "said": overall.said(part) if part.ran else "",
         "skipped": part.skipped,
         "trials": part.trials,
+        "page": part.page,
     }
 
 
@@ -113,6 +118,15 @@ def _one_sample(run: Run) -> str:
     if run.score.replicas > 1 or not run.score.trials:
         return ""
     return cases.ONE_SAMPLE if run.by_cases else wording.ONE_SAMPLE
+
+
+class Numbering:
+    """Where a rule and a column stand in the lists of the run's document: cells are named by both numbers."""
+
+    def __init__(self, run: Run) -> None:
+        self.rules = {rule.id: number for number, rule in enumerate(run.invariants)}
+        heads = [wording.head(scenario.name, params) for scenario in run.scenarios for params in run.params]
+        self.columns = {head: number for number, head in reversed(list(enumerate(heads)))}
 
 
 def rules(run: Run) -> Iterator[dict[str, str]]:

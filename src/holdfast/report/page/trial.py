@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import unified_diff
 from pathlib import Path
-from shlex import quote
-from typing import Any, TypeVar
+from shlex import join, quote
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import asdict
 
@@ -17,17 +16,34 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
-from holdfast.report.page.values import cut, shortened, utf16_span
+from holdfast.report.page.values import cut, fitted, shortened, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import name_here
 
-TEXT = 200_000
-"""Characters of one answer; the run's folder has the rest, and the page says so."""
-EVENTS, ROOM = 1_000, 4_000_000
-"""Of a trace or an audit log: how many events the page gets, and how many characters of them in all."""
+
+class Bounds(NamedTuple):
+    """How much of a trial a document has; the run's folder has the rest, and the page says so."""
+
+    text: int = 200_000
+    """Characters of one answer."""
+    calls: int = 1_000
+    events: int = 1_000
+    """Of an audit log, a ledger and whatever else a trial has many of."""
+    room: int = 4_000_000
+    """Characters of all calls, and of all events."""
+    sent: int = 4_000_000
+    """Characters of what one call sent, and of what came back."""
+    evidence: int = 0
+    """Characters of the evidence of one rule, as JSON; 0: as much as `shortened` keeps."""
+
+
+SERVED = Bounds()
+"""The viewer sends one trial at a time."""
 FILES, DIFFED = 500, 200_000
 """Files that the page gets, and characters of them that are compared."""
+DEED = 500
+"""Characters of what was done; how it ended comes after them."""
 CONTROL = (
     "This is a control: the prompt was asked in calm, to compare with. No rule judges it, and it is not run by itself."
 )
@@ -36,9 +52,19 @@ T = TypeVar("T", TraceEvent, AuditEvent)
 
 def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
     """A trial that was seen."""
-    trial, seen = found.trial, found.seen
-    trace, audit, used = _first(seen.trace), _first(seen.audit), spent(seen.trace)
+    trial = found.trial
     failed = trial.kind == "contract" and any(one.outcome == "fail" for one in found.verdicts)
+    seen = observed(run, found.seen, found.verdicts, places=wording.Places(run))
+    return {
+        **_about(trial),
+        **seen,
+        "notes": [*_about_control(trial), *seen["notes"]],
+        "again": "" if trial.kind == "control" else again,
+        "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
+    }
+
+
+def _about(trial: Trial) -> dict[str, Any]:
     return {
         "id": trial.id,
         "kind": trial.kind,
@@ -49,28 +75,40 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "invariant": trial.invariant,
         "seed": str(trial.seed),
         "task": shortened(trial.task),
-        "outcome": _worst(found.verdicts),
+    }
+
+
+def observed(
+    run: Run, seen: Observation, verdicts: Sequence[Verdict] = (), bounds: Bounds = SERVED, *, places: wording.Places
+) -> dict[str, Any]:
+    """What was seen of a trial and said about it. `places` says where the rules are written."""
+    trace, audit = _first(seen.trace, bounds.calls, bounds.room), _first(seen.audit, bounds.events, bounds.room)
+    used = spent(seen.trace) if seen.trace else None
+    return {
+        "outcome": _worst(verdicts),
         "ending": "error" if seen.error else seen.ending,
-        "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), TEXT),
-        "turns": [_turn(turn) for turn in seen.turns],
-        "verdicts": [_verdict(one, seen, run) for one in found.verdicts],
-        "faults": [_fault(one) for one in seen.ledger[:EVENTS]],
-        "trace": [call_document(event) for event in trace],
+        "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), bounds.text),
+        "turns": [_turn(turn, bounds.text) for turn in seen.turns[: bounds.events]],
+        "verdicts": [_verdict(one, seen, run, places, bounds) for one in verdicts],
+        "faults": [_fault(one) for one in seen.ledger[: bounds.events]],
+        "trace": [call_document(event, bounds.sent) for event in trace],
         "trace_left_out": len(seen.trace) - len(trace),
-        "audit": [_audited(event, seen.at) for event in audit],
+        "audit": [_audited(event, seen.at, bounds) for event in audit],
         "audit_left_out": len(seen.audit) - len(audit),
-        "files": file_changes(seen.audit),
+        "files": file_changes(seen.audit, bounds),
         "forbidden": [
             {"rule": one.rule, "violated": one.violated, "details": one.details, "error": one.error}
             for one in seen.forbidden
         ],
-        "evidence": {rule: {"data": shortened(one.data), "error": one.error} for rule, one in seen.evidence.items()},
+        "evidence": {
+            rule: {"data": _evidence(one.data, bounds), "error": one.error} for rule, one in seen.evidence.items()
+        },
         "recorded": [
             {"tool": one.tool, "n": one.n, "call": one.call, "known": one.known, "passed": one.passed}
-            for one in seen.recorded[:EVENTS]
+            for one in seen.recorded[: bounds.events]
         ],
-        "output": cut(seen.output, TEXT),
-        "notes": [*_about_control(trial), *seen.notes],
+        "output": cut(seen.output, bounds.text),
+        "notes": list(seen.notes),
         "standards": [str(one) for one in standards.of_faults(wording.met(seen.ledger))],
         "canaries": sorted({word for met in seen.ledger for word in met.canaries}),
         "simulated": seen.simulated,
@@ -79,24 +117,15 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
         "started": seen.at or None,
         "duration_ms": round(seen.duration_ms, 1),
         "spent": asdict(used) if used else None,
-        "again": "" if trial.kind == "control" else again,
-        "promote": f"holdfast promote {trial.id} {quote(name_here(Path(run.path)))}" if failed else "",
     }
 
 
 def unended_document(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
     """A trial that is under way: what it was asked, and the calls that it has made."""
-    shown, asked = _first(calls), cut(interpolate(trial.task.prompt, trial.params), TEXT)
+    shown = _first(calls, SERVED.calls, SERVED.room)
+    asked = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
     return {
-        "id": trial.id,
-        "kind": trial.kind,
-        "scenario": trial.scenario,
-        "params": wording.params(trial.params),
-        "column": wording.head(trial.scenario, trial.params),
-        "replica": trial.replica,
-        "invariant": trial.invariant,
-        "seed": str(trial.seed),
-        "task": shortened(trial.task),
+        **_about(trial),
         "outcome": "",
         "ending": "under way",
         "detail": "",
@@ -120,8 +149,8 @@ def _about_control(trial: Trial) -> list[str]:
     return [CONTROL] if trial.kind == "control" else []
 
 
-def call_document(event: TraceEvent) -> dict[str, Any]:
-    """One call with what was sent and what came back."""
+def call_document(event: TraceEvent, sent: int = SERVED.sent) -> dict[str, Any]:
+    """One call with what was sent and what came back, so many characters of each."""
     return {
         "ts": round(event.ts, 4),
         "duration_ms": round(event.duration_ms, 1),
@@ -134,8 +163,8 @@ def call_document(event: TraceEvent) -> dict[str, Any]:
         "status": event.status,
         "error_type": event.error_type,
         "failed": event.failed,
-        "input": event.input,
-        "output": event.output,
+        "input": event.input[:sent],
+        "output": event.output[:sent],
         "fault": event.fault,
         "cost": asdict(event.cost) if event.cost and not event.script else None,
         "script": event.script,
@@ -150,19 +179,23 @@ def _worst(verdicts: Iterable[Verdict]) -> str:
     return min((one.outcome for one in verdicts), key=order.index, default="")
 
 
-def _turn(turn: Turn) -> dict[str, Any]:
+def _turn(turn: Turn, text: int) -> dict[str, Any]:
     return {
-        "asked": cut(turn.asked, TEXT),
-        "text": None if turn.text is None else cut(turn.text, TEXT),
+        "asked": cut(turn.asked, text),
+        "text": None if turn.text is None else cut(turn.text, text),
         "ending": turn.ending,
-        "detail": cut(turn.detail, TEXT),
+        "detail": cut(turn.detail, text),
         "latency_ms": round(turn.latency_ms, 1),
         "status": turn.status,
         "cut": turn.cut,
     }
 
 
-def _verdict(one: Verdict, seen: Observation, run: Run) -> dict[str, Any]:
+def _evidence(data: Any, bounds: Bounds) -> Any:
+    return fitted(data, bounds.evidence) if bounds.evidence else shortened(data)
+
+
+def _verdict(one: Verdict, seen: Observation, run: Run, places: wording.Places, bounds: Bounds) -> dict[str, Any]:
     judged = (seen.turns[one.turn].text or "") if 0 <= one.turn < len(seen.turns) else ""
     rule = next((rule for rule in run.invariants if rule.id == one.invariant), None)
     return {
@@ -170,13 +203,13 @@ def _verdict(one: Verdict, seen: Observation, run: Run) -> dict[str, Any]:
         "description": rule.description if rule else "",
         "severity": ("critical" if rule.gate else rule.severity) if rule else "",
         "check": rule.check if rule else "",
-        "where": wording.Places(run).of(one.invariant),
+        "where": places.of(one.invariant),
         "outcome": one.outcome,
         "score": one.score,
         "reason": one.reason,
-        "marks": [utf16_span(judged, *span) for span in one.marks if span[1] <= min(TEXT, len(judged))],
+        "marks": [utf16_span(judged, *span) for span in one.marks if span[1] <= min(bounds.text, len(judged))],
         "turn": one.turn,
-        "details": shortened(one.details),
+        "details": _evidence(one.details, bounds),
     }
 
 
@@ -195,20 +228,48 @@ def _fault(met: FaultMet) -> dict[str, Any]:
     }
 
 
-def _audited(event: AuditEvent, began: float) -> dict[str, Any]:
+def _audited(event: AuditEvent, began: float, bounds: Bounds) -> dict[str, Any]:
     return {
         "seq": event.seq,
         "ts": round(event.ts - began, 3) if began else event.ts,
         "type": event.type,
-        "details": shortened(event.details),
+        "deed": _deed(event)[:DEED],
+        **_end(event),
+        "details": _evidence(event.details, bounds),
     }
 
 
-def _first(events: Sequence[T]) -> list[T]:
+def _deed(event: AuditEvent) -> str:
+    """What was done, in a few words."""
+    details = event.details
+    match event.type:
+        case "command":
+            return f"$ {join(map(str, details.get('argv', ())))}"
+        case "file_write":
+            return f"{details.get('op', '')} {details.get('path', '')}"
+        case "db_write":
+            rows = details.get("rows")
+            count = wording.plural(rows, "row") if isinstance(rows, int) else "rows unknown"
+            return f"{details.get('op', '')} {details.get('service', '')}.{details.get('table', '')}: {count}"
+        case "http_call":
+            return f"{details.get('method', '')} {details.get('url', '')} {details.get('status', '')}".rstrip()
+
+
+def _end(event: AuditEvent) -> dict[str, Any]:
+    """How a command ended, and whether badly; nothing for any other deed."""
+    if event.type != "command":
+        return {}
+    code, took_ms = event.details.get("exit_code"), event.details.get("duration_ms")
+    if isinstance(code, int):
+        return {"end": f"exit {code}", "bad": code != 0}
+    unknown = not isinstance(took_ms, int | float)
+    return {"end": "end not known" if unknown else "ended by a signal", "bad": not unknown}
+
+
+def _first(events: Sequence[T], most: int, room: int) -> list[T]:
     """As many of the first as there is room for."""
     kept: list[T] = []
-    room = ROOM
-    for event in events[:EVENTS]:
+    for event in events[:most]:
         room -= _size(event)
         if room < 0:
             break
@@ -221,21 +282,21 @@ def _size(event: TraceEvent | AuditEvent) -> int:
     return sum(len(text) if isinstance(text, str) else 100 for text in texts)
 
 
-def file_changes(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
+def file_changes(audit: Iterable[AuditEvent], bounds: Bounds = SERVED) -> list[dict[str, Any]]:
     """Every file that was made, changed or removed, as the audit log has it."""
     found = [event for event in audit if event.type == "file_write"]
-    return [_change(event.details, event.texts or FileTexts()) for event in found[:FILES]]
+    return [_change(event.details, event.texts or FileTexts(), bounds.text) for event in found[:FILES]]
 
 
-def _change(details: dict[str, Any], texts: FileTexts) -> dict[str, Any]:
+def _change(details: dict[str, Any], texts: FileTexts, most: int) -> dict[str, Any]:
     before, after, path = texts.before, texts.after, str(details.get("path", ""))
     return {
         "path": path,
         "op": str(details.get("op", "")),
         "bytes": details.get("bytes"),
-        "before": before,
-        "after": after,
-        "diff": _diff(path, before, after),
+        "before": before and cut(before, most),
+        "after": after and cut(after, most),
+        "diff": cut(_diff(path, before, after), most),
     }
 
 
@@ -243,5 +304,7 @@ def _diff(path: str, before: str | None, after: str | None) -> str:
     """As `diff -u` shows it; nothing where neither side is known."""
     if (before is None and after is None) or len(before or "") + len(after or "") > DIFFED:
         return ""
+    from difflib import unified_diff
+
     old, new = ((text or "").splitlines() for text in (before, after))
     return "\n".join(unified_diff(old, new, f"a/{path}", f"b/{path}", lineterm=""))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.codec import to_builtins
+from holdfast.model.codec import carried, encode, to_builtins
 from holdfast.report.safe import encodable
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12
 """Characters of one text, items of one list or object, and how deep they are nested."""
+_NUMBERS = (int, float)
 MAX_TEXT = 20_000
 """Characters of one answer or output in a page; the run directory has the rest, and the page says so."""
 
@@ -16,6 +17,28 @@ MAX_TEXT = 20_000
 def shortened(value: Any) -> Any:
     """The same without what is too much, and with a word where something is left out."""
     return _short(to_builtins(value), DEEP)
+
+
+def fitted(value: Any, most: int) -> Any:
+    """The same within so many characters: what is larger becomes the beginning of its JSON."""
+    short = shortened(value)
+    if isinstance(short, str):
+        return cut(short, most)
+    text = json_bytes(short).decode()
+    return short if len(text) <= most else cut(text, most)
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON; lone surrogates, which no encoding can carry, are replaced."""
+    try:
+        return encode(value)
+    except UnicodeEncodeError:
+        return encode(carried(value))
+
+
+def lean(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without the fields that are empty or false: of ten thousand they would be most of a page."""
+    return {name: value for name, value in document.items() if value or value.__class__ in _NUMBERS}
 
 
 def _short(value: Any, deep: int) -> Any:

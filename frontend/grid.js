@@ -24,10 +24,18 @@ export class Grid {
     this.node.addEventListener("pointerover", (event) => this.hovered(event));
     this.watch = new ResizeObserver(() => this.changed());
     this.watch.observe(this.node);
+    // A printed page does not scroll: it has all rows and columns.
+    this.print = ({ type }) => {
+      this.printing = type === "beforeprint";
+      this.stale = true;
+      this.draw();
+    };
+    for (const type of ["beforeprint", "afterprint"]) addEventListener(type, this.print);
   }
 
   close() {
     this.watch.disconnect();
+    for (const type of ["beforeprint", "afterprint"]) removeEventListener(type, this.print);
   }
 
   show(rules, columns) {
@@ -95,6 +103,7 @@ export class Grid {
   }
 
   window() {
+    if (this.printing) return [0, this.shownRules.length, 0, this.shownColumns.length];
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.node, step = BEYOND_COLUMNS;
     const r0 = Math.max(0, Math.floor(scrollTop / this.height) - BEYOND_ROWS);
     const r1 = Math.min(this.shownRules.length, Math.ceil((scrollTop + clientHeight) / this.height) + BEYOND_ROWS);

@@ -1,14 +1,15 @@
 // Answers and reasons of all runs that hold a text.
 import { get } from "./api.js";
 import { cellAddress, runAddress, searchAddress, trialAddress } from "./address.js";
+import { inlined } from "./documents.js";
 import { appendVisible, el, plain, visible } from "./dom.js";
 import { middle } from "./names.js";
-import { plural } from "./words.js";
+import { TOP, plural } from "./words.js";
 
 const EXCERPTS = 3, NAME = 60;
 
 export async function search({ asked }, signal) {
-  const page = { title: "Search", crumbs: [["Runs", "#/"], ["Search", location.hash.split("?")[0]]], up: "#/" };
+  const page = { title: "Search", crumbs: [TOP, ["Search", location.hash.split("?")[0]]], up: "#/" };
   const holder = el("div", { class: "search-page" });
   page.body = [holder];
   const draw = async (q, run) => {
@@ -22,9 +23,9 @@ export async function search({ asked }, signal) {
 
 async function results(q, run, signal) {
   const title = el("h1", null, q ? plain(q) : "Search");
-  if (!q) return [title, el("p", { class: "lead" }, "Type what an answer, a prompt, a reason or a note holds, above (/).")];
+  if (!q) return [title, el("p", { class: "lead" }, `Type what an answer, a prompt${inlined ? " or a reason" : ", a reason or a note"} holds, above (/).`)];
   const found = await get(`search?${new URLSearchParams({ q, limit: 100, ...(run ? { run } : {}) })}`, signal);
-  const told = `${found.hits.length ? plural(found.hits.length, "place") : "Nothing"} in ${plural(found.searched, "run")}${found.not_searched ? `; ${plural(found.not_searched, "older run")} not searched: ask for more words, or search one run` : found.more ? ", and there are more" : ""}`;
+  const told = `${found.hits.length ? plural(found.hits.length, "place") : "Nothing"} in ${inlined ? "this page" : plural(found.searched, "run")}${found.not_searched ? `; ${plural(found.not_searched, "older run")} not searched: ask for more words, or search one run` : found.more ? ", and there are more" : ""}`;
   return [title, el("p", { class: "lead", role: "status" }, told, run ? el("span", null, " (only run ", plain(run), "). ", el("a", { href: searchAddress(q) }, "Search all runs")) : ""), el("ol", { class: "hits" }, ...grouped(found.hits).map(entry))];
 }
 
@@ -43,7 +44,7 @@ function entry(hits) {
   const href = hit.trial ? trialAddress(hit.run, hit.trial) : hit.rule && hit.column ? cellAddress(hit.run, hit.rule, hit.column) : runAddress(hit.run);
   const whereIn = (name) => [rules.map(name).join(", "), column && `in ${name(column)}`].filter(Boolean).join(" ");
   const where = el("span", { title: visible(whereIn(String)) }, plain(whereIn((name) => middle(name, NAME))));
-  return el("li", null, el("a", { href, "data-entry": true }, el("span", { class: "hit-head" }, el("b", null, plain(hit.run)), where, hit.trial ? el("code", null, plain(hit.trial)) : null), ...hits.slice(0, EXCERPTS).map(excerpt), hits.length > EXCERPTS ? el("p", { class: "soft" }, `and ${hits.length - EXCERPTS} more`) : null));
+  return el("li", null, el("a", { href, "data-entry": true }, el("span", { class: "hit-head" }, hit.run ? el("b", null, plain(hit.run)) : null, where, hit.trial ? el("code", null, plain(hit.trial)) : null), ...hits.slice(0, EXCERPTS).map(excerpt), hits.length > EXCERPTS ? el("p", { class: "soft" }, `and ${hits.length - EXCERPTS} more`) : null));
 }
 
 function excerpt(hit) {

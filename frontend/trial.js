@@ -2,19 +2,20 @@
 import { get } from "./api.js";
 import { cellAddress, runAddress, trialPath } from "./address.js";
 import { callTimeline, faultList } from "./calls.js";
+import { inlined } from "./documents.js";
 import { button, command, el, facts, passage, plain, section } from "./dom.js";
 import { deafen, listen } from "./events.js";
 import { fileView, requestView, valueView } from "./evidence.js";
 import { loadNotes, noteEditor } from "./notes.js";
-import { SIGNS, badge, milliseconds, money, plural, when } from "./words.js";
+import { SIGNS, TOP, badge, milliseconds, money, plural, when } from "./words.js";
 
 const WORST = ["fail", "error", "unproven", "pass", "n/a"], AUDITED = 200, UNDER_WAY = "under way", LOOK_MS = 500;
 
 export async function trial({ run, trial: id }, signal) {
-  const [found] = await Promise.all([get(trialPath(run, id), signal), loadNotes(signal)]);
+  const [found] = await Promise.all([get(trialPath(run, id), signal), inlined ? null : loadNotes(signal)]);
   const top = el("div", null), middle = el("div", { class: "trial-main" });
   const page = {
-    crumbs: [["Runs", "#/"], [run, runAddress(run)], [`trial ${id}`, location.hash.split("?")[0]]],
+    crumbs: [TOP, ...(inlined ? [] : [[run, runAddress(run)]]), [`trial ${id}`, location.hash.split("?")[0]]],
     up: runAddress(run),
     body: [top, el("div", { class: "trial-page" }, middle, el("aside", { class: "trial-side", "aria-label": "This trial" }, ...side(run, found)))],
   };
@@ -61,7 +62,7 @@ function head(run, found, outcome) {
   const told = ending === UNDER_WAY ? "The agent is at work." : `${ending === "no_answer" ? "no answer" : ending.replace(/_/g, " ")} after ${milliseconds(latency)}${detail ? `: ${detail}` : ""}`;
   const worst = found.verdicts.filter((one) => one.outcome === outcome && outcome !== "pass" && one.reason);
   return el("header", { class: "trial-head" },
-    el("p", { class: "eyebrow" }, `run ${run} · trial ${found.id}${found.replica ? ` · replica ${found.replica + 1}` : ""}`),
+    el("p", { class: "eyebrow" }, `${inlined ? "" : `run ${run} · `}trial ${found.id}${found.replica ? ` · replica ${found.replica + 1}` : ""}`),
     el("h1", null, plain(column ?? scenario)),
     el("div", { class: `verdict ${outcome.replace("/", "")}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[outcome] ?? "▸"), outcome),
       el("ul", { class: "reasons" }, ...worst.slice(0, 3).map((one) => el("li", null, plain(one.rule, "b"), " ", plain(one.reason))), plain(told, "li"))));
@@ -72,7 +73,7 @@ function side(run, found) {
   const began = found.started ? when(new Date(found.started * 1000).toISOString()) : "";
   return [
     section("See it again", found.again ? command(found.again) : null, found.promote ? el("p", { class: "hint" }, "Keep it as a test of its own:") : null, found.promote ? command(found.promote) : null),
-    section("Mark and note", noteEditor(`${run}/trial/${found.id}`)),
+    inlined ? null : section("Mark and note", noteEditor(`${run}/trial/${found.id}`)),
     section("About", facts([["scenario", found.scenario], ["params", found.params], ["seed", found.seed == null ? "" : String(found.seed)], ["began", began], ["took", found.duration_ms == null ? "" : milliseconds(found.duration_ms)], ["used", used], ["attempts", found.attempts > 1 ? String(found.attempts) : ""], ["known as", (found.standards ?? []).join("; ")], ["canaries", (found.canaries ?? []).join(", ")], ["simulated", found.simulated ? "faults damaged the answer, not the calls" : ""]])),
   ].filter(Boolean);
 }
@@ -154,16 +155,8 @@ function audit(events, leftOut) {
   return el("div", null, list, more, leftOut ? el("p", { class: "nothing" }, `and ${leftOut} more in the run's folder`) : null);
 }
 
-function auditRow({ ts, type, details }) {
-  const view = el("details", { class: "audited" }, el("summary", { "data-entry": true }, el("span", { class: "when" }, ts < 1e8 ? milliseconds(1000 * ts) : ""), el("span", { class: "plane" }, plain(type.replace(/_/g, " "))), el("span", { class: "deed" }, plain(deed(type, details)))));
+function auditRow({ ts, type, deed, end, bad, details }) {
+  const view = el("details", { class: "audited" }, el("summary", { "data-entry": true }, el("span", { class: "when" }, ts < 1e8 ? milliseconds(1000 * ts) : ""), el("span", { class: "plane" }, plain(type.replace(/_/g, " "))), el("span", { class: "deed" }, plain(deed)), end ? el("span", { class: bad ? "end fail" : "end" }, `→ ${end}`) : null));
   view.addEventListener("toggle", () => view.open && view.childElementCount === 1 && view.append(type === "http_call" ? requestView(details) : valueView(details)));
   return el("li", null, view);
-}
-
-function deed(type, details) {
-  if (type === "command") return `${(details.argv ?? []).join(" ")}${details.exit_code ? ` (exit ${details.exit_code})` : ""}`;
-  if (type === "db_write") return `${details.op ?? ""} ${details.service ?? ""}.${details.table ?? ""}: ${details.rows ?? "?"} row${details.rows === 1 ? "" : "s"}`;
-  if (type === "http_call") return `${details.method ?? ""} ${details.url ?? ""} ${details.status ?? ""}`;
-  if (type === "file_write") return `${details.op ?? "write"} ${details.path ?? ""}`;
-  return Object.entries(details).slice(0, 4).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ");
 }

@@ -51,7 +51,6 @@ function bar(call, whole) {
 }
 
 const endingOf = (call) => [call.status ?? "", call.error_type, call.phase === "done" ? "" : call.phase].filter(Boolean).join(" ");
-const isFailed = (call) => call.failed ?? Boolean(call.error_type || call.status >= 400);
 const oneLine = (text) => text.slice(0, PREVIEW).replace(/\s+/g, " ");
 
 function callRow(call, whole, faults) {
@@ -62,7 +61,7 @@ function callRow(call, whole, faults) {
     call.input ? el("small", { class: "peek" }, el("span", { "aria-label": "sent" }, "→ "), plain(oneLine(call.input))) : null,
     call.output ? el("small", { class: "peek" }, el("span", { "aria-label": "came back" }, "← "), plain(oneLine(call.output))) : null);
   const summary = el("summary", { "data-entry": true }, el("span", { class: "when" }, milliseconds(call.ts * 1000)), bar(call, whole), what);
-  const view = el("details", { class: call.fault ? "call faulty" : isFailed(call) ? "call failed" : "call" }, summary);
+  const view = el("details", { class: call.fault ? "call faulty" : call.failed ? "call failed" : "call" }, summary);
   view.addEventListener("toggle", () => view.open && view.childElementCount === 1 && view.append(callBody(call, faults)));
   return el("li", null, view);
 }

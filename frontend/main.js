@@ -1,12 +1,15 @@
 // Starts the page, and shows the one that the address asks for.
+import "./main.css";
 import { Gone, Refused, whenBack } from "./api.js";
 import { readAddress, searchAddress } from "./address.js";
 import { compare } from "./compare.js";
 import { el, plain, visible } from "./dom.js";
+import { inlined } from "./documents.js";
 import { deafen } from "./events.js";
 import { startKeys } from "./keys.js";
 import { list } from "./list.js";
 import { closePanel } from "./panel.js";
+import { TOP } from "./words.js";
 import { run } from "./run.js";
 import { search } from "./search.js";
 import { trial } from "./trial.js";
@@ -19,7 +22,7 @@ let shown = null, leaving = new AbortController(), began = 0;
 const sameAs = (a, b) => a && a.page === b.page && a.run === b.run && a.trial === b.trial && a.a === b.a && a.b === b.b;
 
 function missing() {
-  return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "The list of all runs is at Holdfast, above." }))] };
+  return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "Go on from Holdfast, above." }))] };
 }
 
 const TITLES = { 404: "Not found", 409: "This cannot be shown", 500: "The viewer failed" };
@@ -28,7 +31,7 @@ function trouble(problem) {
   const title = problem instanceof Gone ? "The server does not answer" : TITLES[problem.status] ?? "This page could not be made";
   const hint = problem instanceof Gone ? "This page comes back by itself." : problem.hint ?? "";
   const message = problem instanceof Gone ? null : plain(problem.message, "p");
-  return el("div", { class: "trouble-page", role: "alert" }, el("h1", null, title), message, hint ? plain(hint, "p") : null, el("p", null, el("a", { class: "button", href: "#/" }, "All runs")));
+  return el("div", { class: "trouble-page", role: "alert" }, el("h1", null, title), message, hint ? plain(hint, "p") : null, el("p", null, el("a", { class: "button", href: "#/" }, inlined ? "The run" : "All runs")));
 }
 
 // A page is {title, crumbs, body} and may have follow (only what is asked changed), refresh, move, key, up, leave, ready.
@@ -40,8 +43,9 @@ async function show() {
   }
   leave();
   const signal = leaving.signal, started = began;
-  main.setAttribute("aria-busy", "true");
-  const slow = setTimeout(() => main.replaceChildren(el("p", { class: "reading", role: "status" }, "Reading…")), SLOW_MS);
+  // What can be read without a script stands there until the script knows more.
+  const slow = inlined ? 0 : setTimeout(() => main.replaceChildren(el("p", { class: "reading", role: "status" }, "Reading…")), SLOW_MS);
+  if (!inlined) main.setAttribute("aria-busy", "true");
   let page;
   try {
     page = await PAGES[address.page](address, signal);
@@ -49,12 +53,18 @@ async function show() {
     clearTimeout(slow);
     if (signal.aborted) return;
     if (!(problem instanceof Refused || problem instanceof Gone)) console.error(problem);
-    page = { title: "Trouble", crumbs: [["Runs", "#/"]], up: "#/", body: [trouble(problem)], failed: true };
+    if (inlined && address.page === "run") return unreadable();
+    page = { title: "Trouble", crumbs: [TOP], up: "#/", body: [trouble(problem)], failed: true };
   }
   clearTimeout(slow);
   if (signal.aborted) return page.leave?.();
   place(page, address);
   document.documentElement.dataset.ready = String(Math.round(performance.now() - started));
+}
+
+// An old browser: what the page says without scripts stays.
+function unreadable() {
+  main.prepend(el("p", { class: "warning", role: "alert" }, "This browser cannot unpack the matrix and the trials. report.json has the same content."));
 }
 
 function leave() {
@@ -111,5 +121,6 @@ document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
+find.hidden = document.getElementById("show-keys").hidden = false;
 startKeys(() => shown?.page ?? {});
 show();

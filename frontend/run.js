@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { compareAddress, runAddress, runPath } from "./address.js";
 import { cases } from "./cases.js";
 import { Causes } from "./causes.js";
+import { inlined } from "./documents.js";
 import { el, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
 import { Live } from "./live.js";
@@ -10,7 +11,7 @@ import { Matrix } from "./matrix.js";
 import { loadNotes, noteEditor } from "./notes.js";
 import { partsTable } from "./parts.js";
 import { scoreView } from "./score.js";
-import { SIGNS, plural, toneOf, took, when, wordOf } from "./words.js";
+import { SIGNS, TOP, plural, toneOf, took, when, wordOf } from "./words.js";
 
 const AGAIN_MS = 1500, HEAD_MS = 2000;
 
@@ -26,20 +27,20 @@ class RunPage {
     this.asked = address.asked;
     this.signal = signal;
     const [whole, ...part] = this.id.split("/");
-    this.crumbs = [["Runs", "#/"], [whole, runAddress(whole)], ...(part.length ? [[part.join("/"), runAddress(this.id)]] : [])];
-    this.up = part.length ? runAddress(whole) : "#/";
+    this.crumbs = inlined ? [] : [TOP, [whole, runAddress(whole)], ...(part.length ? [[part.join("/"), runAddress(this.id)]] : [])];
+    this.up = inlined ? "" : part.length ? runAddress(whole) : "#/";
   }
 
   async start() {
     const path = runPath(this.id);
-    const [found, packed] = await Promise.all([get(path, this.signal), get(`${path}/matrix`, this.signal).catch(() => null), loadNotes(this.signal)]);
+    const [found, packed] = await Promise.all([get(path, this.signal), get(`${path}/matrix`, this.signal).catch(() => null), inlined ? null : loadNotes(this.signal)]);
     this.head = el("header", { class: "top" });
     this.causes = new Causes(this.id);
     this.cases = el("section", null);
     this.matrixPlace = el("section", null);
     this.foot = el("footer", null);
-    this.notes = el("section", { class: "noted" }, el("h2", null, "Mark and note"), noteEditor(this.id));
-    this.body = [this.head, this.causes.node, this.cases, this.matrixPlace, this.notes, this.foot];
+    this.body = [this.head, this.causes.node, this.cases, this.matrixPlace, this.foot];
+    if (!inlined) this.body.splice(-1, 0, el("section", { class: "noted" }, el("h2", null, "Mark and note"), noteEditor(this.id)));
     this.take(found, packed);
     this.title = `${wordOf(found.run)} ${found.name || this.id}`;
   }
@@ -47,6 +48,7 @@ class RunPage {
   ready() {
     this.matrix?.read(this.asked);
     const causes = this.loadCauses();
+    if (inlined) return causes;
     this.findNeighbours();
     let first = true;
     listen(this.running ? this.id : null, (kind, data) => {
@@ -82,11 +84,12 @@ class RunPage {
   }
 
   takeMatrix(found, packed) {
+    this.causes.heads = found;
     if (!packed || !found.rules.length || !found.columns.length || !(found.has_matrix || this.running)) return;
     if (this.matrix && sameHeads(this.matrix.cells, found)) return this.matrix.fill(packed);
     this.matrix?.close();
     const matrix = (this.matrix = new Matrix(this.id, found.rules, found.columns, packed));
-    this.matrixPlace.replaceChildren(el("h2", null, "Rules × scenarios"), ...matrix.nodes, el("p", { class: "keys" }, "Arrow keys move, Enter opens a cell, Esc closes it. A dot marks a cell with a note: flaky, fails in calm too, simulated, order may differ."));
+    this.matrixPlace.replaceChildren(el("h2", null, "Rules × scenarios"), packed.lacks ? plain(packed.lacks, "p") : "", ...matrix.nodes, el("p", { class: "keys" }, "Arrow keys move, Enter opens a cell, Esc closes it. A dot marks a cell with a note: flaky, fails in calm too, simulated, order may differ."));
     if (this.head.isConnected) matrix.read(new URLSearchParams(location.hash.split("?")[1] ?? ""));
   }
 
@@ -97,14 +100,16 @@ class RunPage {
     const reasons = [states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
     const scored = found.number != null || (found.has_matrix && !this.running);
     return [
-      el("p", { class: "eyebrow" }, plain([run.part, `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), " · ", when(run.started)),
+      el("p", { class: "eyebrow" }, plain([run.part, `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), run.started ? " · " : "", run.started ? when(run.started) : ""),
       el("h1", null, plain(found.name || run.spec || run.id)),
       found.description ? plain(found.description, "p") : null,
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),
       found.resume && !this.running ? el("p", { class: "judged" }, "Take it up again: ", el("code", null, plain(found.resume))) : null,
       this.running ? this.live.node : null,
+      found.counted ? el("p", { class: "counted" }, plain(found.counted.replace(/ {3}/g, " · "), "strong")) : null,
+      found.types?.length ? typesTable(found.types) : null,
       scored ? scoreView(found, (found.weights ? "Overall" : found.has_matrix ? "Resilience" : "Score") + (this.running ? " so far" : "")) : null,
-      el("ul", { class: "judged" }, ...[found.judged, found.one_sample, found.attacks, found.used].filter(Boolean).map((text) => plain(text.replace(/ {3}/g, " · "), "li"))),
+      el("ul", { class: "judged" }, ...[found.judged, found.one_sample, found.flaky, found.attacks, found.used].filter(Boolean).map((text) => plain(text.replace(/ {3}/g, " · "), "li"))),
       found.tolerated?.length ? plain(`Tolerated by the minimum: ${found.tolerated.join(", ")}.`, "p") : null,
       ...(found.warnings ?? []).map((text) => el("p", { class: "warning" }, el("strong", null, "Warning"), plain(text))),
       found.weights || run.parts?.length ? partsTable(found.weights, run.parts, this.id) : null,
@@ -115,6 +120,7 @@ class RunPage {
   async loadCauses() {
     if (this.found.weights) return;
     await this.causes.load(this.signal).catch((problem) => problem.name === "AbortError" || console.info(problem.message));
+    this.matrix?.showCauses(this.causes.found?.causes ?? []);
   }
 
   // The runs of the same file and part before and after this one.
@@ -201,6 +207,12 @@ class RunPage {
 // Why a limit is not kept that nobody asked for: it is no lack.
 const UNASKED = "none was set";
 const sameHeads = (cells, found) => JSON.stringify([cells.rules, cells.columns]) === JSON.stringify([found.rules, found.columns]);
+
+// Mutations by type: a row each.
+function typesTable([head, ...rows]) {
+  const row = (cells) => el("tr", null, el("th", { scope: "row" }, plain(cells[0])), ...cells.slice(1).map((text) => plain(text, "td")));
+  return el("table", { class: "types" }, el("caption", null, "Mutations by type"), el("thead", null, el("tr", null, ...head.map((text) => el("th", { scope: "col" }, text)))), el("tbody", null, ...rows.map(row)));
+}
 
 function footParts(found) {
   const { run } = found;

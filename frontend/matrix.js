@@ -24,7 +24,8 @@ export class Matrix {
     });
     this.filters = new Filters(this.cells, (shownRules, shownColumns, matches, count) => {
       this.matches = matches;
-      this.status.textContent = count === null ? plural(this.cells.count, "cell") : `${count.toLocaleString("en")} of ${plural(this.cells.count, "cell")}`;
+      const ofCause = this.filters.state.cause ? ", of one cause" : "";
+      this.status.textContent = count === null ? plural(this.cells.count, "cell") : `${count.toLocaleString("en")} of ${plural(this.cells.count, "cell")}${ofCause}`;
       this.grid.show(shownRules, shownColumns);
     });
     this.nodes = [this.filters.node, this.status, this.grid.node, this.readout];
@@ -70,6 +71,12 @@ export class Matrix {
       const r = shownRules[Math.floor(place / wide)], c = shownColumns[place % wide], i = this.cells.at(r, c);
       if (i >= 0 && !HELD.has(this.cells.outcome(i)) && (!this.matches || this.matches[i])) return this.open(r, c);
     }
+  }
+
+  // The cells of a cause can be shown alone once the causes are known.
+  showCauses(causes) {
+    this.filters.causes = causes;
+    if (this.filters.state?.cause) this.filters.apply();
   }
 
   put(changed) {

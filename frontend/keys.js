@@ -1,4 +1,5 @@
 // The keyboard: what each key does, and the page that says so.
+import { inlined } from "./documents.js";
 import { el } from "./dom.js";
 import { closePanel, panelOpen } from "./panel.js";
 
@@ -15,6 +16,7 @@ const KEYS = [
   ["y", "copy the command that shows it again"],
   ["?", "these keys"],
 ];
+const OF_RUNS = ["x", "c", "[  ]", "n"];
 const dialog = document.getElementById("keys");
 const isTyped = (at) => ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName) && at.type !== "checkbox";
 
@@ -31,7 +33,7 @@ export function startKeys(page) {
 }
 
 function fill() {
-  const rows = KEYS.map(([keys, what]) => el("div", null, el("dt", null, ...keys.split("  ").flatMap((key) => [el("kbd", null, key), " "])), el("dd", null, what)));
+  const rows = KEYS.filter(([keys]) => !(inlined && OF_RUNS.includes(keys))).map(([keys, what]) => el("div", null, el("dt", null, ...keys.split("  ").flatMap((key) => [el("kbd", null, key), " "])), el("dd", null, what)));
   dialog.append(el("h2", { id: "keys-title" }, "Keys"), el("dl", null, ...rows), el("form", { method: "dialog" }, el("button", { type: "submit" }, "Close")));
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();

@@ -1,4 +1,6 @@
-// Talks to the server. When it does not answer a line says so, and the page comes back by itself.
+// Talks to the server. When it does not answer a line says so, and the page comes back by itself. A page without a server carries the answers.
+import { inlined, inlinedDocument } from "./documents.js";
+
 const gone = document.getElementById("gone");
 const RETRY_MS = [1000, 2000, 4000, 8000];
 let tries = 0, waiting = 0, onBack = () => {};
@@ -13,7 +15,14 @@ export class Refused extends Error {
 
 export class Gone extends Error {}
 
+const NOT_HERE = { error: "This page does not have it.", hint: "The run's folder has all trials: holdfast view, or holdfast report -o run.json" };
+
 export async function get(path, signal) {
+  if (inlined) {
+    const found = await inlinedDocument(path);
+    if (found === undefined) throw new Refused(404, NOT_HERE);
+    return found;
+  }
   const answer = await reach(path, { signal });
   return answer.json();
 }

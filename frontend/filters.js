@@ -9,6 +9,7 @@ export class Filters {
   constructor(cells, onChange) {
     this.cells = cells;
     this.onChange = onChange;
+    this.causes = [];
     this.node = el("form", { class: "filters" });
     this.node.addEventListener("submit", (event) => event.preventDefault());
     this.make();
@@ -24,7 +25,7 @@ export class Filters {
       clearTimeout(waiting);
       waiting = setTimeout(() => this.change({ text: this.text.value }), TYPING_MS);
     });
-    this.clear = button("Clear", () => this.change({ outcome: new Set(), severity: "", scenario: "", text: "" }), { id: "clear" });
+    this.clear = button("Clear", () => this.change({ outcome: new Set(), severity: "", scenario: "", text: "", cause: "" }), { id: "clear" });
     const label = (word, field, extra) => el("label", extra, el("span", null, word), field);
     this.node.append(el("div", { class: "chips", role: "group", "aria-label": "Outcome" }, ...this.chips),
       label("Severity", this.severity), label("Scenario", this.scenario), label("Text", this.text, { class: "grow" }), this.clear);
@@ -37,7 +38,7 @@ export class Filters {
   }
 
   read(asked) {
-    this.state = Object.fromEntries(["severity", "scenario", "text"].map((name) => [name, asked.get(name) ?? ""]));
+    this.state = Object.fromEntries(["severity", "scenario", "text", "cause"].map((name) => [name, asked.get(name) ?? ""]));
     this.state.outcome = new Set((asked.get("outcome") ?? "").split(",").filter((word) => OUTCOMES.includes(word)));
     this.apply();
   }
@@ -50,14 +51,14 @@ export class Filters {
 
   change(changes) {
     Object.assign(this.state, changes);
-    const { outcome, severity, scenario, text } = this.state;
-    ask({ outcome: [...outcome].join(","), severity, scenario, text });
+    const { outcome, severity, scenario, text, cause } = this.state;
+    ask({ outcome: [...outcome].join(","), severity, scenario, text, cause });
     this.apply();
   }
 
   get on() {
-    const { outcome, severity, scenario, text } = this.state;
-    return Boolean(outcome.size || severity || scenario || text.trim());
+    const { outcome, severity, scenario, text, cause } = this.state;
+    return Boolean(outcome.size || severity || scenario || text.trim() || cause);
   }
 
   apply() {
@@ -93,9 +94,11 @@ export class Filters {
     const strings = text && cells.strings.map((one) => has(one));
     const rules = text && cells.rules.map((rule) => has(rule.id, rule.check, rule.description));
     const columns = text && cells.columns.map((column) => has(column.name, column.faults));
+    const ofCause = state.cause && new Set((this.causes[state.cause - 1]?.places ?? []).map(([rule, column]) => cells.at(rule, column)));
     const found = new Uint8Array(cells.count);
     for (let i = 0; i < cells.count; i++) {
       const rule = rows.rule[i], column = rows.column[i];
+      if (ofCause && !ofCause.has(i)) continue;
       if (state.outcome.size && !state.outcome.has(cells.outcome(i))) continue;
       if (state.severity && cells.rules[rule].severity !== state.severity) continue;
       if (state.scenario && cells.columns[column].scenario !== state.scenario) continue;

@@ -1,6 +1,6 @@
 // What did not hold, grouped by rule and cause: the rule in words, why, one answer, and how to see it again.
 import { get } from "./api.js";
-import { cellAddress, runPath, trialAddress } from "./address.js";
+import { cellAddress, runAddress, runPath, trialAddress } from "./address.js";
 import { button, command, el, facts, passage, plain, visible } from "./dom.js";
 import { tellable } from "./names.js";
 import { badge, plural } from "./words.js";
@@ -15,7 +15,7 @@ function joined(found) {
     const twin = ofCells.get(keyOf(cause));
     if (!cause.cases?.length) return ofCells.has(keyOf(cause)) ? [cause] : [];
     if (twin) ofCells.delete(keyOf(cause));
-    return [twin ? { ...cause, reason: twin.reason, cells: twin.cells, cell_count: twin.count } : cause];
+    return [twin ? { ...cause, reason: twin.reason, cells: twin.cells, places: twin.places, cell_count: twin.count } : cause];
   });
   return { ...found, causes, total: found.total - (found.causes.length - causes.length) };
 }
@@ -33,7 +33,9 @@ export class Causes {
   }
 
   async load(signal) {
-    this.found = joined(await get(`${runPath(this.run)}/causes`, signal));
+    const found = await get(`${runPath(this.run)}/causes`, signal), { rules, columns } = this.heads;
+    const named = found.causes.map((cause) => ({ ...cause, places: cause.cells, cells: cause.cells.slice(0, PLACES).map(([rule, column]) => [rules[rule]?.id, columns[column]?.name]) }));
+    this.found = joined({ ...found, causes: named });
     this.draw();
   }
 
@@ -49,7 +51,7 @@ export class Causes {
     const places = [cases ? plural(cases, "case") : "", cells ? plural(cells, "cell") : ""].filter(Boolean).join(" and ");
     this.node.hidden = !causes.length;
     this.told.textContent = causes.length < cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
-    const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry(cause, n < OPEN));
+    const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry({ ...cause, number: n + 1 }, n < OPEN));
     const keep = new Set(wanted);
     for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));
     let next = this.list.firstElementChild;
@@ -79,7 +81,7 @@ function entry(run, cause, open) {
   const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
   const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
   const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
-    el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null),
+    el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null, cause.remarks ? plain(` ${cause.remarks}`, "i") : null),
     cause.rule ? el("span", { class: "why" }, plain(cause.reason)) : null);
   const view = el("details", { class: "cause" }, summary);
   const fill = () => view.childElementCount === 1 && view.append(body(run, cause));
@@ -96,6 +98,7 @@ const cut = (text) => (text.length > TEXT ? `${text.slice(0, TEXT)} …` : text)
 function body(run, cause) {
   return facts([
     ["rule", cause.description],
+    ["also", cause.also],
     ["asked", cause.asked ? passage(cut(cause.asked)) : ""],
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
     ["met", cause.fault],
@@ -104,10 +107,17 @@ function body(run, cause) {
     ["next", cause.next],
     ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
     ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],
+    ["matrix", cause.places.length > 1 ? button("Show these cells alone", () => alone(run, cause.number), { class: "button only" }) : ""],
     ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
     ["again", cause.again ? command(cause.again) : ""],
     ["trial", cause.trial ? el("a", { class: "button", href: trialAddress(run, cause.trial) }, "Open the trial: calls, files, audit") : ""],
   ]);
+}
+
+// Shows the cells of a cause alone in the matrix.
+function alone(run, number) {
+  location.hash = runAddress(run, { cause: number });
+  document.querySelector(".matrix")?.scrollIntoView({ block: "center" });
 }
 
 function caseNames({ cases, count }) {

@@ -1,5 +1,9 @@
 // Signs, words and numbers as every page says them: a word stands beside each sign.
+import { inlined } from "./documents.js";
 import { el } from "./dom.js";
+
+// The first of the crumbs: where the brand leads to.
+export const TOP = [inlined ? "Run" : "Runs", "#/"];
 
 export const OUTCOMES = ["pass", "fail", "error", "unproven", "n/a"];
 export const SIGNS = { pass: "✔", fail: "✘", error: "!", unproven: "?", "n/a": "–" };

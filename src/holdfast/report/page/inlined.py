@@ -1,0 +1,259 @@
+"""The documents of a run as `report.html` carries them: each under its name, all of them packed, within bounds.
+
+The viewer asks a server for the same documents. What a page of one run can put together itself is not written twice: a
+trial is written once and not with each of its cells, and a cell has only what the matrix does not say of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.overall import Overall
+from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
+from holdfast.model.score import Case, Cell
+from holdfast.report import calls, cases, overall, wording
+from holdfast.report.causes import Causes
+from holdfast.report.page.causes import causes_document
+from holdfast.report.page.cells import MatrixTable, trials_of
+from holdfast.report.page.run import overall_document, run_document
+from holdfast.report.page.trial import Bounds, observed
+from holdfast.report.page.values import MAX_TEXT, fitted, json_bytes, lean, utf16_span
+from holdfast.report.wording import plural
+
+INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
+"""One trial. What its calls sent is there where that may explain something: where a rule did not hold."""
+SHORT = Bounds(text=200, calls=calls.SHOWN, events=20, room=2_000, sent=0, evidence=200)
+"""One trial, once all of them together have filled the page."""
+TEXT, HELD_TEXT = 16_000_000, 4_000_000
+"""Characters of all trials of cells that did not hold, and of cells that did."""
+CASES, REPLICAS = 200, 20
+"""Cases whose trials are in the page, and trials of one."""
+CELLS = 100_000
+"""Up to here the matrix has every cell; of more, those that did not hold and a sample."""
+HELD = 20_000
+"""Cells that held and whose trials are in the page."""
+TRIALS = 50_000
+"""Trials of cells that held, and as many of cells that did not."""
+_BARE = 300
+"""Characters of a trial's document without its texts."""
+_GOLDEN, _RANGE = 2_654_435_761, 1 << 32
+_LEVEL = 6
+"""Level 9 takes two and a half times as long for half a percent."""
+_PIECE = 3 << 14
+"""Bytes that become base64 together: a multiple of three, so that only the last piece is padded."""
+
+
+class Packed:
+    """Documents by name, one a line: JSON, gzip, base64. Equal documents give equal text."""
+
+    def __init__(self) -> None:
+        self._press = zlib.compressobj(_LEVEL, wbits=31)
+        self._data = bytearray()
+
+    def add(self, name: str, document: dict[str, Any]) -> int:
+        """Writes a document; how many bytes it took before it was packed."""
+        line = name.encode() + b"\t" + json_bytes(document) + b"\n"
+        self._data += self._press.compress(line)
+        return len(line)
+
+    def pieces(self) -> Iterator[str]:
+        """The text; nothing can be added any more."""
+        self._data += self._press.flush()
+        for start in range(0, len(self._data), _PIECE):
+            yield b64encode(self._data[start : start + _PIECE]).decode("ascii")
+
+
+class InlinedRun:
+    """The documents of one run, made in one walk through its cells."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._limits = PageLimits(run)
+        self._room = {True: HELD_TEXT, False: TEXT}
+        self._places = wording.Places(run)
+        self._written: dict[str, str] = {}
+        """The trials that are in the page, and the command that repeats each."""
+        self.packed = Packed()
+        self.run = {"run": _row(run), **run_document(run)}
+        grouping, matrix = Causes(run), MatrixTable(run)
+        # The trials of cases come first: a cell that has the same trial knows less of it.
+        for case in _shown_cases(run):
+            for replica in case.replicas[:REPLICAS]:
+                self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
+        for row in run.cells:
+            grouping.add(row)
+            if self.run["has_matrix"] and self._limits.takes(row):
+                matrix.add(row.cell)
+                self._add_cell(row, *matrix.place(row.cell))
+        self.causes = causes_document(run, grouping)
+        self.packed.add("run", self.run)
+        self.packed.add("run/causes", self.causes)
+        if self.run["has_matrix"]:
+            self.packed.add("run/matrix", {**matrix.document(), "lacks": self._limits.lacks()})
+
+    def _add_cell(self, row: CellRow, rule: int, column: int) -> None:
+        cell, kept = row.cell, self._limits.trials(row)
+        trials: Sequence[TrialRow] = tuple(islice(row.trials, kept)) if kept else ()
+        if not trials and cell.outcome in ("pass", "n/a"):
+            return  # the matrix says all that the page has of it
+        for trial in trials:
+            self._add_trial(trial.id, cell.outcome in ("pass", "n/a"), cell, trial)
+        document = {
+            "weight": cell.weight,
+            "low": round(cell.rate.low, 3) if cell.rate else None,
+            "high": round(cell.rate.high, 3) if cell.rate else None,
+            "next": wording.next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
+            "trials": [self._of_cell(trial) for trial in trials],
+            "left_out": max(0, trials_of(cell) - len(trials)) or None,
+        }
+        self.packed.add(f"run/cell/{rule}/{column}", lean(document))
+
+    def _of_cell(self, trial: TrialRow) -> dict[str, Any]:
+        """What one rule says of a trial."""
+        judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
+        bounds = self._bounds(trial.outcome == "pass")
+        return lean(
+            {
+                "id": trial.id,
+                "outcome": trial.outcome,
+                "reason": trial.reason,
+                "score": trial.score,
+                "turn": trial.turn or None,
+                "marks": [utf16_span(judged or "", *span) for span in trial.marks if span[1] <= bounds.text],
+                "details": fitted(trial.details, bounds.evidence) if trial.details else None,
+                "aside": trial.aside or None,
+                "again": trial.again if trial.again != self._written[trial.id] else None,
+            }
+        )
+
+    def _bounds(self, held: bool) -> Bounds:
+        if self._room[held] <= 0:
+            return SHORT
+        return INLINED._replace(sent=0) if held else INLINED
+
+    def _add_trial(self, id: str, held: bool, place: Cell | Case, row: TrialRow | ReplicaRow) -> None:
+        """Writes a trial, once: the trials of a scenario are those of every rule's cell."""
+        if id in self._written:
+            return
+        self._written[id] = row.again
+        bounds = self._bounds(held)
+        if isinstance(row, TrialRow):
+            # A cell's verdict on it is with the cell: the page puts together what all rules said.
+            found = observed(self._run, _seen(row), (), bounds, places=self._places)
+            found |= {"duration_ms": None, "attempts": None, "ending": row.ending, "detail": row.detail}
+        else:
+            found = observed(self._run, row.seen, row.verdicts, bounds, places=self._places)
+            found["verdicts"] = [lean(one) for one in found["verdicts"]]
+        for name in ("turns", "trace", "faults"):
+            found[name] = [lean(one) for one in found[name]]
+        column = wording.head(place.scenario, place.params)
+        replica = row.replica if isinstance(row, TrialRow) else row.replica.replica
+        found |= {"id": id, "column": column, "scenario": place.scenario, "params": wording.params(place.params)}
+        found |= {name: found[name] or None for name in ("trace_left_out", "audit_left_out")} | {
+            "replica": replica or None
+        }
+        size = self.packed.add(f"run/trial/{id}", lean({**found, "again": row.again}))
+        self._room[held] -= max(0, size - _BARE)
+
+
+def inlined_overall(found: Overall) -> tuple[dict[str, Any], Packed]:
+    """The document of a run of several parts: each has a page of its own."""
+    document = {
+        "run": {
+            "id": found.run,
+            "part": "ci",
+            "spec": found.spec_path,
+            "started": found.started,
+            "duration_s": found.duration_s,
+            "state": "ended",
+            "verdict": overall.verdict(found),
+        },
+        **overall_document(found),
+    }
+    packed = Packed()
+    packed.add("run", document)
+    return document, packed
+
+
+def _row(run: Run) -> dict[str, Any]:
+    """What the list of runs says of it."""
+    return {
+        "id": run.id,
+        "part": run.part,
+        "spec": run.spec_path,
+        "started": run.started,
+        "duration_s": run.duration_s,
+        "state": "ended" if run.complete else "interrupted",
+        "verdict": wording.verdict(run.score),
+        "trials": run.score.trials,
+    }
+
+
+def _shown_cases(run: Run) -> Sequence[CaseRow]:
+    """Of very many, those that did not pass come first."""
+    if not run.by_cases or len(run.cases) <= CASES:
+        return run.cases
+    return [*cases.troubled(run), *(row for row in run.cases if not cases.short(row.case))][:CASES]
+
+
+def _seen(row: TrialRow) -> Observation:
+    turns = row.turns or (Turn(row.prompt, row.answer, row.latency_ms),)
+    return Observation(row.id, turns, row.faults, row.output, row.notes, trace=row.trace)
+
+
+class PageLimits:
+    """Decides cell by cell, in the order of the run, what the page holds. Equal runs give equal pages."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._total = len(run.cells)
+        self._step = max(1, -(-self._total // HELD))
+        self._room = {True: TRIALS, False: TRIALS}
+        self._at = self._cells = self._passed = self._shown = 0
+        self._left_cells = self._left_trials = 0
+        """What did not hold and found no room."""
+
+    def takes(self, row: CellRow) -> bool:
+        """Whether the matrix has the cell."""
+        self._at += 1
+        self._passed += row.cell.outcome == "pass"
+        held = row.cell.outcome in ("pass", "n/a")
+        kept = self._total <= CELLS or (self._sampled if held else self._cells < CELLS)
+        self._cells += kept
+        self._left_cells += not kept and not held
+        return kept
+
+    def trials(self, row: CellRow) -> int:
+        """How many trials of the cell that it was just asked about are in the page."""
+        held = row.cell.outcome in ("pass", "n/a")
+        if held and not self._sampled:
+            return 0
+        room = self._room[held]
+        wanted = len(row.trials) if room else trials_of(row.cell)
+        self._room[held] -= min(wanted, room)
+        self._shown += row.cell.outcome == "pass" and room > 0
+        self._left_trials += max(0, wanted - room)
+        return min(wanted, room)
+
+    @property
+    def _sampled(self) -> bool:
+        # Every n-th would meet the same rules again and again; multiples of the golden ratio are spread evenly.
+        return self._step == 1 or self._at * _GOLDEN % _RANGE < _RANGE // self._step
+
+    def lacks(self) -> str:
+        """What the page lacks, in words; nothing if it has all."""
+        if self._step == 1 and not self._left_trials:
+            return ""
+        shown = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
+        left = [plural(self._left_cells, "cell")] if self._left_cells else []
+        left += [plural(self._left_trials, "trial")] if self._left_trials else []
+        lacks = f" There was no room for {' and '.join(left)} more." if left else ""
+        return (
+            f"{shown}This page has the trials of the cells that did not hold, and of {self._shown} of the "
+            f"{plural(self._passed, 'cell')} that did.{lacks} All of them: holdfast report {self._run.id} -o run.json"
+        )

@@ -1,0 +1,257 @@
+"""A run in plain HTML, from the documents of its page: what `report.html` shows before its script runs, and a notebook.
+
+The verdict, its reasons and the causes can be read where scripts are not allowed. Every text of the run is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from holdfast.model.run import Run
+from holdfast.model.verdict import OUTCOMES
+from holdfast.report import cases, wording
+from holdfast.report.page.cells import matrix_document
+from holdfast.report.page.run import run_document
+from holdfast.report.safe import one_line
+
+CAUSES, OPEN, PLACES, CASES, TEXT = 100, 2, 8, 200, 600
+"""Causes, those of them that are open, cells that one names, cases, and characters of a text."""
+ROWS = 100
+"""Rules, and cases, that a notebook shows."""
+_SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
+
+
+class Markup(str):
+    """HTML. Whatever is not of this type is text, and is escaped."""
+
+    __slots__ = ()
+
+
+_SPACE = Markup(" ")
+
+
+def tag(name: str, *content: str | None, **attributes: str | bool) -> Markup:
+    """An element; what is None or empty is left out, `kind` is its class."""
+    attributes = {("class" if key == "kind" else key): value for key, value in attributes.items() if value}
+    given = "".join(
+        f" {key}" if value is True else f' {key}="{escape(str(value))}"' for key, value in attributes.items()
+    )
+    inner = "".join(one if isinstance(one, Markup) else escape(one_line(one)) for one in content if one)
+    return Markup(f"<{name}{given}>{inner}</{name}>")
+
+
+def page_title(document: Mapping[str, Any]) -> str:
+    """As a tab of a browser shows it."""
+    return one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
+
+
+def static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
+    """The page without scripts: the verdict, the score, the parts, the causes and the cases."""
+    return _joined(
+        tag("header", *_head(document), kind="top"),
+        _causes(document, causes),
+        _cases(document),
+        tag("noscript", tag("p", "The matrix and the trials need scripts.")) if document["has_matrix"] else None,
+        _foot(document),
+    )
+
+
+def _joined(*parts: str | None) -> Markup:
+    return Markup("\n".join(part for part in parts if part))
+
+
+def _list(name: str, items: Iterable[str | None], kind: str) -> Markup | None:
+    shown = [tag("li", item) for item in items if item]
+    return tag(name, *shown, kind=kind) if shown else None
+
+
+def _head(document: Mapping[str, Any]) -> Iterable[str | None]:
+    run = document["run"]
+    yield tag("p", " · ".join(filter(None, (run["part"], f"run {run['id']}" if run["id"] else ""))), kind="eyebrow")
+    yield tag("h1", tag("bdi", document["name"] or document["spec_path"]))
+    if text := document.get("description"):
+        yield tag("p", tag("bdi", text))
+    yield _verdict(document)
+    if text := document.get("counted"):
+        yield tag("p", tag("strong", text.replace("   ", " · ")), kind="counted")
+    if document["number"] is not None:
+        yield tag("p", _score_name(document), _SPACE, tag("strong", wording.number(document["number"])))
+    facts = (document.get(name) for name in ("interval", "judged", "one_sample", "flaky", "attacks", "used"))
+    yield _list("ul", (text.replace("   ", " · ") for text in facts if text), "judged")
+    for text in document.get("warnings", ()):
+        yield tag("p", tag("strong", "Warning"), _SPACE, tag("bdi", text), kind="warning")
+    if document.get("weights"):
+        yield _parts(document["weights"])
+
+
+def _score_name(document: Mapping[str, Any]) -> str:
+    return "Overall" if document.get("weights") else "Resilience" if document["has_matrix"] else "Score"
+
+
+def _verdict(document: Mapping[str, Any]) -> Markup:
+    word = document["verdict"]
+    sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
+    unended = [] if document["complete"] else ["Interrupted: this is as far as it got."]
+    reasons = _list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
+    return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
+
+
+def _parts(parts: Sequence[Mapping[str, Any]]) -> Markup:
+    names = ("verdict", "part", "score", "share", "weight", "what it came to")
+    head = tag("tr", *(tag("th", name, scope="col") for name in names))
+    return tag("table", tag("thead", head), tag("tbody", *map(_part, parts)), kind="parts-table")
+
+
+def _part(part: Mapping[str, Any]) -> Markup:
+    name = tag("a", part["part"], href=part["page"]) if part["page"] else part["part"]
+    share = f"{part['share'] * 100:.0f} %" if part["share"] else "–"
+    return tag(
+        "tr",
+        tag("td", _badge(part["verdict"] or "not run")),
+        tag("th", name, scope="row"),
+        tag("td", part["number"], kind="number"),
+        tag("td", share, kind="number"),
+        tag("td", f"{part['weight']:g}" if part["weight"] else "–", kind="number"),
+        tag("td", tag("bdi", part["skipped"] or part["said"]), kind="said"),
+    )
+
+
+def _badge(word: str) -> Markup:
+    sign = _SIGNS.get(word.upper(), wording.SIGNS.get(word, ""))
+    return tag("span", f"{sign} {word}", kind=f"badge {word.lower().replace('/', '')}")
+
+
+def _causes(document: Mapping[str, Any], found: Mapping[str, Any]) -> Markup | None:
+    causes = found.get("causes", ())
+    if not causes:
+        return None
+    shown = (_cause(document, cause, number < OPEN) for number, cause in enumerate(causes[:CAUSES]))
+    more = found["total"] - CAUSES
+    return tag(
+        "section",
+        tag("h2", "What did not hold"),
+        _list("ol", shown, "causes"),
+        tag("p", f"and {more} more", kind="status") if more > 0 else None,
+        kind="did-not-hold",
+    )
+
+
+def _cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) -> Markup:
+    places = [*cause["cases"][:PLACES], *(_place(document, cell) for cell in cause["cells"][:PLACES])]
+    noun = "case" if cause["cases"] else "cell"
+    count = f"in {places[0]}" if cause["count"] == 1 and places else wording.plural(cause["count"], noun)
+    remarks = tag("i", cause["remarks"]) if cause["remarks"] else None
+    where = tag("span", count, kind="count")
+    what = tag("span", tag("b", tag("bdi", cause["rule"] or cause["reason"])), _SPACE, where, remarks, kind="what")
+    why = tag("span", tag("bdi", _text(cause["reason"])), kind="why") if cause["rule"] else None
+    more = cause["count"] - len(places)
+    facts = {
+        "rule": cause["description"],
+        "also": cause["also"],
+        "asked": _text(cause["asked"]),
+        "answered": "nothing" if cause["answered"] == "" else _text(cause["answered"] or ""),
+        "met": cause["fault"],
+        "faults": cause["faults"],
+        "known as": "; ".join(cause["standards"]),
+        "next": cause["next"],
+        f"{noun}s": ", ".join(places) + (f" and {more} more" if more > 0 else "") if cause["count"] > 1 else "",
+        "at": cause["where"],
+        "again": cause["again"],
+    }
+    rows = (tag("div", tag("dt", name), tag("dd", tag("bdi", text))) for name, text in facts.items() if text)
+    summary = tag("summary", _badge(cause["outcome"]), what, why)
+    return tag("details", summary, tag("dl", *rows, kind="facts"), kind="cause", open=opened)
+
+
+def _place(document: Mapping[str, Any], cell: Sequence[int]) -> str:
+    return str(document["columns"][cell[1]]["name"])
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]} …"
+
+
+def _cases(document: Mapping[str, Any]) -> Markup | None:
+    found = document["cases"]
+    if not found:
+        return None
+    more = len(found) + document["cases_left_out"] - CASES
+    rows = (
+        tag("li", *_case(one), kind="case-row")
+        for one in sorted(found, key=lambda one: one["status"] == "pass")[:CASES]
+    )
+    return tag(
+        "section",
+        tag("h2", f"{document['noun'].capitalize()}s"),
+        tag("ol", *rows, kind="cases-list"),
+        tag("p", f"and {more} more", kind="status") if more > 0 else None,
+    )
+
+
+def _case(one: Mapping[str, Any]) -> Iterable[str | None]:
+    yield _badge(one["status"])
+    yield tag("span", cases.composite(one["composite"]), kind="composite")
+    reason = tag("p", tag("bdi", _text(one["reason"]))) if one["reason"] else None
+    yield tag("span", tag("bdi", one["name"]), tag("i", "flaky") if one["flaky"] else None, reason, kind="what")
+
+
+def _foot(document: Mapping[str, Any]) -> Markup:
+    run = document["run"]
+    facts = {
+        "spec": document["spec_path"],
+        "seed": document["seed"],
+        "trials": str(run.get("trials") or ""),
+        "isolation": document.get("isolation", ""),
+        "started": run["started"],
+        "took": f"{run['duration_s']:.1f} s",
+        "version": document.get("version", ""),
+    }
+    rows = (tag("div", tag("dt", name), tag("dd", tag("bdi", text))) for name, text in facts.items() if text)
+    return tag("footer", _list("ul", (tag("bdi", note) for note in document["notes"]), ""), tag("dl", *rows))
+
+
+def fragment(run: Run) -> str:
+    """What a notebook shows: the verdict, its reasons, the cases and the matrix. No style, no script."""
+    document = run_document(run)
+    score = f"· {wording.number(document['number'])} " if document["number"] is not None else ""
+    word = document["verdict"]
+    title = tag("strong", f"{_SIGNS.get(word, '!')} {word}")
+    found, rules = document["cases"], document["rules"] if document["has_matrix"] else []
+    more = max(0, len(rules) - ROWS) + max(0, len(found) - ROWS)
+    return tag(
+        "div",
+        tag("p", title, _SPACE, tag("bdi", document["name"]), _SPACE, f"{score}· run {run.id}"),
+        _list("ul", (tag("bdi", reason) for reason in document["reasons"]), ""),
+        _table(("case", "status", "composite", "because"), map(_case_cells, found[:ROWS])) if found else None,
+        _matrix(run, document) if rules else None,
+        tag("p", f"{more} more not shown; the report has them") if more else None,
+        kind="holdfast-run",
+    )
+
+
+def _table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Markup:
+    head = tag("tr", *(tag("th", tag("bdi", name)) for name in heads))
+    body = (tag("tr", tag("th", tag("bdi", name), scope="row"), *cells) for name, *cells in rows)
+    return tag("table", tag("thead", head), tag("tbody", *body))
+
+
+def _case_cells(one: Mapping[str, Any]) -> list[str]:
+    status = f"{wording.SIGNS[one['status']]} {one['status']}"
+    return [one["name"], *(tag("td", text) for text in (status, cases.composite(one["composite"]), one["reason"]))]
+
+
+def _matrix(run: Run, document: Mapping[str, Any]) -> Markup:
+    packed = matrix_document(run)
+    width, rules = len(document["columns"]), document["rules"][:ROWS]
+    faces = {}
+    for n in range(packed["cells"]):
+        word, tally = OUTCOMES[packed["outcome"][n]], packed["strings"][packed["tally"][n]]
+        text = " ".join(filter(None, (wording.SIGNS[word], tally, word)))
+        faces[packed["rule"][n], packed["column"][n]] = tag("td", text, title=word)
+    rows = (
+        [rule["id"], tag("td", rule["severity"]), *(faces.get((n, at), tag("td")) for at in range(width))]
+        for n, rule in enumerate(rules)
+    )
+    return _table(("rule", "severity", *(one["name"] for one in document["columns"])), rows)
