@@ -62,8 +62,8 @@ export class Grid {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize), room = this.node.clientWidth, phone = innerWidth <= 736;
     this.compact = this.columns.length > WIDE;
     this.name = rem * (phone ? 9.5 : Math.max(9, Math.min(this.compact ? 17 : 19, (0.24 * innerWidth) / rem)));
-    this.height = rem * (this.compact ? (phone ? 2.75 : 2.125) : phone ? 3 : 2.75);
-    const least = rem * (this.compact ? (phone ? 2.75 : 2.25) : phone ? 6 : 7.25);
+    this.height = rem * (this.printing ? 1.75 : this.compact ? (phone ? 2.75 : 2.125) : phone ? 3 : 2.75);
+    const least = rem * (this.printing && this.compact ? 1.25 : this.compact ? (phone ? 2.75 : 2.25) : phone ? 6 : 7.25);
     this.width = this.compact ? least : Math.max(least, (room - this.name - 1) / Math.max(1, this.shownColumns.length));
     this.node.classList.toggle("compact", this.compact);
     const style = this.node.style;

@@ -28,11 +28,6 @@ def verdict(found: Overall) -> str:
     return "SHARD" if found.shard and not found.exit_code else wording.VERDICTS.get(found.exit_code, "ERROR")
 
 
-def verdict_sign(found: Overall) -> str:
-    """The sign that goes with the verdict."""
-    return _SIGNS.get(verdict(found), "!")
-
-
 def word(part: PartResult, found: Overall) -> str:
     """A part's verdict in one word."""
     return verdict(replace(found, exit_code=part.exit_code)) if part.ran else "not run"
