@@ -1,6 +1,6 @@
 // The page's address: which page, which run, which trial, and what is filtered. It all stands in the fragment.
 // The page of one run, which has no server, names no run.
-import { inlined } from "./documents.js";
+import { inlined } from "./dom.js";
 
 function decoded(text) {
   try {

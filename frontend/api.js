@@ -1,5 +1,6 @@
 // Talks to the server. When it does not answer a line says so, and the page comes back by itself. A page without a server carries the answers.
-import { inlined, inlinedDocument } from "./documents.js";
+import { inlinedDocument } from "./documents.js";
+import { inlined } from "./dom.js";
 
 const gone = document.getElementById("gone");
 const RETRY_MS = [1000, 2000, 4000, 8000];

@@ -4,9 +4,6 @@ import { Cells } from "./cells.js";
 const data = document.getElementById("data"), AROUND = 80;
 let lines = null, parsed = new Map(), cells = null;
 
-// Whether this is the page of one run, without a server.
-export const inlined = data !== null;
-
 async function unpacked() {
   const packed = atob(data.textContent), bytes = new Uint8Array(packed.length);
   // A plain loop: Uint8Array.from with a function takes ten times as long here.

@@ -1,3 +1,6 @@
+// Whether this is report.html, the page of one run that has no server: it carries its documents.
+export const inlined = document.getElementById("data") !== null;
+
 // Builds elements. Text only ever goes in as text, so nothing in the data can become markup.
 export function el(tag, attributes, ...children) {
   const made = document.createElement(tag);

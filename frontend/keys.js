@@ -1,6 +1,5 @@
 // The keyboard: what each key does, and the page that says so.
-import { inlined } from "./documents.js";
-import { el } from "./dom.js";
+import { el, inlined } from "./dom.js";
 import { closePanel, panelOpen } from "./panel.js";
 
 const KEYS = [

@@ -1,7 +1,6 @@
 // The parts of a whole run: what each came to, and its share of the score.
 import { runAddress } from "./address.js";
-import { inlined } from "./documents.js";
-import { el, plain } from "./dom.js";
+import { el, inlined, plain } from "./dom.js";
 import { badge, number, span, wordOf } from "./words.js";
 
 export function partsTable(weights, rows, id) {

@@ -3,8 +3,7 @@ import { get } from "./api.js";
 import { compareAddress, runAddress, runPath } from "./address.js";
 import { cases } from "./cases.js";
 import { Causes } from "./causes.js";
-import { inlined } from "./documents.js";
-import { el, plain, visible } from "./dom.js";
+import { el, inlined, plain, visible } from "./dom.js";
 import { listen } from "./events.js";
 import { Live } from "./live.js";
 import { Matrix } from "./matrix.js";
@@ -66,6 +65,7 @@ class RunPage {
 
   take(found, packed) {
     this.found = found;
+    if (inlined && found.weights) document.getElementById("find").hidden = true; // it has no answers
     const face = JSON.stringify(found);
     if (face !== this.face) this.draw(found);
     this.face = face;

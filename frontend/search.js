@@ -1,8 +1,7 @@
 // Answers and reasons of all runs that hold a text.
 import { get } from "./api.js";
 import { cellAddress, runAddress, searchAddress, trialAddress } from "./address.js";
-import { inlined } from "./documents.js";
-import { appendVisible, el, plain, visible } from "./dom.js";
+import { appendVisible, el, inlined, plain, visible } from "./dom.js";
 import { middle } from "./names.js";
 import { TOP, plural } from "./words.js";
 

@@ -2,8 +2,7 @@
 import { get } from "./api.js";
 import { cellAddress, runAddress, trialPath } from "./address.js";
 import { callTimeline, faultList } from "./calls.js";
-import { inlined } from "./documents.js";
-import { button, command, el, facts, passage, plain, section } from "./dom.js";
+import { button, command, el, facts, inlined, passage, plain, section } from "./dom.js";
 import { deafen, listen } from "./events.js";
 import { fileView, requestView, valueView } from "./evidence.js";
 import { loadNotes, noteEditor } from "./notes.js";

@@ -1,6 +1,5 @@
 // Signs, words and numbers as every page says them: a word stands beside each sign.
-import { inlined } from "./documents.js";
-import { el } from "./dom.js";
+import { el, inlined } from "./dom.js";
 
 // The first of the crumbs: where the brand leads to.
 export const TOP = [inlined ? "Run" : "Runs", "#/"];

@@ -112,8 +112,8 @@ def _part(part: Mapping[str, Any]) -> Markup:
         tag("td", _badge(part["verdict"] or "not run")),
         tag("th", name, scope="row"),
         tag("td", part["number"], kind="number"),
-        tag("td", share, kind="number"),
-        tag("td", f"{part['weight']:g}" if part["weight"] else "–", kind="number"),
+        tag("td", share, kind="number", **{"data-head": "share"}),
+        tag("td", f"{part['weight']:g}" if part["weight"] else "–", kind="number", **{"data-head": "weight"}),
         tag("td", tag("bdi", part["skipped"] or part["said"]), kind="said"),
     )
 
