@@ -12,7 +12,7 @@ from statistics import median
 
 from measure import row
 
-from holdfast.protocols import SandboxBackend, SandboxSpec
+from holdfast.protocols.sandbox import SandboxBackend, SandboxSpec
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from holdfast.world.sandbox.process import ProcessBackend
 

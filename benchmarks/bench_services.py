@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Database, Service
+from holdfast.protocols.service import Database, Service
 from holdfast.world.services import open_keeper
 
 TRIALS = 20

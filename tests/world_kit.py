@@ -14,7 +14,9 @@ from holdfast.model.spec import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec
-from holdfast.protocols import Exhibit, FileChange, Ran, Recorded, Rows, Service
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.sandbox import FileChange, Ran
+from holdfast.protocols.service import Recorded, Rows, Service
 
 TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("Send the mail",)), params={"model": "m"})
 SILENT = Observation(TRIAL.id)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import PluginError, place_of
 
 if TYPE_CHECKING:
-    from holdfast.protocols import FaultTraits
+    from holdfast.protocols.fault import FaultTraits
 
 _RESPONSE = "holdfast.checks.response."
 _TRACE = "holdfast.checks.trace."
@@ -227,7 +227,7 @@ def find(family: str, name: str) -> Any | None:
 
 def fault_traits(plane: str, mode: str) -> FaultTraits:
     """What planes and worlds must know of a fault, whatever its settings; of one that is not installed, the usual."""
-    from holdfast.protocols import read_traits
+    from holdfast.protocols.fault import read_traits
 
     return read_traits(find(f"faults.{plane}", mode))
 

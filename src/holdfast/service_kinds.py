@@ -14,7 +14,7 @@ from holdfast.model.world import CONTAINER, EXTERNAL, ServiceSpec, ServiceTraits
 from holdfast.reading.fields import keys_of
 
 if TYPE_CHECKING:
-    from holdfast.protocols import ServiceKind
+    from holdfast.protocols.service import ServiceKind
 
 
 def find(name: str) -> type[ServiceKind] | None:

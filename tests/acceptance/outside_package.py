@@ -9,19 +9,9 @@ from msgspec import Meta
 
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
-from holdfast.protocols import (
-    Call,
-    CheckTraits,
-    Clocked,
-    Exhibit,
-    Failed,
-    FaultContext,
-    FaultTraits,
-    Forward,
-    Reply,
-    WatchedClock,
-    World,
-)
+from holdfast.protocols.check import CheckTraits, Exhibit
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.world import Clocked, WatchedClock, World
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from holdfast.folders import runs_folder
 from holdfast.model.mutation import INTENT_KEPT, MUTATIONS
 from holdfast.model.standards import ATLAS, standard_entries
 from holdfast.model.standards import MUTATIONS as MAPPED
-from holdfast.protocols import read_traits
+from holdfast.protocols.fault import read_traits
 from holdfast.report.page.causes import causes_document
 from holdfast.report.page.trial import CONTROL, trial_document
 from holdfast.runner.past.stored import look

@@ -25,7 +25,7 @@ from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check
-from holdfast.protocols import Exhibit, GatheringCheck
+from holdfast.protocols.check import Exhibit, GatheringCheck
 from holdfast.reading.fields import keys_of
 
 SETTINGS = {

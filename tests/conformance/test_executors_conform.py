@@ -16,7 +16,7 @@ from holdfast.execute.local import LocalExecutor, Observed
 from holdfast.execute.open_site import open_site
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
-from holdfast.protocols import Executor
+from holdfast.protocols.executor import Executor
 from holdfast.testing import executors
 from holdfast.testing.executors import CHECKS, check_executor
 

@@ -16,7 +16,7 @@ import pytest
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Cut, Finish, Hollow, Pause, Text, ToolCall, Trouble, Usage
-from holdfast.protocols import Call, Failed, FaultContext, Reply, read_traits
+from holdfast.protocols.fault import Call, Failed, FaultContext, Reply, read_traits
 
 FAMILIES = ("faults.tool", "faults.llm", "faults.mcp", "faults.http", "faults.service", "faults.context")
 ALL = [

@@ -13,7 +13,7 @@ from holdfast.faults.llm.wrong_args import WrongArgs
 from holdfast.model.completion import Completion, Cut, Finish, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs import formats
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.protocols import Call, Failed, FaultContext, Reply, TimedOut
+from holdfast.protocols.fault import Call, Failed, FaultContext, Reply, TimedOut
 
 PATHS = {
     "openai_chat": "/v1/chat/completions",

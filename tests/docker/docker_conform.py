@@ -16,7 +16,7 @@ from docker_kit import containers, make_image
 from holdfast.errors import UserError
 from holdfast.model.world import Resources
 from holdfast.plan import RunOptions
-from holdfast.protocols import Disturbable, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
@@ -221,7 +221,7 @@ def test_a_killed_run_leaves_no_container(image, tmp_path):
     script = f"""
 import asyncio
 from pathlib import Path
-from holdfast.protocols import SandboxSpec
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.sandbox.docker import DockerBackend
 async def run():
     backend = await DockerBackend.open_backend(Path({str(tmp_path)!r}), {image!r})

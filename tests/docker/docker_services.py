@@ -16,7 +16,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Database, ManyPorts
+from holdfast.protocols.service import Database, ManyPorts
 from holdfast.world.containers import owner
 from holdfast.world.services import open_keeper
 from holdfast.world.services.container import ready as container_ready

@@ -13,7 +13,7 @@ from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
 from holdfast.model.spec import Injection, Invariant, Position, Scenario
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import OUTCOMES
-from holdfast.protocols import Reporter
+from holdfast.protocols.reporter import Reporter
 
 HOSTILE = (
     "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1> \x1b[31mred\x1b[0m \x00 ]]> "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.model.spec import Spec
 from holdfast.plan import RunOptions
-from holdfast.protocols import Executor
+from holdfast.protocols.executor import Executor
 from holdfast.runner.job import Job
 from holdfast.runner.on_cluster import ClusterRun
 from holdfast.testing.executors import check_executor

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.protocols import SandboxSpec
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}

@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import ServiceKeeper
+from holdfast.protocols.service import ServiceKeeper
 from holdfast.world.services import open_keeper
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))

@@ -13,7 +13,7 @@ import pytest
 from sandbox_kit import ENV, as_ordinary_user, in_sandbox
 
 from holdfast.model.world import Isolation
-from holdfast.protocols import SandboxSpec
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
 from holdfast.world.clock.library import COVERED, clock_inside, clock_library
 from holdfast.world.sandbox import process

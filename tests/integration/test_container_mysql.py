@@ -9,7 +9,7 @@ from typing import Any
 from servers_kit import bay, told
 
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.world.services.container.contained import ContainedSql
 from holdfast.world.services.kinds.mysql import MysqlKind
 

@@ -13,7 +13,7 @@ from sandbox_kit import ENV, in_sandbox, shell
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources
-from holdfast.protocols import SandboxSpec, Stdio
+from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 

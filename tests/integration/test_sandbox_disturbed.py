@@ -9,7 +9,7 @@ import time
 import pytest
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.protocols import Disturbable, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.world.sandbox import bubblewrap, process
 from holdfast.world.sandbox.limits import parents
 from holdfast.world.sandbox.live_limits import family

@@ -13,7 +13,7 @@ import pytest
 from sandbox_kit import ENV, PRELUDE, ROOT, as_ordinary_user, attempt, in_sandbox, shell
 
 from holdfast.model.world import Resources
-from holdfast.protocols import SandboxSpec, Stdio
+from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.holders.surroundings import whom
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
@@ -350,7 +350,7 @@ import asyncio, os, sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from holdfast.model.world import Resources
-from holdfast.protocols import SandboxSpec, Stdio
+from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 
 async def main():

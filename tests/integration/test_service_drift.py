@@ -11,7 +11,7 @@ from servers_kit import Bay, bay
 
 from holdfast.errors import QueryFailed
 from holdfast.model.world import DriftKind, ServiceSpec
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.world.services.drift import drift
 
 SPECS = {

@@ -13,7 +13,7 @@ from servers_kit import Bay, bay, told
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.world.services.mysql.server import Mysql
 
 SPEC = ServiceSpec(

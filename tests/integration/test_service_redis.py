@@ -12,7 +12,7 @@ from servers_kit import TRIAL, Bay, bay, told
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.world.services import open_keeper
 from holdfast.world.services.mysql.server import Mysql
 from holdfast.world.services.postgres.server import Postgres

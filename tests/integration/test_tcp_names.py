@@ -8,7 +8,7 @@ from tcp_kit import place
 
 from holdfast.errors import UserError
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, NamePlane
-from holdfast.protocols import SandboxSpec
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from planes_kit import FakeContext
 

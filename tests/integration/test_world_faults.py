@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.spec import Injection, Scenario
 from holdfast.model.world import Resources
-from holdfast.protocols import SandboxSpec
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.disturbances import Disturbances
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from planes_kit import FakeContext

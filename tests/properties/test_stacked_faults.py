@@ -17,7 +17,7 @@ from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.felt import alike
 from holdfast.planes.http.values import write
-from holdfast.protocols import Call, Failed, Received, Reply
+from holdfast.protocols.fault import Call, Failed, Received, Reply
 from planes_kit import FakeContext
 
 NEVER = Schedule(on_call=10_000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import holdfast
 from holdfast.model.verdict import CODES
-from holdfast.protocols import CodesTrait
+from holdfast.protocols.check import CodesTrait
 from holdfast.spec.rule_schema import checks
 
 SRC = Path(holdfast.__file__).parent

@@ -1,0 +1,20 @@
+"""Agents: the thing under test, behind one method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.model.observation import Answer
+    from holdfast.model.task import Task
+    from holdfast.protocols.world import World
+
+
+class Agent(Protocol):
+    """The thing under test, behind one method. May raise: that is a result."""
+
+    async def run(self, task: Task, world: World) -> Answer:
+        """Resets the agent first, if the spec names a reset; HarnessError if that fails."""
+        ...
+
+    async def close(self) -> None: ...

@@ -14,7 +14,7 @@ from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.environment import variables
 from holdfast.processes.startable import BEGIN, argv_of
-from holdfast.protocols import World
+from holdfast.protocols.world import World
 
 if TYPE_CHECKING:
     from holdfast.agents.http_reset import Reset

@@ -12,7 +12,7 @@ from holdfast.model.codec import encodable
 from holdfast.model.observation import EndingKind, Turn
 from holdfast.model.shorten import shorten
 from holdfast.processes.program import how_it_ended
-from holdfast.protocols import Left
+from holdfast.protocols.world import Left
 from holdfast.reading.deep_json import loads
 from holdfast.reading.json_path import MISSING, Find
 

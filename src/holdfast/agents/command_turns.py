@@ -20,7 +20,9 @@ from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
 from holdfast.processes.startable import IS_THERE, NOT_RUN, SHELL, not_run
-from holdfast.protocols import AnswerFile, Place, Started, TrialContext, World
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import AnswerFile, Place, World
 from holdfast.reading.json_path import find_at
 from holdfast.reading.program_word import readable_calls
 

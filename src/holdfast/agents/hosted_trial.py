@@ -35,7 +35,7 @@ from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 PARTIAL_KEPT = 1_000_000
 """Characters of an unfinished answer that are kept."""

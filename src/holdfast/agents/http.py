@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from holdfast.agents.http_request import HttpRequest, RequestForm
     from holdfast.agents.http_reset import Reset
     from holdfast.http1.client import Taken
-    from holdfast.protocols import TrialContext, World
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """What became of an agent that Holdfast started and that gave no connection: the ending, and why."""

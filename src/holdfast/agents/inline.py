@@ -29,7 +29,8 @@ from holdfast.planes.install import Installed
 
 if TYPE_CHECKING:
     from holdfast.planes.weather import Weather
-    from holdfast.protocols import TrialContext, World
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
 
 
 class InlineAgent:

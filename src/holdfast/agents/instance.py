@@ -19,7 +19,8 @@ from holdfast.model.task import Task
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import ended_after, how_it_ended
 from holdfast.processes.startable import BEGIN
-from holdfast.protocols import Place, ReachablePort, Started, World
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import Place, ReachablePort, World
 
 NOTICE_S = 0.5
 """How long a lost connection may be ahead of the news that the process has ended."""

@@ -14,7 +14,7 @@ from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.processes.all_ended import all_ended
 from holdfast.processes.pipes import Tail
-from holdfast.protocols import World
+from holdfast.protocols.world import World
 
 StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""

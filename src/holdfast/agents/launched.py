@@ -18,7 +18,7 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Tail
-from holdfast.protocols import Place, World
+from holdfast.protocols.world import Place, World
 
 OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
 """Opens a place for one more instance."""

@@ -17,7 +17,8 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.model.task import Task
-from holdfast.protocols import TrialContext, World
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import World
 
 if TYPE_CHECKING:
     from holdfast.planes.shared_address import SharedAddress

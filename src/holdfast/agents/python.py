@@ -7,7 +7,7 @@ from typing import Protocol
 from holdfast.agents.host_protocol import Ready
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
-from holdfast.protocols import World
+from holdfast.protocols.world import World
 
 
 class PythonHosts(Protocol):

@@ -36,7 +36,7 @@ from holdfast.model.task import Task
 from holdfast.processes.leftovers import end_marked, kill_group, survived
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.pipes import read_now
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 START_S = 60.0
 """For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""

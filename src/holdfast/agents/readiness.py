@@ -12,7 +12,8 @@ from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
 from holdfast.processes.startable import NOT_RUN, not_run
-from holdfast.protocols import Place, Started
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import Place
 
 READY_S = 60.0
 """For an agent to become ready: models may be loaded, but a run must not wait for ever."""

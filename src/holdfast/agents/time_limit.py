@@ -7,7 +7,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from holdfast.protocols import TrialContext, World
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
 
 
 T = TypeVar("T")

@@ -21,7 +21,8 @@ from holdfast.model.task import Task
 from holdfast.processes.all_ended import stopped
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.startable import BEGIN
-from holdfast.protocols import Started, World
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import World
 
 _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
 _PROGRAM = "from holdfast.agents.sandbox_host import main; main()"

@@ -25,7 +25,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent
 from holdfast.plan import RunOptions, plan
-from holdfast.protocols import ConsultingCheck, GatheringCheck
+from holdfast.protocols.check import ConsultingCheck, GatheringCheck
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording

@@ -15,7 +15,7 @@ from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Advice, Ask, Exhibit
+from holdfast.protocols.check import Advice, Ask, Exhibit
 
 TRIES = 2
 """How often a vote is asked for: a reply that cannot be read is asked for once more."""

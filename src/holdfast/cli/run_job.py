@@ -31,7 +31,7 @@ from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Reporter
+    from holdfast.protocols.reporter import Reporter
     from holdfast.runner.outcome import RunOutcome
 
 MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]

@@ -22,7 +22,7 @@ from holdfast.execute.sandbox_backend import interpreter, kept_here, open_backen
 from holdfast.model.spec import Injection, Schedule, Spec
 from holdfast.planes.describe import said
 from holdfast.processes import scratch
-from holdfast.protocols import Ran, SandboxBackend, SandboxSpec
+from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec
 from holdfast.report.diagnosis import DoctorFinding
 
 _RELAY_FIX = "the relay is started by the interpreter of Holdfast and must reach 127.0.0.1: check what sandboxes it"

@@ -25,9 +25,11 @@ from holdfast.planes.describe import TARGET_KEPT, brief
 if TYPE_CHECKING:
     from holdfast.execute.needed import Needed
     from holdfast.execute.refusals import Refusals
+    from holdfast.execute.simulated_users import TalkingUser
     from holdfast.execute.usage_meter import UsageMeter
     from holdfast.planes.weather import Weather
-    from holdfast.protocols import Call, Fits, Forward, Receives, Reply, Sleep, TalkingUser, WorldFindings
+    from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
+    from holdfast.protocols.trial import WorldFindings
 
 Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]

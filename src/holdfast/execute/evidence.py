@@ -15,7 +15,9 @@ from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check
 from holdfast.plan.params import with_params
 from holdfast.planes.describe import said
-from holdfast.protocols import Check, ForeseeingCheck, GatheringCheck, World, WorldFindings, check_traits
+from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, check_traits
+from holdfast.protocols.trial import WorldFindings
+from holdfast.protocols.world import World
 from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
 

@@ -20,8 +20,8 @@ from holdfast.model.spec import AgentSpec, Spec
 from holdfast.world.machine import Machine
 
 if TYPE_CHECKING:
+    from holdfast.agents import Agent
     from holdfast.planes.site_planes import SitePlanes
-    from holdfast.protocols import Agent
 
 _INLINE = "the agent runs inside Holdfast's own process: a hang or crash ends the run"
 
@@ -108,7 +108,7 @@ class _Opening:
     def recording_spec(self) -> Spec | None:
         """The spec, if a check of it records something without a world; most do not, and cost no time then."""
         from holdfast import plugins
-        from holdfast.protocols import GatheringCheck
+        from holdfast.protocols.check import GatheringCheck
 
         found = (plugins.find("checks", rule.check) for rule in self.spec.invariants)
         return self.spec if any(check is not None and issubclass(check, GatheringCheck) for check in found) else None

@@ -11,7 +11,7 @@ from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.plan.checks import traits_of
-from holdfast.protocols import SandboxBackend
+from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.reading.program_word import program_calls
 from holdfast.world.program_search import ProgramSearch, search_of
 from holdfast.world.sandbox.system import present

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.agents.answer_text import text_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.planes.weather import ANSWER, Weather
-from holdfast.protocols import Call, Failed, Reply, TimedOut
+from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 
 async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:

@@ -20,8 +20,8 @@ from holdfast.spec.references import interpolate
 from holdfast.world.machine import Machine
 
 if TYPE_CHECKING:
+    from holdfast.agents import Agent
     from holdfast.execute.simulated_users import SimulatedUsers
-    from holdfast.protocols import Agent
     from holdfast.world.program_stamps import ProgramStamps
 
 

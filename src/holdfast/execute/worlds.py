@@ -15,7 +15,8 @@ from holdfast.model.task import Task
 from holdfast.world.bare_world import BareWorld
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Agent, TrialContext
+    from holdfast.agents import Agent
+    from holdfast.protocols.trial import TrialContext
     from holdfast.world.boxed_world import BoxedWorld
     from holdfast.world.machine import Machine
     from holdfast.world.world_factory import WorldFactory
@@ -49,7 +50,7 @@ class BareWorlds:
 
     async def _recorded(self, agent: Agent, task: Task, world: BareWorld, spec: Spec) -> Answer:
         from holdfast.execute.evidence import checks_of, foresee, gathered
-        from holdfast.protocols import WorldFindings
+        from holdfast.protocols.trial import WorldFindings
 
         context = world.context
         scenario = next((one for one in spec.scenarios if one.name == context.trial.scenario), CALM)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from holdfast.faults.values import Path, parts, put
-from holdfast.protocols import FaultContext
+from holdfast.protocols.fault import FaultContext
 
 TRIES = 64
 """Changes that are held against the schema, each of which reads the whole value; a reply may have thousands."""

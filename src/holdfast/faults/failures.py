@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:

@@ -21,7 +21,7 @@ from holdfast.model.completion import (
     ToolCall,
     Usage,
 )
-from holdfast.protocols import Call
+from holdfast.protocols.fault import Call
 
 
 def on_wire(value: Any, mode: str) -> Completion:

@@ -11,7 +11,7 @@ from stat import S_ISREG
 import msgspec
 
 from holdfast.model.codec import decoder, encode
-from holdfast.protocols import Advice
+from holdfast.protocols.check import Advice
 
 FILES_KEPT = 20_000
 SIZE_KEPT = 64_000

@@ -20,7 +20,7 @@ from holdfast.model.world import Evidence
 from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
 from holdfast.planes.llm.sources.question import Question
 from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
-from holdfast.protocols import Advice, Check, ConsultingCheck
+from holdfast.protocols.check import Advice, Check, ConsultingCheck
 
 AT_ONCE = 8
 """Questions that are under way at the same time."""

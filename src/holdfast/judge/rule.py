@@ -18,10 +18,10 @@ from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT
 from holdfast.model.verdict import Finding, Judgement
 from holdfast.plan.checks import is_usable, make_check
-from holdfast.protocols import check_traits
+from holdfast.protocols.check import check_traits
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Check
+    from holdfast.protocols.check import Check
 
 
 class RuleJudge:

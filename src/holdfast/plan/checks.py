@@ -13,7 +13,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.reading.fields import keys_of
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Check
+    from holdfast.protocols.check import Check
 
 
 def make_check(invariant: Invariant) -> Check:
@@ -35,13 +35,13 @@ def make_check(invariant: Invariant) -> Check:
 
 def is_usable(check: Check) -> bool:
     """Whether the check has nothing against its settings."""
-    from holdfast.protocols import FastidiousPlugin
+    from holdfast.protocols.check import FastidiousPlugin
 
     return not (isinstance(check, FastidiousPlugin) and any(check.problems()))
 
 
 def traits_of(invariant: Invariant) -> CheckTraits:
     """The traits of a rule's check with its settings; PluginError if there is none."""
-    from holdfast.protocols import check_traits
+    from holdfast.protocols.check import check_traits
 
     return check_traits(make_check(invariant))

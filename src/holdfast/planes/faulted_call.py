@@ -17,7 +17,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
 from holdfast.planes.felt import CallEnd, alike, text_of_end
 from holdfast.planes.firing import Firing, FiringLedger
-from holdfast.protocols import Call, Failed, Fits, Forward, Receives, Reply, Sleep
+from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call left nothing of it"
 _GIVEN_UP = "the call was given up"

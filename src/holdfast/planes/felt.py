@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Cut, Delta, Finish, Hollow, Pause, Text, ToolCall, Trouble
 from holdfast.model.delivery import Delivery
 from holdfast.planes.describe import said, same, witness
-from holdfast.protocols import Call, Failed, Received, Receives, Reply
+from holdfast.protocols.fault import Call, Failed, Received, Receives, Reply
 
 CallEnd: TypeAlias = Reply | BaseException
 """What a call ends with: a reply, or what was raised in its place."""

@@ -19,7 +19,7 @@ from holdfast.model.trace import TEXT_KEPT
 from holdfast.planes.describe import as_json, describe, said, same, witness
 from holdfast.planes.felt import CallEnd, alike_values
 from holdfast.planes.replayed_fault import ReplayedFault
-from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
+from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
 PIECE = 16
 """Characters of a payload that must have come through together: a letter or two are no attack."""

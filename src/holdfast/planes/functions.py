@@ -17,7 +17,7 @@ from holdfast.planes.raised_error import exception_of
 from holdfast.planes.swap import kind_of
 from holdfast.planes.traced_call import TracedCall
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Failed, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, Forward, Reply
 
 T = TypeVar("T")
 Args: TypeAlias = tuple[Any, ...]

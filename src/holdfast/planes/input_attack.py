@@ -13,7 +13,7 @@ from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said
-from holdfast.protocols import FaultContext
+from holdfast.protocols.fault import FaultContext
 
 ERASED = "another attack on the input left nothing of it"
 

@@ -6,7 +6,7 @@ import asyncio
 from socket import socket
 
 from holdfast.errors import HarnessError
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 from holdfast.streams.connection_end import ConnectionEnd, join
 
 AT_ONCE = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from holdfast.errors import HarnessError, InjectedError
-from holdfast.protocols import Failed, TimedOut
+from holdfast.protocols.fault import Failed, TimedOut
 
 
 def exception_of(failure: Failed) -> BaseException:

@@ -19,7 +19,7 @@ from holdfast.model.task import RecordedResponse, RecordedUse, Recording
 from holdfast.planes.describe import brief, describe
 from holdfast.planes.firing import TOOL_PLANES
 from holdfast.planes.urls import is_origin, is_url, url_matches
-from holdfast.protocols import Call, Dropped, Failed, Forward, Reply, Sleep
+from holdfast.protocols.fault import Call, Dropped, Failed, Forward, Reply, Sleep
 
 TellUse: TypeAlias = Callable[[RecordedUse], None]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.spec import Injection
-from holdfast.protocols import Call, Failed, FaultContext, Fits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply
 
 
 class ReplayedFault:

@@ -15,7 +15,7 @@ from holdfast.http1.server import BadRequest, ClientConnection, Exchange, serve
 from holdfast.planes.describe import said
 from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, serve_request, unread
 from holdfast.processes.peers import owner
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 WAIT_S = 0.5
 """A process may connect before we are told that it was made."""

@@ -25,7 +25,7 @@ from holdfast.planes.shared_address import SharedAddress
 from holdfast.planes.trial_address import LoopbackAddress, TrialAddress
 from holdfast.planes.trial_planes import TrialPlanes
 from holdfast.processes import scratch
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from socket import socket

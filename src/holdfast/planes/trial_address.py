@@ -21,7 +21,7 @@ from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listen
 from holdfast.planes.describe import said
 from holdfast.planes.process_tree import ProcessTree
 from holdfast.processes.all_ended import all_ended
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -13,7 +13,7 @@ from holdfast.planes.llm.gateway import Gateway
 from holdfast.planes.llm.sources.provider_hosts import is_public
 from holdfast.planes.mcp.plane import McpPlane
 from holdfast.planes.trial_address import LoopbackAddress, route
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.http.authority import Authority

@@ -33,7 +33,7 @@ from holdfast.planes.luck import Luck
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.protocols import (
+from holdfast.protocols.fault import (
     Call,
     FaultTraits,
     Fits,

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from holdfast.errors import AgentUnavailable
-from holdfast.protocols import Left
+from holdfast.protocols.world import Left
 
 
 class FolderAnswerFile:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group, survived
 from holdfast.processes.limits import GRACE_S
-from holdfast.protocols import Started
+from holdfast.protocols.sandbox import Started
 
 KILL_S = 10.0
 """For the system to end a killed process: long, since on a busy machine slowness is ours."""

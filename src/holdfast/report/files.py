@@ -12,7 +12,7 @@ from holdfast.errors import PluginError, UsageError, UserError
 from holdfast.model.run import Run
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Reporter
+    from holdfast.protocols.reporter import Reporter
 
 _FAMILY = "reporters"
 

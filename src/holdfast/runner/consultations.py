@@ -16,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
 from holdfast.plan.checks import make_check, traits_of
 from holdfast.plan.params import with_params
-from holdfast.protocols import ConsultingCheck
+from holdfast.protocols.check import ConsultingCheck
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:

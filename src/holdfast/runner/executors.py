@@ -15,7 +15,7 @@ from holdfast.runner.run_log import RunLog
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Executor
+    from holdfast.protocols.executor import Executor
 
 
 @asynccontextmanager

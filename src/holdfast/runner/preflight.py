@@ -13,7 +13,7 @@ from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Executor
+    from holdfast.protocols.executor import Executor
 
 STATEFUL = (
     "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "

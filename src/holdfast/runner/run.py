@@ -26,7 +26,7 @@ from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from holdfast.protocols import Executor
+    from holdfast.protocols.executor import Executor
     from holdfast.runner.budget import Budget
 
 STOPPED = "stopped by"

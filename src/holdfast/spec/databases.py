@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.model.world import CONTAINER, EXTERNAL
-from holdfast.protocols import TableCheck
+from holdfast.protocols.check import TableCheck
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader

@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from holdfast import plugins
 from holdfast.model.codec import to_builtins
 from holdfast.model.spec import INPUT, Injection, Plane, Schedule
-from holdfast.protocols import TaskFault, WireFault
+from holdfast.protocols.fault import TaskFault, WireFault
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join

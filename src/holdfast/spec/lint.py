@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from holdfast.model.when import applies
-from holdfast.protocols import AdvisingCheck, DelayingFault
+from holdfast.protocols.check import AdvisingCheck
+from holdfast.protocols.fault import DelayingFault
 from holdfast.reading.backslashes import undoubled
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader

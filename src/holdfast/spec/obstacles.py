@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from holdfast.model.spec import Injection
 from holdfast.model.world import WorldSpec
-from holdfast.protocols import read_traits
+from holdfast.protocols.fault import read_traits
 from holdfast.service_kinds import spoken
 from holdfast.spec.sections.agent import AgentSection
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.protocols import Check, read_traits
+from holdfast.protocols.check import Check
+from holdfast.protocols.fault import read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import Family, is_on_input
 

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.model.standards import StandardEntry, standard_entries
-from holdfast.protocols import ConsultingCheck, read_traits
+from holdfast.protocols.check import ConsultingCheck
+from holdfast.protocols.fault import read_traits
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.fault_entry import FAMILIES, NOT_OF_INPUT, Family, is_on_input
 from holdfast.spec.rules import RuleKeys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.model.spec import Scenario
 from holdfast.model.world import WorldSpec
-from holdfast.protocols import read_traits
+from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import listed, near
 from holdfast.spec.fault_entry import FaultEntry

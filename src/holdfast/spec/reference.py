@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.verdict import CODES
-from holdfast.protocols import CodesTrait
+from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, keys_of
 from holdfast.spec.editors import sections
 from holdfast.spec.fault_entry import FAMILIES

@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast import plugins
 from holdfast.model.spec import Aggregation, Invariant, Severity, When
 from holdfast.model.traits import CheckTraits
-from holdfast.protocols import Check, check_traits
+from holdfast.protocols.check import Check, check_traits
 from holdfast.reading.fields import about, key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.errors import PluginError
 from holdfast.model.codec import to_builtins
-from holdfast.protocols import FastidiousPlugin
+from holdfast.protocols.check import FastidiousPlugin
 from holdfast.reading.fields import key_names, keys_of
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join

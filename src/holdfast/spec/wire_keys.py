@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.protocols import read_traits
+from holdfast.protocols.fault import read_traits
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near_hint
 from holdfast.spec.fault_entry import FaultEntry

@@ -27,7 +27,7 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import plan
-from holdfast.protocols import Executor
+from holdfast.protocols.executor import Executor
 from holdfast.spec import load
 from holdfast.testing.kit import failed_checks
 

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.protocols import (
+from holdfast.protocols.sandbox import (
     THROWAWAY,
     Command,
     CommandEnd,

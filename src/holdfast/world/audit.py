@@ -15,7 +15,8 @@ from holdfast.model.codec import encode
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AUDIT_KEPT, Audited, AuditEvent, AuditType, FileTexts, WrittenCanaries
-from holdfast.protocols import CommandEnd, Database, FileChange, Mock, Recorded
+from holdfast.protocols.sandbox import CommandEnd, FileChange
+from holdfast.protocols.service import Database, Mock, Recorded
 
 BODY_KEPT = 64_000
 """Characters of a body that an event keeps."""

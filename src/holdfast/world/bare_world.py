@@ -15,7 +15,10 @@ from holdfast.processes import scratch
 
 if TYPE_CHECKING:
     from holdfast.processes.answer_file import FolderAnswerFile
-    from holdfast.protocols import FileChange, Planes, Sandbox, Service, TrialContext
+    from holdfast.protocols.sandbox import FileChange, Sandbox
+    from holdfast.protocols.service import Service
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import Planes
     from holdfast.world.machine import Machine, MachinePlace
 
 _NOWHERE = Path("/dev/null")

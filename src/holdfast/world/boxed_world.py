@@ -18,17 +18,9 @@ from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 from holdfast.planes.site_planes import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
 from holdfast.processes.environment import variables as trial_variables
-from holdfast.protocols import (
-    Command,
-    CommandEnd,
-    Database,
-    FileChange,
-    Mock,
-    Sandbox,
-    SandboxSpec,
-    Service,
-    TrialContext,
-)
+from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox, SandboxSpec
+from holdfast.protocols.service import Database, Mock, Service
+from holdfast.protocols.trial import TrialContext
 from holdfast.world.addresses import GATEWAY, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile

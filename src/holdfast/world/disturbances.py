@@ -17,19 +17,11 @@ from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.describe import said
 from holdfast.planes.luck import Luck
 from holdfast.planes.weather import make_fault
-from holdfast.protocols import (
-    FELT,
-    RAN,
-    RESTART,
-    TOUCHED,
-    FaultContext,
-    FileChange,
-    HealingFault,
-    ProvableFault,
-    Touched,
-    TrialContext,
-    World,
-)
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.sandbox import FileChange
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import World
+from holdfast.protocols.world_fault import FELT, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
 
 LOOK_S = 0.05
 """How often the workspace is looked at, where a fault waits for a file to be written."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.model.world import FileTexts
-from holdfast.protocols import FileChange, Sandbox
+from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.world.workspace import inside
 
 LONG = 32_000

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 
 from holdfast.model.world import Isolation, Network
 from holdfast.planes.port_forward import PortForward
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 
 FEATURE = "network.ingress"
 _HOST = "127.0.0.1"

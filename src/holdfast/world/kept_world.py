@@ -27,7 +27,8 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
-from holdfast.protocols import Database, Lasting, Mock, Rows, Sandbox, Service
+from holdfast.protocols.sandbox import Sandbox
+from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
 from holdfast.service_kinds import spoken
 from holdfast.world.hidden_secrets import CannotMask, Hidden
 from holdfast.world.sandbox.tree import copy

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.planes.trial_address import TrialAddress
     from holdfast.processes.launcher import Launcher
     from holdfast.processes.program import Program
-    from holdfast.protocols import TrialContext
+    from holdfast.protocols.trial import TrialContext
 
 
 class Machine:

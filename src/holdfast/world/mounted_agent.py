@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.startable import install_hint
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch
 from holdfast.world.shown_programs import NO_PROGRAMS, ProgramFiles, ShownPrograms

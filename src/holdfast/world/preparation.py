@@ -11,7 +11,8 @@ from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.codec import canonical, digest
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture
-from holdfast.protocols import Database, Sandbox
+from holdfast.protocols.sandbox import Sandbox
+from holdfast.protocols.service import Database
 
 SETUP_S = 600.0
 _SHELL = "/bin/sh"

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.errors import HarnessError, HoldfastError
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL, ServiceSpec
-from holdfast.protocols import Lasting, Mock, Service, ServiceKeeper
+from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
 from holdfast.service_kinds import traits_of
 from holdfast.world.kept_world import KeptWorld, dump_of
 from holdfast.world.site_worlds import SiteWorlds

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from holdfast.errors import AgentUnavailable
-from holdfast.protocols import Sandbox, Stdio
+from holdfast.protocols.sandbox import Sandbox, Stdio
 from holdfast.world.holders.running_program import ended
 
 _SHELL = "/bin/sh"

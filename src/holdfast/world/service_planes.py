@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from holdfast.model.world import WorldSpec
 from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
-from holdfast.protocols import ManyPorts, Mock, Sandbox, Service, TrialContext
+from holdfast.protocols.sandbox import Sandbox
+from holdfast.protocols.service import ManyPorts, Mock, Service
+from holdfast.protocols.trial import TrialContext
 from holdfast.service_kinds import spoken
 from holdfast.world.addresses import ServiceAddress, addresses, hosts
 

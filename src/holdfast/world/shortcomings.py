@@ -9,7 +9,7 @@ from holdfast.model.spec import AgentSpec, Scenario
 from holdfast.model.traits import Disturbed
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.plugins import fault_traits
-from holdfast.protocols import SandboxBackend
+from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.world.ingress import shortcoming
 
 WORKDIR = "setup.workdir"

@@ -15,7 +15,8 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
-from holdfast.protocols import SandboxBackend, ServiceKeeper
+from holdfast.protocols.sandbox import SandboxBackend
+from holdfast.protocols.service import ServiceKeeper
 from holdfast.world.kept_world import WorldKeeper
 from holdfast.world.mounted_agent import NO_MOUNTS, Mounts
 

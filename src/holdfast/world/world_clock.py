@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 from holdfast.world.clock.control import OFFSET, Clock, clock_environ
 from holdfast.world.clock.library import FEATURE, OTHERS, clock_inside, clock_library
 

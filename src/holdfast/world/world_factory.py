@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.site_worlds import SiteWorlds
 

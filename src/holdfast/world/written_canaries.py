@@ -9,7 +9,8 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.model.canary import Lookout, echoes
 from holdfast.model.world import WrittenCanaries
-from holdfast.protocols import Database, FileChange, Sandbox
+from holdfast.protocols.sandbox import FileChange, Sandbox
+from holdfast.protocols.service import Database
 from holdfast.world.file_texts import opened
 from holdfast.world.kept_world import tables_of
 

@@ -12,7 +12,7 @@ from codec_kit import ASKED, CALLING, SUNNY
 from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
 from holdfast.planes.llm.codecs.odd_chunks import odd_frames
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 errors, types = quietly("google.genai.errors"), quietly("google.genai.types")
 ASK = {"model": "model-1", "contents": "Hello"}

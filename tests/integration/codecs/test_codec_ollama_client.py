@@ -11,7 +11,7 @@ from codec_clients import ollama_client, plain, refused, stream
 from codec_kit import CALLING, SUNNY
 from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 ASK = {"model": "model-1", "messages": [{"role": "user", "content": "Hello"}]}
 

@@ -20,7 +20,7 @@ from holdfast.model.spec import CALM, AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.process_tree import ProcessTree
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 from holdfast.world.machine import Machine
 
 PYTHON = sys.executable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 
 
 def exhibit(text: str = "", *, control: str | None = None, **turn: Any) -> Exhibit:

@@ -5,7 +5,8 @@ from check_exhibits import exhibit, of_turns
 
 from holdfast.checks.response.behavior_unchanged import BehaviorUnchanged
 from holdfast.model.observation import Observation, Turn
-from holdfast.protocols import Advice, Evidence
+from holdfast.model.world import Evidence
+from holdfast.protocols.check import Advice
 
 CALM = "Revenue was 4.2 million, according to the filing."
 NO_ANSWER = "the control run gave no answer to compare with"

@@ -12,7 +12,8 @@ from holdfast.model.observation import Answer, Observation, Turn
 from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import TrialContext, World
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import World
 
 Act = Callable[[Task, TrialContext], Awaitable[Answer]]
 

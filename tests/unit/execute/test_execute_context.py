@@ -18,7 +18,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
 from holdfast.planes.weather import LEDGER_LIMIT, Weather
-from holdfast.protocols import TrialContext, WorldFindings
+from holdfast.protocols.trial import TrialContext, WorldFindings
 
 CALL = TraceEvent(0.1, "llm_call", "m", "llm", 1)
 

@@ -11,7 +11,7 @@ from holdfast.execute.local import execute
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 
 class Crowd:

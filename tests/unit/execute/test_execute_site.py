@@ -15,7 +15,7 @@ from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import World
+from holdfast.protocols.world import World
 
 
 @dataclass

@@ -15,7 +15,7 @@ from holdfast.execute.trial import ASKED_AGAIN
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trace import Cost, TraceEvent
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 
 @pytest.fixture(autouse=True)

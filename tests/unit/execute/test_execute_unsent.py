@@ -7,7 +7,7 @@ import asyncio
 from holdfast.checks.trace.calls import done
 from holdfast.model.spec import Injection
 from holdfast.model.trace import TraceEvent
-from holdfast.protocols import Call, Reply
+from holdfast.protocols.fault import Call, Reply
 from planes_kit import FakeContext
 
 URL = "https://pay.example/charge"

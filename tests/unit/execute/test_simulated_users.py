@@ -16,7 +16,7 @@ from holdfast.model.observation import Turn
 from holdfast.model.spec import CALM
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Advice
+from holdfast.protocols.check import Advice
 from holdfast.spec.user_script import SayRule, UserScript, read_script
 from holdfast.world.boxed_world import BoxedWorld
 

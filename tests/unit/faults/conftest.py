@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.protocols import Call, FaultContext, Reply
+from holdfast.protocols.fault import Call, FaultContext, Reply
 
 
 @dataclass

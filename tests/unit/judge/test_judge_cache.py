@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.judge import advice_cache
 from holdfast.judge.advice_cache import AdviceCache
-from holdfast.protocols import Advice
+from holdfast.protocols.check import Advice
 
 KEY = "ab" * 16
 SAID = Advice("text", "m", ("note",))

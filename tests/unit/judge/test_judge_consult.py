@@ -17,7 +17,8 @@ from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, all_printed, consulted
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, ModelSpec
-from holdfast.protocols import Advice, Evidence
+from holdfast.model.world import Evidence
+from holdfast.protocols.check import Advice
 from judge_kit import Got, JudgeServer, Reply, judging, rating
 
 GOOD = rating(0.9)

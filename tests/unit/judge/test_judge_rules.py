@@ -15,7 +15,7 @@ from holdfast.model.task import Task
 from holdfast.model.traits import CheckTraits
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Verdict
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.trial import CONTROL
 from holdfast.model.verdict import Finding
 from holdfast.plan import CellKey, Select, make_check, plan
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 TRIAL = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), seed=1)
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.model.spec import Injection, Schedule
 from holdfast.planes.firing import came_through
-from holdfast.protocols import Call, Failed, Reply
+from holdfast.protocols.fault import Call, Failed, Reply
 from planes_kit import FakeContext
 
 

@@ -24,7 +24,7 @@ from holdfast.planes import registry
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Reply
+from holdfast.protocols.fault import Call, Reply
 
 EVIL = "malicious_response"
 

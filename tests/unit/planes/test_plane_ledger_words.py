@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.model.spec import Injection
 from holdfast.planes.mcp.session import AsItCame
-from holdfast.protocols import Call, Dropped, Failed, Reply
+from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from planes_kit import FakeContext
 
 

@@ -14,7 +14,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
 from holdfast.planes.weather import ANSWER, Weather, faces
-from holdfast.protocols import Call, Failed, Reply, TimedOut
+from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 ROWS = {"rows": [1, 2]}
 

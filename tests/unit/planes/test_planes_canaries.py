@@ -26,7 +26,7 @@ from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.llm.results.tool_results import _event
 from holdfast.planes.mcp.call_trace import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
-from holdfast.protocols import Call
+from holdfast.protocols.fault import Call
 from holdfast.score.obeyed import obeyed
 from planes_kit import FakeContext
 

@@ -25,7 +25,7 @@ from holdfast.planes.open_call import under
 from holdfast.planes.recorded_tools import RecordedTools, decoded
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.weather import Weather
-from holdfast.protocols import Call, Dropped, Failed, Reply
+from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from planes_kit import answer, replay, uses
 
 SOURCE = """

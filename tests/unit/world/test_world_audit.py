@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.trace import EVENTS_KEPT as CALLS_KEPT
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AUDIT_KEPT, Audited
-from holdfast.protocols import CommandEnd, FileChange
+from holdfast.protocols.sandbox import CommandEnd, FileChange
 from holdfast.world.audit import AuditLog
 from world_kit import FakeMock, request
 

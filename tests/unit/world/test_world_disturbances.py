@@ -8,7 +8,8 @@ import pytest
 from holdfast import plugins
 from holdfast.faults.world.vanished import Vanished
 from holdfast.model.spec import Injection, Scenario
-from holdfast.protocols import FELT, FileChange
+from holdfast.protocols.sandbox import FileChange
+from holdfast.protocols.world_fault import FELT
 from holdfast.world.disturbances import Disturbances
 from planes_kit import FakeContext
 from world_kit import FakeWorld

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import OutsideError
 from holdfast.model.world import FileTexts
-from holdfast.protocols import FileChange, Sandbox
+from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.world.file_texts import LONG, ROOM, ChangedTexts
 
 

@@ -15,7 +15,8 @@ import pytest
 from canary_forms import FORMS
 from holdfast.errors import OutsideError, QueryFailed
 from holdfast.model.world import ServiceSpec, WrittenCanaries
-from holdfast.protocols import Database, FileChange, Rows, Sandbox
+from holdfast.protocols.sandbox import FileChange, Sandbox
+from holdfast.protocols.service import Database, Rows
 from holdfast.world.written_canaries import in_database, in_file
 
 CANARY = "HOLDFAST-CANARY-0123abcd"

@@ -15,7 +15,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Ask, Exhibit
+from holdfast.protocols.check import Ask, Exhibit
 
 
 @dataclass(frozen=True)

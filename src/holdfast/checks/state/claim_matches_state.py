@@ -20,7 +20,9 @@ from holdfast.model.plain_text import is_blank, readings
 from holdfast.model.traits import CheckTraits, TextRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Database, Exhibit, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.service import Database
+from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 
 _FLAGS = "si"

@@ -27,7 +27,9 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.processes.startable import NOT_RUN_CODES
-from holdfast.protocols import Exhibit, Ran, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.sandbox import Ran
+from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 

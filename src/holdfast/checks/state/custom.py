@@ -28,7 +28,9 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import THROWAWAY, Exhibit, Ran, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.sandbox import THROWAWAY, Ran
+from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 

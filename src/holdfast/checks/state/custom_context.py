@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.protocols import Service, World
+from holdfast.protocols.service import Service
+from holdfast.protocols.world import World
 from holdfast.service_kinds import port_of
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from holdfast.errors import HarnessError
-from holdfast.protocols import Database, World
+from holdfast.protocols.service import Database
+from holdfast.protocols.world import World
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import part
 

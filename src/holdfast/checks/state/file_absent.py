@@ -13,7 +13,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 from holdfast.reading.inside import outside
 

@@ -16,7 +16,9 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit, FileChange, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.sandbox import FileChange
+from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 from holdfast.reading.inside import covers, outside
 

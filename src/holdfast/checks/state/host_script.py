@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.pipes import Head, Pipes, Tail
-from holdfast.protocols import Ran
+from holdfast.protocols.sandbox import Ran
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BOOT = """

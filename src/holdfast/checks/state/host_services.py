@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.protocols import Service, World
+from holdfast.protocols.service import Service
+from holdfast.protocols.world import World
 from holdfast.streams.connection_end import ConnectionEnd, dial, join
 
 _HOST = "127.0.0.1"

@@ -8,7 +8,9 @@ from holdfast.checks.state.json_equality import as_text
 from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable
-from holdfast.protocols import FileChange, Mock, Sandbox, World
+from holdfast.protocols.sandbox import FileChange, Sandbox
+from holdfast.protocols.service import Mock
+from holdfast.protocols.world import World
 
 LARGEST = 10_000_000
 """Bytes that a judge is shown at most, whatever `max_input` says: as much as any check records."""

@@ -21,7 +21,9 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Advice, Ask, Exhibit, Mock, World
+from holdfast.protocols.check import Advice, Ask, Exhibit
+from holdfast.protocols.service import Mock
+from holdfast.protocols.world import World
 from holdfast.reading.fields import about
 
 NOTHING = "nothing to judge"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from holdfast.checks.json_parts import fault_in_path, parse, parts
 from holdfast.checks.state.json_equality import same
 from holdfast.checks.state.recorded import KEPT
-from holdfast.protocols import Mock, Recorded
+from holdfast.protocols.service import Mock, Recorded
 
 FIELD = re.compile(
     r"request_count|(last_request|requests\[(\d{1,9})\])"

@@ -12,7 +12,7 @@ from holdfast.checks.state.recorded import KEPT
 from holdfast.checks.wording import shorten
 from holdfast.errors import OutsideError
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 
 
 class PathFound(Struct, frozen=True, omit_defaults=True):

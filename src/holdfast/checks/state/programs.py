@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from holdfast.errors import OutsideError
 from holdfast.processes.startable import IS_THERE, SHELL
-from holdfast.protocols import World
+from holdfast.protocols.world import World
 from holdfast.reading.program_word import ProgramCall, readable_calls
 
 _MODULE, _PACKAGE = " -m ", "npx "

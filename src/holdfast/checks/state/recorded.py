@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, digest, to_builtins
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 
 NOT_RECORDED = "not recorded in this run"
 KEPT = 10_000_000

@@ -21,7 +21,8 @@ from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Exhibit, World
+from holdfast.protocols.check import Exhibit
+from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 from holdfast.sqltext.lexer import Dialect

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from holdfast.checks.state.databases import batches, dialect_of, quoted
 from holdfast.checks.state.table_shapes import ComparedTable, TableComparison, TableName, table_shapes
 from holdfast.model.codec import canonical, digest
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import named
 

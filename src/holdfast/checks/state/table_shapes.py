@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.checks.state.databases import quoted
 from holdfast.errors import HarnessError
 from holdfast.model.codec import canonical, digest
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 
 COLUMNS_KEPT = 50_000

@@ -16,7 +16,7 @@ from holdfast.checks.state.table_digests import row_digests
 from holdfast.checks.state.table_shapes import table_shapes
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import AuditEvent
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import named, part
 

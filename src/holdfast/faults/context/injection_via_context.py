@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, choose_payload, placed
-from holdfast.protocols import FaultContext, FaultTraits
+from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)

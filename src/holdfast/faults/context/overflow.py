@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.faults.attacks import AttackPlace, placed
 from holdfast.faults.texts import read_texts
 from holdfast.faults.tokens import count_tokens, first_tokens
-from holdfast.protocols import FaultContext, FaultTraits
+from holdfast.protocols.fault import FaultContext, FaultTraits
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import ending
 from holdfast.model.completion import Completion
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.llm_text import text_of, with_text, without_calls
 from holdfast.faults.values import fields, is_rows, put, with_items
 from holdfast.model.completion import Completion
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

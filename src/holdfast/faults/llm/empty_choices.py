@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import is_streamed, on_wire
 from holdfast.model.completion import Hollow
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.faults.llm_text import text_of, with_text
 from holdfast.faults.llm_wire import ending
 from holdfast.model.completion import Completion, Text
-from holdfast.protocols import Call, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 _SIGNS = (
     "abcdefghijklmnopqrstuvwxyz0123456789{}[]<>()\\/|^~#%&*=+;:?!\"'\u00c3\u00a9\u00e2\u20ac\u00b6\u2592\ufffd   \n"

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import on_wire, with_calls
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _KEPT = 0.7
 """How much of the arguments arrives: names and first values are there, the end is not."""

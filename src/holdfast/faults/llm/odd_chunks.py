@@ -8,7 +8,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from holdfast.faults.llm_wire import is_streamed, on_wire
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.failures import failure
 from holdfast.faults.llm_wire import beginning
 from holdfast.model.completion import Completion, Trouble
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _MESSAGE = "the model is overloaded, try again later"
 _TOKENS = 5

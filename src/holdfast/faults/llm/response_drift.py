@@ -13,7 +13,7 @@ from holdfast.faults import drift_json, drift_text
 from holdfast.faults.drift_model import smaller
 from holdfast.faults.llm_text import text_of, with_text
 from holdfast.faults.values import fields, is_rows, with_field, with_items
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
 

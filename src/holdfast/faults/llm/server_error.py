@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 _PAGE = "<html>\n<head><title>{words}</title></head>\n<body><center><h1>{words}</h1></center><hr></body>\n</html>\n"
 

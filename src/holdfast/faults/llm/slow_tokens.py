@@ -13,7 +13,7 @@ from holdfast.faults.llm_text import text_of
 from holdfast.faults.met import WAIT
 from holdfast.faults.tokens import count_tokens, split_tokens
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

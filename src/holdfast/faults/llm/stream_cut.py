@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.llm_wire import beginning, on_wire
 from holdfast.faults.met import LOSS
 from holdfast.model.completion import Cut
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import WAIT
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)

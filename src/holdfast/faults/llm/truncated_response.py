@@ -12,7 +12,7 @@ from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import beginning, ending
 from holdfast.faults.tokens import first_tokens
 from holdfast.model.completion import Completion, Usage
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

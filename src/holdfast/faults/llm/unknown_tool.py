@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.llm_wire import asking, new_id, on_wire
 from holdfast.model.completion import ToolCall
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _INVENTED = ToolCall("", "lookup_records", "{}")
 

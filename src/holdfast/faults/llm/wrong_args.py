@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.llm_wire import on_wire, with_calls
 from holdfast.faults.renamed_field import renamed
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

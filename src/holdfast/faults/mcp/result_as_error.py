@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.protocols import Call, Failed, FaultContext, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.faults.attacks import choose_payload
 from holdfast.faults.met import CANARY
 from holdfast.faults.values import with_field
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.renamed_field import renamed
-from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.met import SIZE
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import WAIT
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply, TimedOut
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import LOSS
-from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

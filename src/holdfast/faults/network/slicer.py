@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.faults.met import SIZE
 from holdfast.model.delivery import Slices
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.faults.met import LOSS
-from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

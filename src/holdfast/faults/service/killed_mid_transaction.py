@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 from msgspec.structs import replace
 
-from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

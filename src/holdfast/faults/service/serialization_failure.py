@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from holdfast.faults.met import STATEMENT
-from holdfast.protocols import Call, Failed, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

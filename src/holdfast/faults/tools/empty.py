@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

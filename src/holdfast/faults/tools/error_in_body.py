@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.json_text import dump
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

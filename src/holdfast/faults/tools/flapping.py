@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _WORDS = {"f": "fail", "fail": "fail", "o": "ok", "ok": "ok"}
 

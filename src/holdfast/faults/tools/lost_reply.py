@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from holdfast.protocols import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.values import decoded, is_record, is_rows, plain
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.faults.accepted_values import by_text, first_fitting
 from holdfast.faults.attacks import Action, choose_payload
 from holdfast.faults.met import CANARY
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.json_text import dump
 from holdfast.faults.texts import read_texts
 from holdfast.faults.values import edited, is_rows, parts, plain, put, with_field, with_items
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 BINARY = (bytes, bytearray)
 

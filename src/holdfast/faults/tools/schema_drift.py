@@ -13,7 +13,7 @@ from msgspec import Meta
 from holdfast.faults.json_text import dump
 from holdfast.faults.renamed_field import renamed
 from holdfast.faults.values import edited, ends_here, fields, is_record, is_rows, parts, plain, with_field, with_items
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

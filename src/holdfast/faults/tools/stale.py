@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from holdfast.faults.values import same, snapshot
 from holdfast.model.codec import digest
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _KEPT = 50  # replies a target; the earliest are the ones that are given
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from holdfast.faults.lies import LIES
 from holdfast.faults.values import edited
-from holdfast.protocols import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast.errors import HarnessError
-from holdfast.protocols import Clocked, FaultContext, WatchedClock, World
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.world import Clocked, WatchedClock, World
 
 UNSEEN = "whether the agent read its clock cannot be seen here: no reading is told to Holdfast"
 _CHANGE = "change"

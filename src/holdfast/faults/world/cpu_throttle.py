@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.world.processes import begin_count, disturbable, never_strained
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 
 @dataclass(frozen=True)

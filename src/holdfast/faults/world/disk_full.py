@@ -8,7 +8,8 @@ from typing import ClassVar
 from holdfast.errors import HarnessError
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import command, touch, untouch
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 BALLAST = ".holdfast-ballast"
 """A file that takes all the room there is; it goes when the agent has ended."""

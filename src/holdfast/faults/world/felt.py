@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from holdfast.errors import OutsideError
-from holdfast.protocols import FELT, FaultContext, FileHazard, WatchingSandbox, World
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.sandbox import FileHazard, WatchingSandbox
+from holdfast.protocols.world import World
+from holdfast.protocols.world_fault import FELT
 
 UNSEEN = "whether the agent ran into it cannot be seen here: no system call on its files is told to Holdfast"
 UNTOUCHED = "the agent touched nothing of it"

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.processes.limits import OWN_COMMAND
-from holdfast.protocols import RAN, TOUCHED, FaultContext, FileChange, Ran, Touched, World
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.sandbox import FileChange, Ran
+from holdfast.protocols.world import World
+from holdfast.protocols.world_fault import RAN, TOUCHED, Touched
 from holdfast.reading.inside import outside
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}

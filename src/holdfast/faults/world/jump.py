@@ -12,7 +12,8 @@ from msgspec import Meta
 from holdfast.errors import HarnessError
 from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread, written
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

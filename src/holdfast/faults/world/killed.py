@@ -8,7 +8,9 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.world.processes import disturbable
-from holdfast.protocols import RESTART, FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
+from holdfast.protocols.world_fault import RESTART
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from holdfast.errors import HarnessError
 from holdfast.faults.world.inside import allowed, command_on, footprint, found, mode_of, shown, touch, untouch
-from holdfast.protocols import FaultContext, FileChange, World
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.sandbox import FileChange
+from holdfast.protocols.world import World
 
 _MODES = "modes"
 

@@ -11,7 +11,8 @@ from msgspec import Meta
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import found, mode_of, part_problems
 from holdfast.faults.world.modes import give_back, take
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from holdfast.errors import HarnessError
-from holdfast.protocols import Disturbable, FaultContext, World
+from holdfast.protocols.fault import FaultContext
+from holdfast.protocols.sandbox import Disturbable
+from holdfast.protocols.world import World
 
 _STRAINED = "strained"
 

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from holdfast.faults.met import CLOCK
 from holdfast.faults.world.clock import clocked, set_clock, unread
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from holdfast.faults.world.felt import untouched, watch
 from holdfast.faults.world.inside import below, command_on, part_problems, touch
-from holdfast.protocols import FaultContext, FaultTraits, World
+from holdfast.protocols.fault import FaultContext, FaultTraits
+from holdfast.protocols.world import World
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, Wanted
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.trust import TRUST_VARIABLES
-from holdfast.protocols import Call, Failed, Reply, TrialContext
+from holdfast.protocols.fault import Call, Failed, Reply
+from holdfast.protocols.trial import TrialContext
 
 Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
 """Answers a request inside of a connection to an origin."""

@@ -18,7 +18,7 @@ from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.values import read, readable, write
 from holdfast.planes.paced_delivery import PacedDelivery, felt
 from holdfast.planes.recorded_tools import ReplayedReply
-from holdfast.protocols import Dropped, Failed, Received, Reply, Sleep, TimedOut
+from holdfast.protocols.fault import Dropped, Failed, Received, Reply, Sleep, TimedOut
 
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"

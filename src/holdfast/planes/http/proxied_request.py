@@ -20,7 +20,8 @@ from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Wanted, arguments
 from holdfast.planes.http.request_trace import RequestTrace
 from holdfast.planes.http.values import accepted, read, unpacked
-from holdfast.protocols import Call, Failed, Forward, Reply, TrialContext
+from holdfast.protocols.fault import Call, Failed, Forward, Reply
+from holdfast.protocols.trial import TrialContext
 
 LIMIT = 10_000_000
 """Bytes of a body that faults can see."""

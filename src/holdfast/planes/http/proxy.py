@@ -16,7 +16,7 @@ from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.proxied_request import ProxiedRequest
 from holdfast.planes.http.proxy_rules import ProxyRules
 from holdfast.planes.http.request import Origin, Wanted, connected, wanted
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to a model's provider; the last argument is the provider's `https://host`."""

@@ -12,7 +12,7 @@ from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
 from holdfast.planes.http.side_hosts import unread_format
 from holdfast.planes.urls import declares, host_matches
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 
 class ProxyRules:

@@ -17,7 +17,7 @@ from holdfast.planes.describe import describe
 from holdfast.planes.http.request import Wanted
 from holdfast.planes.http.side_hosts import side_kind
 from holdfast.planes.http.values import read, unpacked
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.http.proxy_rules import ProxyRules

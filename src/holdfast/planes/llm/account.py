@@ -12,7 +12,8 @@ from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.llm.reply_sender import SentReply
 from holdfast.planes.llm.sources.prices import estimate
 from holdfast.planes.llm.sources.source import Query
-from holdfast.protocols import Call, TrialContext
+from holdfast.protocols.fault import Call
+from holdfast.protocols.trial import TrialContext
 
 
 class Account:

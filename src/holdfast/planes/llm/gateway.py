@@ -30,7 +30,8 @@ from holdfast.planes.llm.results.tool_results import ToolResults
 from holdfast.planes.llm.sources.agent_headers import agent_headers
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
-from holdfast.protocols import Call, TrialContext
+from holdfast.protocols.fault import Call
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.llm.websocket import Websocket

@@ -21,7 +21,8 @@ from holdfast.planes.llm.reply_sender import ReplySender, error_in, finish
 from holdfast.planes.llm.results.settlements import Faulted
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
-from holdfast.protocols import Call, Failed, Reply, Sleep, TrialContext
+from holdfast.protocols.fault import Call, Failed, Reply, Sleep
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.llm.codecs.formats import ApiRoute

@@ -13,7 +13,7 @@ from holdfast.planes.llm.reply_sender import error_in
 from holdfast.planes.llm.sources.assigned import error_message
 from holdfast.planes.llm.sources.foreign import content_type, foreign
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_provider_failure
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""

@@ -16,7 +16,7 @@ from holdfast.planes.llm.codecs.codec import Headers
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.odd_chunks import odd_frames
 from holdfast.planes.llm.sources.source import Query
-from holdfast.protocols import Dropped, Failed, Sleep, TimedOut
+from holdfast.protocols.fault import Dropped, Failed, Sleep, TimedOut
 
 _JSON = (("content-type", "application/json"),)
 

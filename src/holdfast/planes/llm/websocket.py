@@ -15,7 +15,7 @@ from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.provider import Provider, down, origin
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import Destination, ModelSource, Query, UpstreamDown
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 if TYPE_CHECKING:

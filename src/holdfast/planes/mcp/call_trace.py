@@ -9,7 +9,8 @@ from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
-from holdfast.protocols import Call, TrialContext
+from holdfast.protocols.fault import Call
+from holdfast.protocols.trial import TrialContext
 
 
 class McpCallTrace:

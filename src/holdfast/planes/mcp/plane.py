@@ -12,7 +12,7 @@ from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.relay_connection import RelayConnection
 from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.http1.client import Upstreams

@@ -21,7 +21,8 @@ from holdfast.planes.mcp.declared_schema import REFUSED, DeclaredSchema, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.planes.recorded_tools import ReplayedReply
-from holdfast.protocols import Call, Dropped, Failed, Received, Reply, TimedOut, TrialContext
+from holdfast.protocols.fault import Call, Dropped, Failed, Received, Reply, TimedOut
+from holdfast.protocols.trial import TrialContext
 
 AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 

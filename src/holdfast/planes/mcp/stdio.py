@@ -14,7 +14,7 @@ from holdfast.planes.mcp.relay_connection import RelayConnection, frames
 from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
 from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
 from holdfast.planes.mcp.trial_state import McpTrialState
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 _LAST_WORDS_S = 0.5
 """How long answers that are under way may take when the server has ended."""

@@ -17,7 +17,7 @@ from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
 from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
 from holdfast.planes.mcp.trial_state import McpTrialState
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 
 BODY_LIMIT = 64_000_000
 _SILENCE_S = 86_400.0

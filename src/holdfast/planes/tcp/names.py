@@ -16,7 +16,8 @@ from typing import NamedTuple
 from holdfast.model.spec import Scenario
 from holdfast.planes.weather import step_plane
 from holdfast.plugins import fault_traits
-from holdfast.protocols import Call, Failed, Reply, TrialContext
+from holdfast.protocols.fault import Call, Failed, Reply
+from holdfast.protocols.trial import TrialContext
 
 RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
 """What /etc/resolv.conf inside says, for a plane that listens at port 53 of that loopback address."""

@@ -9,7 +9,7 @@ from socket import socket
 from holdfast.model.world import Wire
 from holdfast.planes.tcp.service_connection import ServiceConnection
 from holdfast.planes.tcp.trial_service import TrialService
-from holdfast.protocols import TrialContext
+from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
 

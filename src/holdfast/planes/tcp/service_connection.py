@@ -16,7 +16,7 @@ from holdfast.planes.tcp.transaction_state import Due
 from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused, WireReader
 from holdfast.planes.weather import step_plane
-from holdfast.protocols import Call, Dropped, Failed, Reply, Sleep, TimedOut
+from holdfast.protocols.fault import Call, Dropped, Failed, Reply, Sleep, TimedOut
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join
 

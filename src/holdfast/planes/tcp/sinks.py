@@ -9,7 +9,7 @@ from typing import Protocol
 
 from holdfast.model.delivery import Delivery, DeliveryPart, Lag
 from holdfast.planes.paced_delivery import FELT_MS, PacedDelivery
-from holdfast.protocols import Sleep
+from holdfast.protocols.fault import Sleep
 from holdfast.streams.connection_end import ConnectionEnd
 
 LATE_KEPT = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.protocols import Step
+from holdfast.protocols.fault import Step
 from holdfast.sqltext.transaction import TransactionStatement
 
 

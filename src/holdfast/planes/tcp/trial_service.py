@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from holdfast.model.world import Wire
 from holdfast.planes.weather import step_plane
-from holdfast.protocols import Dropped, Step, TrialContext
+from holdfast.protocols.fault import Dropped, Step
+from holdfast.protocols.trial import TrialContext
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, dial
 

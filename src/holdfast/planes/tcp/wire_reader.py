@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import Due, TransactionState
-from holdfast.protocols import Reply
+from holdfast.protocols.fault import Reply
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model.world import Isolation
-from holdfast.protocols import Sandbox
+from holdfast.protocols.sandbox import Sandbox
 from holdfast.world.clock.control import CONTROL, Clock
 from holdfast.world.compiled import CannotCompile, compiled
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
-from holdfast.protocols import Stdio
+from holdfast.protocols.sandbox import Stdio
 from holdfast.world.containers.owner import LABEL, owner
 from holdfast.world.holders import wire
 from holdfast.world.holders.connections import connected

@@ -12,7 +12,7 @@ from holdfast.errors import HarnessError
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.pipes import Pipes
 from holdfast.processes.program import KILL_S, KILLED
-from holdfast.protocols import Ran, Stdio
+from holdfast.protocols.sandbox import Ran, Stdio
 
 NEVER = "the sandbox could not execute it"
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
-from holdfast.protocols import CommandEnd, SandboxSpec
+from holdfast.protocols.sandbox import CommandEnd, SandboxSpec
 from holdfast.world.holders.holder_connection import HolderConnection
 from holdfast.world.holders.surroundings import WORKSPACE, find_bwrap, whom
 from holdfast.world.holders.wire import SandboxLayout

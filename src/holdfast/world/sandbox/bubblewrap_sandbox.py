@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.protocols import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.connections import connected
 from holdfast.world.holders.holder_connection import GONE, HolderConnection

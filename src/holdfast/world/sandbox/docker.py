@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
-from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.first_process import first_process
 from holdfast.world.containers.folders import make_folders

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources, SandboxTraits
-from holdfast.protocols import THROWAWAY, Ran, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram, run_to_end

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.protocols import FileChange
+from holdfast.protocols.sandbox import FileChange
 from holdfast.world.sandbox import long_paths
 
 _CHUNK = 1 << 18

@@ -11,7 +11,7 @@ from socket import socket
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.protocols import FileChange, SandboxSpec
+from holdfast.protocols.sandbox import FileChange, SandboxSpec
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.paths import resolve

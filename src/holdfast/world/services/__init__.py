@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast import service_kinds
 from holdfast.errors import NoServer, UserError
 from holdfast.model.world import CONTAINER, ServiceSpec
-from holdfast.protocols import ServiceKeeper, ServicePlace
+from holdfast.protocols.service import ServiceKeeper, ServicePlace
 
 
 async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) -> ServiceKeeper:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import DriftKind
-from holdfast.protocols import Database
+from holdfast.protocols.service import Database
 from holdfast.service_kinds import spoken
 from holdfast.sqltext.lexer import Dialect
 

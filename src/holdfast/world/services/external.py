@@ -10,7 +10,7 @@ from holdfast import service_kinds
 from holdfast.errors import UserError
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import ReachableKind, Service, ServiceKeeper
+from holdfast.protocols.service import ReachableKind, Service, ServiceKeeper
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.postgres.audit import PgCounters

@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from holdfast.protocols import Rows
+from holdfast.protocols.service import Rows
 
 _LARGEST = 2**63
 KEPT_BYTES = 10_000_000

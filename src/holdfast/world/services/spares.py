@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import WarmService
+from holdfast.protocols.service import WarmService
 from holdfast.world.services.confinement import unconfined
 from holdfast.world.services.server import Server
 from holdfast.world.services.server_program import ServerProgram, note

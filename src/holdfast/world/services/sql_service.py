@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from holdfast.model.world import AuditEvent, ServiceSpec
-from holdfast.protocols import Rows
+from holdfast.protocols.service import Rows
 from holdfast.world.services.log import LINE_LIMIT
 from holdfast.world.services.spares import ServerOfTrial
 from holdfast.world.services.write_tally import Counters, WriteTally, events

@@ -15,7 +15,8 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import Advice, ConsultingCheck, FileChange, GatheringCheck
+from holdfast.protocols.check import Advice, ConsultingCheck, GatheringCheck
+from holdfast.protocols.sandbox import FileChange
 from judge_kit import parted, rating
 from world_kit import SILENT, TRIAL, FakeMock, FakeWorld, request, run, shown
 

@@ -16,7 +16,7 @@ from holdfast.model.spec import Invariant
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.model.verdict import Finding
 from holdfast.model.world import AuditEvent
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 from world_kit import FakeDatabase, FakeWorld, gathered, rows, run, shown
 
 SENT = AuditEvent(

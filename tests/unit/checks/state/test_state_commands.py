@@ -16,7 +16,7 @@ from holdfast.checks.state.custom import Custom
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Isolation
-from holdfast.protocols import THROWAWAY, Ran
+from holdfast.protocols.sandbox import THROWAWAY, Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
 pytestmark = pytest.mark.processes

@@ -15,7 +15,7 @@ from holdfast.checks.state.files_changed_only import FilesChangedOnly
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
-from holdfast.protocols import FileChange
+from holdfast.protocols.sandbox import FileChange
 from world_kit import FakeWorld, gathered, shown
 
 

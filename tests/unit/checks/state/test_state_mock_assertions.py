@@ -14,7 +14,7 @@ from holdfast.checks.state.http_mock_assertions import HttpMockAssertions
 from holdfast.checks.state.mock_assertion import Assertion
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Recorded
+from holdfast.protocols.service import Recorded
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, request, rows
 
 MAIL = request(body='{"to": "finance@co", "text": "renewal due", "n": 1}', headers={"X-Key": "k1", "Accept": "a"})

@@ -10,7 +10,7 @@ from trace_events import found, http, llm, tool
 
 from holdfast import plugins
 from holdfast.model.trace import TraceEvent
-from holdfast.protocols import FaultTraits, read_traits
+from holdfast.protocols.fault import FaultTraits, read_traits
 from holdfast.score.spending import spent
 
 

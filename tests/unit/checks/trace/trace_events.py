@@ -8,7 +8,7 @@ from holdfast import plugins
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import Finding
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 
 
 def tool(name: str, ts: float = 0.0, input: str = "{}", **more: Any) -> TraceEvent:

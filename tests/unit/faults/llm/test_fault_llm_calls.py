@@ -14,7 +14,7 @@ from holdfast.faults.llm.repeat_tool_call import RepeatToolCall
 from holdfast.faults.llm.unknown_tool import UnknownTool
 from holdfast.faults.llm.wrong_args import WrongArgs
 from holdfast.model.completion import Completion, Finish, ToolCall
-from holdfast.protocols import Call, Reply
+from holdfast.protocols.fault import Call, Reply
 
 OTHER = ToolCall("call_2", "buy", "{}")
 ALL = [MalformedToolCall(), UnknownTool(), WrongArgs(), RepeatToolCall()]

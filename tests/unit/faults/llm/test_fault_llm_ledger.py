@@ -9,7 +9,7 @@ from holdfast.execute.context import LiveContext
 from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.protocols import Call, Failed, Reply
+from holdfast.protocols.fault import Call, Failed, Reply
 
 
 class Asking:

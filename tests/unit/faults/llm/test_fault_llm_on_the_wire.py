@@ -10,7 +10,7 @@ from holdfast.faults.llm.rate_limit import RateLimit
 from holdfast.faults.llm.response_drift import ResponseDrift
 from holdfast.faults.llm.truncated_response import TruncatedResponse
 from holdfast.model.completion import Completion, Finish, Text, Usage
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_truncated_response_keeps_the_chunks_before_the_cut_and_bills_what_came(meet):

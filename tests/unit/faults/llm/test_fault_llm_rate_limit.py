@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.llm.rate_limit import RateLimit
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 @pytest.mark.parametrize(("fault", "seconds"), [(RateLimit(), 1), (RateLimit(retry_after_s=0.5), 0.5)])

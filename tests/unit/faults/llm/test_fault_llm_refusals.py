@@ -8,7 +8,7 @@ from holdfast.faults.llm.overloaded import Overloaded
 from holdfast.faults.llm.quota import Quota
 from holdfast.faults.llm.server_error import ServerError
 from holdfast.model.completion import Text, Trouble
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def refused(meeting, fault, value=SAID):

@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.llm.timeout import Timeout
-from holdfast.protocols import TimedOut
+from holdfast.protocols.fault import TimedOut
 
 
 def test_llm_timeout_hangs_and_never_asks_the_model(meeting):

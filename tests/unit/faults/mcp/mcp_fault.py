@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from holdfast.protocols import Call, FaultContext, Reply
+from holdfast.protocols.fault import Call, FaultContext, Reply
 
 
 class Firing:

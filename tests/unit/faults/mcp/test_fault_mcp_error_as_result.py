@@ -1,7 +1,7 @@
 from mcp_fault import Firing
 
 from holdfast.faults.mcp.error_as_result import ErrorAsResult
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_the_servers_own_error_becomes_the_result():

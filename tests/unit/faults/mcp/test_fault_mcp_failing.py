@@ -7,7 +7,7 @@ from holdfast.faults.mcp.crash_mid_call import CrashMidCall
 from holdfast.faults.mcp.hang import Hang
 from holdfast.faults.mcp.malformed_rpc import MalformedRpc
 from holdfast.faults.mcp.session_lost import SessionLost
-from holdfast.protocols import Dropped, Failed, TimedOut
+from holdfast.protocols.fault import Dropped, Failed, TimedOut
 
 
 @pytest.mark.parametrize(

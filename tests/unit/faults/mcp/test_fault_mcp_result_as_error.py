@@ -2,7 +2,7 @@ import pytest
 from mcp_fault import Firing
 
 from holdfast.faults.mcp.result_as_error import ResultAsError
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_the_result_is_in_the_data_of_an_error():

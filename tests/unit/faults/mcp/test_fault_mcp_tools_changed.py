@@ -2,7 +2,7 @@ import pytest
 from mcp_fault import Firing
 
 from holdfast.faults.mcp.tools_changed import ToolsChanged
-from holdfast.protocols import Call, Failed, Reply
+from holdfast.protocols.fault import Call, Failed, Reply
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}, "limit": {}}, "required": ["query"]}
 TOOL = {"name": "search", "inputSchema": SCHEMA}

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.model.delivery import Delivery
-from holdfast.protocols import Call, Dropped, Failed, FaultContext, Reply, TimedOut
+from holdfast.protocols.fault import Call, Dropped, Failed, FaultContext, Reply, TimedOut
 
 CALL = Call("http", "https://api.example.com/v1", {}, 1)
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from holdfast import plugins
-from holdfast.protocols import Call, Dropped, Failed, FaultContext, Reply, read_traits
+from holdfast.protocols.fault import Call, Dropped, Failed, FaultContext, Reply, read_traits
 
 
 class Met:

@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.auth_expired import AuthExpired
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_auth_expired_is_401_and_never_calls_the_tool(meeting):

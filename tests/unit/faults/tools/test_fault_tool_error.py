@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.error import Error
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_error_fails_with_503_by_default_and_never_calls_the_tool(meeting):

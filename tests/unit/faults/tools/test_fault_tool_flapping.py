@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.flapping import Flapping
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def course(meet, fault, calls=6):

@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.lost_reply import LostReply
-from holdfast.protocols import Dropped
+from holdfast.protocols.fault import Dropped
 
 
 def test_lost_reply_does_the_call_and_loses_the_answer(meeting):

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.faults.tools.oversized import Oversized
 from holdfast.model.spec import Injection
-from holdfast.protocols import Call, Reply
+from holdfast.protocols.fault import Call, Reply
 from planes_kit import FakeContext
 
 

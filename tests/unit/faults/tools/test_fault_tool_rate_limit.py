@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.rate_limit import RateLimit
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 def test_rate_limit_is_429_with_the_time_to_wait(meeting):

@@ -1,5 +1,5 @@
 from holdfast.faults.tools.stale import Stale
-from holdfast.protocols import Call, Reply
+from holdfast.protocols.fault import Call, Reply
 
 
 def test_stale_on_a_first_call_has_no_effect(meet):

@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.tools.timeout import Timeout
-from holdfast.protocols import TimedOut
+from holdfast.protocols.fault import TimedOut
 
 
 def test_timeout_hangs_for_its_delay_and_never_calls_the_tool(meeting):

@@ -13,7 +13,7 @@ from holdfast.errors import HarnessError
 from holdfast.faults.world.frozen import Frozen
 from holdfast.faults.world.jump import Jump
 from holdfast.faults.world.skew import Skew
-from holdfast.protocols import FaultContext
+from holdfast.protocols.fault import FaultContext
 
 NOW = datetime(2026, 1, 30, 22, 30, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from codec_kit import CODECS
 from holdfast.planes.llm.codecs.refusals import refusal
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 PROVIDERS = ["openai", "anthropic", "google", "ollama"]
 

@@ -22,7 +22,7 @@ from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared, ToolResult
 from holdfast.planes.llm.results import tool_results
 from holdfast.planes.llm.results.tool_results import ToolResults
-from holdfast.protocols import Exhibit
+from holdfast.protocols.check import Exhibit
 from planes_kit import FakeContext
 
 KETTLE = ("search", '{"q":"kettle"}')

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
-from holdfast.protocols import FileChange
+from holdfast.protocols.sandbox import FileChange
 from holdfast.world.holders import wire
 from holdfast.world.holders.running_program import Last, ended
 from holdfast.world.holders.surroundings import whom

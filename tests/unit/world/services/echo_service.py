@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, ServiceTraits
-from holdfast.protocols import ServicePlace
+from holdfast.protocols.service import ServicePlace
 
 
 @dataclass(frozen=True)

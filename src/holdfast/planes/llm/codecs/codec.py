@@ -10,7 +10,7 @@ from msgspec import Struct
 from holdfast.model.completion import Completion, Cut, Pause
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 

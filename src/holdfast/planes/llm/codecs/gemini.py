@@ -18,7 +18,7 @@ from holdfast.planes.llm.codecs.part_list import PartFormat, PartKind, edited
 from holdfast.planes.llm.codecs.reply_writer import mark, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 _WIRE: dict[FinishReason, str] = {

@@ -19,7 +19,7 @@ from holdfast.planes.llm.codecs.reply_writer import play
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (

@@ -14,7 +14,7 @@ from holdfast.planes.llm.codecs.loose import count, dump, items, json_text, obj,
 from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",

@@ -24,7 +24,7 @@ from holdfast.planes.llm.codecs.openai_responses_reply import (
 from holdfast.planes.llm.codecs.part_list import PartFormat, edited
 from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),

@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast.model.completion import Trouble
 from holdfast.planes.llm.codecs.codec import Headers, Refusal
 from holdfast.planes.llm.codecs.loose import dump, obj, word
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 
 class RefusalKind(Struct, frozen=True):

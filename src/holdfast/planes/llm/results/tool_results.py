@@ -26,7 +26,8 @@ from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolR
 from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
 from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
 from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
-from holdfast.protocols import Call, Failed, Received, Reply, TrialContext
+from holdfast.protocols.fault import Call, Failed, Received, Reply
+from holdfast.protocols.trial import TrialContext
 
 KEPT = 1_000
 """More than any agent has; the oldest are told of early."""

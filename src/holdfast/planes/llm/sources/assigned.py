@@ -33,7 +33,7 @@ from holdfast.planes.llm.sources.source import (
     WrittenReply,
     WrongFormat,
 )
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 
 COMPATIBLE = ("openai", "ollama")
 """Providers whose servers can be asked in the format of OpenAI's Chat Completions."""

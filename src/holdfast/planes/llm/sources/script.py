@@ -17,7 +17,7 @@ from holdfast.planes.llm.sources import script_lists
 from holdfast.planes.llm.sources.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
 from holdfast.planes.llm.sources.script_text import Missing, Pattern, Scene, TextTemplate
 from holdfast.planes.llm.sources.source import Answered, PassedReply, Query, StoredReply, UpstreamDown, WrittenReply
-from holdfast.protocols import Failed
+from holdfast.protocols.fault import Failed
 from holdfast.reading.json_schema import validator
 
 TRIALS_KEPT = 10_000

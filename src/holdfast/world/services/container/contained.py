@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import ServiceContainer
+from holdfast.protocols.service import ServiceContainer
 from holdfast.service_kinds import port_of
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession

@@ -23,7 +23,7 @@ from holdfast import service_kinds
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
 from holdfast.processes.leftovers import kill_group
-from holdfast.protocols import ContainedKind, WarmService
+from holdfast.protocols.service import ContainedKind, WarmService
 from holdfast.service_kinds import port_of
 from holdfast.world.containers.container import Container, Shape, docker, removed, run
 from holdfast.world.containers.first_process import first_process

@@ -8,7 +8,7 @@ from typing import ClassVar
 from holdfast import plugins
 from holdfast.errors import UserError
 from holdfast.model.world import CONTAINER, ServiceSpec, ServiceTraits
-from holdfast.protocols import ServiceKeeper, ServicePlace
+from holdfast.protocols.service import ServiceKeeper, ServicePlace
 
 
 @dataclass(frozen=True)

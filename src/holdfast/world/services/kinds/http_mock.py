@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.model.world import ServiceSpec, ServiceTraits
-from holdfast.protocols import ServiceKeeper, ServicePlace
+from holdfast.protocols.service import ServiceKeeper, ServicePlace
 from holdfast.world.services.mock.routes import MockRoute
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.model.world import ServiceSpec, ServiceTraits
-from holdfast.protocols import Service, ServiceContainer, ServiceKeeper, ServicePlace, WarmService
+from holdfast.protocols.service import Service, ServiceContainer, ServiceKeeper, ServicePlace, WarmService
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.model.world import ServiceSpec, ServiceTraits
-from holdfast.protocols import ServiceContainer, ServiceKeeper, ServicePlace, WarmService
+from holdfast.protocols.service import ServiceContainer, ServiceKeeper, ServicePlace, WarmService
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Recorded
+from holdfast.protocols.service import Recorded
 from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
 
 REQUESTS_KEPT = 10_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.shorten import beginning
-from holdfast.protocols import Rows
+from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.rows import KeptRows
 

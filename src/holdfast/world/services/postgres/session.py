@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.shorten import beginning
-from holdfast.protocols import Rows
+from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
 from holdfast.world.services.postgres.kept_session import KeptSession
 from holdfast.world.services.rows import KeptRows

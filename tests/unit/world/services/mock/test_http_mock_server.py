@@ -11,7 +11,7 @@ import aiohttp
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
-from holdfast.protocols import Mock
+from holdfast.protocols.service import Mock
 from holdfast.world.services.mock.routes import MockRoute
 from holdfast.world.services.mock.server import BODY_KEPT, HttpMock, MockKeeper
 

@@ -1,0 +1,27 @@
+"""What decides which trials run next. For example:
+
+    class EachOnce:
+        "Every trial, once."
+
+        def __init__(self, trials: Sequence[Trial]) -> None:
+            self._left = trials
+
+        def next(self, judged: Judged) -> Sequence[Trial]:
+            now, self._left = self._left, ()
+            return now
+
+A planner is pure: the same judgements give the same trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.model.trial import Judged, Trial
+
+
+class Planner(Protocol):
+    """Pure: what to run next, given what has been judged; `[]` ends the run."""
+
+    def next(self, judged: Judged) -> Sequence[Trial]: ...
