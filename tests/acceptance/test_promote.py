@@ -465,7 +465,21 @@ def test_a_trial_that_failed_a_rule_of_run_alone_is_refused(project: MakeProject
     made = project(spec, GUESSES)
     cells = made.cli("run", "--chaos-only", "--json", "--no-report").json["parts"]["chaos"]["cells"]
     failed = next(cell["trials"][0]["id"] for cell in cells if cell["outcome"] == "fail")
-    assert "no-guess" in refused(made, failed)
+    told = refused(made, failed)
+    assert "no-guess" in told
+    assert "contract.invariants" in told
+
+
+def test_a_trial_of_run_is_promoted_where_the_file_has_no_contract(project: MakeProject) -> None:
+    spec = contract([], agent=DESK, invariants=[NO_GUESS], chaos=DOWN)
+    made = project({key: value for key, value in spec.items() if key != "contract"}, GUESSES)
+    cells = made.cli("run", "--chaos-only", "--json", "--no-report").json["parts"]["chaos"]["cells"]
+    failed = next(cell["trials"][0]["id"] for cell in cells if cell["outcome"] == "fail")
+    done = made.cli("promote", failed)
+    assert done.code == 0, done.err
+    assert [case["status"] for case in replayed(made).values()] == ["fail"]
+    (made.folder / "agent.py").write_text(orders("Exception", "'I cannot see it'"))
+    assert [case["status"] for case in replayed(made).values()] == ["pass"]
 
 
 def test_a_trial_that_does_not_fail_every_time_is_refused(project: MakeProject) -> None:
@@ -474,12 +488,3 @@ def test_a_trial_that_does_not_fail_every_time_is_refused(project: MakeProject) 
     made = project(contract([NO_GUESS], [{"name": "storm", **DOWN}], agent=DESK), once + guess)
     (trial,) = failed_trials(made, "--no-preflight").values()
     assert "no-guess" in refused(made, trial["id"])
-
-
-def test_a_trial_whose_tool_gives_what_no_file_can_hold_is_refused_or_fails_as_it_did(project: MakeProject) -> None:
-    odd = "class Order:\n    paid = 25\n\ndef find_order(n):\n    return Order()\n\n"
-    made = project(
-        contract([NO_GUESS], agent=DESK), odd + "def ask(prompt):\n    return f'it costs ${find_order(7).paid}'\n"
-    )
-    (trial,) = failed_trials(made).values()
-    refused(made, trial["id"])

@@ -14,6 +14,7 @@ from holdfast.cli import options as shared
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from holdfast.model.observation import Observation
     from holdfast.model.run import TracedTrial
     from holdfast.model.session import RecordedSession
     from holdfast.model.spec import Spec
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 
 _UNSTEADY = "promote a trial before you fix the agent; one that does not fail every time cannot be promoted"
+_OTHER_RULES = (
+    "sessions are held to the contract alone: copy the rule that failed from invariants to contract.invariants"
+)
 
 
 class NotPromoted(NamedTuple):
@@ -123,7 +127,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:
         try:
             derived, _ = replayed(spec, ListedSessions(sessions_in(files.all[0])), live=False)
         except NothingProven as nothing:
-            return NotPromoted(str(nothing))
+            return NotPromoted(str(nothing), _OTHER_RULES)
         job = settled_job(derived, options, ())
         with closing(carry_out(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
             return _other_failure(stored_trial(run, session.id, os.environ), outcome, _on_state(derived), session)
@@ -146,10 +150,11 @@ def _other_failure(
         - {f"forbidden {one.rule}" for one in now.seen.forbidden}
     )
     if unjudged:
-        hint = "a session is held to the contract alone: add such a rule there"
-        return NotPromoted(f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed", hint)
+        why = f"the contract does not judge it by {', '.join(sorted(unjudged))}, which failed"
+        return NotPromoted(why, _OTHER_RULES)
     if lost or case.status != "fail":
-        why = f" ({case.reason})" if case.reason else ""
+        unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
+        why = f" ({case.reason}{unknown})" if case.reason else ""
         return NotPromoted(
             f"replayed, {', '.join(lost) or 'it'} did not fail again{why}", _hint(lost, on_state, session)
         )
@@ -157,9 +162,8 @@ def _other_failure(
         was, found = other
         why = f"replayed, {was.invariant} failed for another reason: {found.reason}; before: {was.reason}"
         return NotPromoted(why, _hint([was.invariant], on_state, session))
-    unmet = {(one.plane, one.mode) for one in before.seen.met} - {(one.plane, one.mode) for one in now.seen.met}
-    if unmet:
-        return NotPromoted(f"replayed, it never met {', '.join(mode for _, mode in sorted(unmet))}")
+    if unmet := _unmet(before.seen, now.seen):
+        return NotPromoted(f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
     if now.seen.ending != before.seen.ending:
         return NotPromoted(f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}")
     return None
@@ -172,12 +176,30 @@ def _on_state(spec: Spec) -> frozenset[str]:
     return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
 
 
-_VARIES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d{4}-\d\d-\d\d|\d\d?:\d\d(:\d\d)?(\.\d+)?|[0-9a-f-]{12,})\b")
-"""Durations, times and made ids, which differ in every trial."""
+def _unmet(before: Observation, now: Observation) -> list[str]:
+    """The faults that did not hit the calls that they hit before, in order; how many more calls came does not matter.
+
+    Where calls overlap, nobody can tell which was the second: then each fault has to be met at all.
+    """
+    hit = [_hits(before), _hits(now)]
+    if before.concurrent or now.concurrent:
+        return [mode for (index, mode) in hit[0] if (index, mode) not in hit[1]]
+    pairs = ((fault, calls, hit[1].get(fault, [])) for fault, calls in hit[0].items())
+    return [mode for (_, mode), was, found in pairs if not found or was[: len(found)] != found[: len(was)]]
+
+
+def _hits(seen: Observation) -> dict[tuple[int, str], list[tuple[str, int]]]:
+    """By fault: the calls that it hit."""
+    from holdfast.planes.recorded_tools import without_made_parts
+
+    hits: dict[tuple[int, str], list[tuple[str, int]]] = {}
+    for one in seen.met:
+        hits.setdefault((one.index, one.mode), []).append((without_made_parts(one.target), one.call))
+    return hits
 
 
 def _other_finding(before: TracedTrial, now: TracedTrial, on_state: frozenset[str]) -> tuple[Verdict, Verdict] | None:
-    """The first rule that failed by another finding: another code, or another state that was left.
+    """The first rule that failed by another finding: another cause, or another state that was left.
 
     What an agent says may differ from trial to trial; what it left behind has to be the same, with its counts.
     """
@@ -186,10 +208,22 @@ def _other_finding(before: TracedTrial, now: TracedTrial, on_state: frozenset[st
         if was.outcome != "fail" or was.invariant not in found:
             continue
         one = found[was.invariant]
-        left = [_VARIES.sub("#", each.reason) if was.invariant in on_state else "" for each in (was, one)]
-        if was.code != one.code or bool(was.ended_by) != bool(one.ended_by) or left[0] != left[1]:
+        same = was.code == one.code and bool(was.ended_by) == bool(one.ended_by)
+        if not same or (was.invariant in on_state and _state(was) != _state(one)):
             return was, one
     return None
+
+
+_TIMES = re.compile(r"\b(\d+(\.\d+)? ?(ms|s|sec|seconds)|\d\d?:\d\d(:\d\d)?(\.\d+)?)\b")
+"""Durations and times of day, which programs print."""
+
+
+def _state(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+    """What a rule on state found, without what differs in every trial."""
+    from holdfast.model.codec import canonical
+    from holdfast.planes.recorded_tools import without_made_parts
+
+    return verdict.key, _TIMES.sub("#", without_made_parts(canonical(verdict.details).decode()))
 
 
 def _hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSession) -> str:

@@ -21,6 +21,7 @@ from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, brief
+from holdfast.planes.recorded_value import write_lost
 
 if TYPE_CHECKING:
     from holdfast.execute.needed import Needed
@@ -35,9 +36,12 @@ Met = Callable[[Trial, FaultMet], None]
 Saw = Callable[[Trial, TraceEvent], None]
 
 S = TypeVar("S", bound=Struct)
+R = TypeVar("R", TraceEvent, FaultMet)
 
 NOTES_KEPT = 100
 """Notes and troubles of one trial that are kept."""
+REPLIES_KEPT = 10_000_000
+"""Characters of the replies of one trial that are kept for a replay, besides what its trace shows of them."""
 _NOTE_SIZE = 1_000
 _MORE = "and more"
 
@@ -72,6 +76,7 @@ class LiveContext:
         self._entries: dict[tuple[str, str, int], list[int]] = {}
         """Where in the ledger each call stands."""
         self.trace: list[TraceEvent] = []
+        self._replies = 0
         self.recorded: list[RecordedUse] = []
         self.replayed = trial.task.recording is not UNSET
         self.troubles: list[str] = []
@@ -154,7 +159,7 @@ class LiveContext:
     def met(self, fault: FaultMet) -> None:
         if self.closed:
             return
-        fault = self._storable(fault)
+        fault = self._storable(self._within(fault))
         self._entries.setdefault((fault.plane, fault.target, fault.call), []).append(len(self.ledger))
         self.ledger.append(fault)
         if self._on_fault is not None:
@@ -165,7 +170,7 @@ class LiveContext:
             return
         for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
             if self.ledger[at].index == fault.index:
-                self.ledger[at] = self._storable(fault)
+                self.ledger[at] = self._storable(replace(fault, reply=self.ledger[at].reply))
                 return
 
     def took(self, use: RecordedUse) -> None:
@@ -182,7 +187,7 @@ class LiveContext:
         if len(self.trace) >= EVENTS_KEPT:
             self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
             return
-        event = self._storable(_short(event))
+        event = self._storable(self._within(_short(event)))
         if self._held:
             event = self._released(event)
         self.trace.append(event)
@@ -297,6 +302,13 @@ class LiveContext:
         if found is not value:
             self.note(HALVES)
         return found
+
+    def _within(self, seen: R) -> R:
+        """The same, its reply left out where those of the trial are more than a session should hold."""
+        if not seen.reply:
+            return seen
+        self._replies += len(seen.reply)
+        return seen if self._replies <= REPLIES_KEPT else replace(seen, reply=write_lost("too-long"))
 
     def now(self) -> float:
         return perf_counter() - self._began

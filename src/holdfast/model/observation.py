@@ -80,7 +80,10 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     ran: bool = False
     """The tool had already run: the fault could only change its result on the way to the model."""
     reply: str = ""
-    """What the tool itself gave, as JSON, where the fault changed it; empty if the tool was not called."""
+    """What the tool itself gave, as `planes/recorded_value.py` writes it, where the fault changed it; empty if the tool
+    was not called."""
+    nth: int = 0
+    """Of a fault with a probability: which of the calls that it waits for it fired on, from 1."""
 
 
 def fault_broke(mode: str, why: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.model.scenario import Scenario
-from holdfast.model.task import DialogueMessage, RecordedResponse
+from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
 
 
 class RecordedSession(Struct, frozen=True, omit_defaults=True):
@@ -30,6 +30,8 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     """The faults that act on it; None: there are none."""
     seed: int | None = None
     """Of a trial that became a session: what all its draws come from."""
+    fired: tuple[RecordedFiring, ...] | None = None
+    """Of such a trial: on which calls its faults with a probability fired. None: the seed decides."""
     file: str = ""
     """Where it was read; empty: in the spec."""
     line: int = 0

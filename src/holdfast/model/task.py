@@ -106,10 +106,23 @@ class RecordedResponse(Struct, frozen=True, omit_defaults=True):
     latency_ms: float = 0.0
     raises: str = ""
     """`module:Class` of the exception that a Python tool raised; empty: as the status says."""
+    arguments: str = ""
+    """What the call had, as JSON: the response is for the call that is most like it. Empty: for any."""
+    python: bool = False
+    """The response has values that JSON does not have, as `planes/recorded_value.py` writes them."""
 
     @property
     def failed(self) -> bool:
         return self.status == 0 or self.status >= 400
+
+
+class RecordedFiring(Struct, frozen=True):
+    """A call on which a fault with a probability fired."""
+
+    fault: int
+    """Which fault of the scenario, from 1."""
+    call: int
+    """Which of the calls that the fault waits for, from 1."""
 
 
 class Recording(Struct, frozen=True, omit_defaults=True):
@@ -127,6 +140,8 @@ class Recording(Struct, frozen=True, omit_defaults=True):
     """The scenario that it is asked in; empty: any."""
     seed: int | None = None
     """Of a trial that became a session: what all its draws come from."""
+    fired: tuple[RecordedFiring, ...] | None = None
+    """Of such a trial: on which calls its faults with a probability fired. None: the seed decides."""
 
     @property
     def has_failures(self) -> bool:

@@ -81,8 +81,8 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """A model call that offers the model tools, or may: not every request can be read."""
     raised: str = ""
     """`module:Class` of what a function of the agent's own raised by itself."""
-    is_text: bool = False
-    """The output of such a function is a text, though it reads like JSON."""
+    reply: str = ""
+    """What the tool gave, as `planes/recorded_value.py` writes it, where `output` does not have all of it."""
     in_process: bool = False
     """A model function of the agent's own: the request that it makes may be seen on the wire, too."""
     script: str = ""

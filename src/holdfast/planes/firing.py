@@ -13,11 +13,10 @@ from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.shorten import shorten
 from holdfast.model.spec import Injection
-from holdfast.model.trace import TEXT_KEPT
-from holdfast.planes.describe import as_json, describe, said, same, witness
+from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.felt import CallEnd, alike_values
+from holdfast.planes.recorded_value import write_reply
 from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
@@ -50,8 +49,11 @@ class FiringLedger(Protocol):
 class Firing:
     """A firing under way: what would have come, whose an exception is, whether the ledger has it."""
 
-    def __init__(self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0) -> None:
+    def __init__(
+        self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0, nth: int = 0
+    ) -> None:
         self._retry = retry
+        self._nth = nth if injection.schedule.probability < 1.0 else 0
         self.index = index
         self.injection = injection
         self._call = call
@@ -160,7 +162,7 @@ class Firing:
         if not isinstance(reply.value, Completion):  # a fault may change the value in its place
             self._witness = witness(reply.value)
         if self._call.plane in TOOL_PLANES:
-            self._reply = shorten(as_json(reply.value), TEXT_KEPT)
+            self._reply = write_reply(reply.value)
         return reply
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
@@ -218,7 +220,7 @@ class Firing:
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
         reply = self._reply if effect == "met" else ""
-        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran, reply)
+        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran, reply, self._nth)
         self._ledger.record(self._entry)
 
 

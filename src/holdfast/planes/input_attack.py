@@ -48,7 +48,8 @@ class InputAttack:
         planted = tuple(word for word in canaries(changed) if word not in text)
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
         effect: Any = "no_effect" if changed == text else "met"
-        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted)
+        nth = turn if self._injection.schedule.probability < 1.0 else 0
+        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth)
 
 
 def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:

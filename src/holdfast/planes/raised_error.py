@@ -10,6 +10,8 @@ from holdfast.protocols.fault import Failed, TimedOut
 
 def exception_of(failure: Failed) -> BaseException:
     """The exception the agent sees."""
+    if failure.exception is not None:
+        return failure.exception
     injection = failure.injection
     raises = failure.raises if injection is None else injection.raises
     if raises:
@@ -22,13 +24,10 @@ def exception_of(failure: Failed) -> BaseException:
 @cache
 def load_exception(path: str) -> type[BaseException]:
     """The exception class at `module:Class`; HarnessError says why it cannot be used."""
-    from importlib import import_module
+    from holdfast.planes.recorded_value import load_class
 
-    module, _, names = path.partition(":")
     try:
-        found = import_module(module)
-        for name in names.split("."):
-            found = getattr(found, name)
+        found = load_class(path)
     except Exception as broken:
         raise HarnessError(f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}") from broken
     if not (isinstance(found, type) and issubclass(found, BaseException)):

@@ -5,8 +5,9 @@ It stands where the real tool would: faults, if there are any, act around it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from threading import Lock
 from typing import Any, TypeAlias
@@ -16,8 +17,10 @@ from msgspec import Struct
 
 from holdfast.model.shorten import shorten
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording
-from holdfast.planes.describe import brief, describe
+from holdfast.planes.describe import brief, describe, said
 from holdfast.planes.firing import TOOL_PLANES
+from holdfast.planes.recorded_value import read_reply
+from holdfast.planes.traced_call import given_as
 from holdfast.planes.urls import is_origin, is_url, url_matches
 from holdfast.protocols.fault import Call, Dropped, Failed, Forward, Reply, Sleep
 
@@ -77,7 +80,7 @@ class RecordedTools:
     async def _answer(
         self, call: Call, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None]
     ) -> Reply:
-        found = self._take(call.plane, names)
+        found = self._take(call, names)
         if found is None:
             self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
             if not self._live:
@@ -91,16 +94,23 @@ class RecordedTools:
         if response.status == 0:
             raise _cut_off(call, "connection error")
         sent()
-        value = decoded(response.response)
+        in_agent = response.python and call.plane == "tool"
+        value = read_reply(response.response) if in_agent else decoded(response.response)
         if response.status >= 400:
             raise _failure(response, value)
         return ReplayedReply(value, status=response.status)
 
-    def _take(self, plane: str, names: Sequence[str]) -> _Waiting | None:
-        """The next response for a tool with one of these names."""
+    def _take(self, call: Call, names: Sequence[str]) -> _Waiting | None:
+        """The response for a tool with one of these names whose call was most like this one; of several, the next."""
         with self._lock:
-            at = _first(plane, names, [one.response.tool for one in self._left])
-            return None if at is None else self._left.pop(at)
+            at = _first(call.plane, names, [one.response.tool for one in self._left])
+            if at is None:
+                return None
+            tool = self._left[at].response.tool
+            fitting = [one for one in self._left if one.response.tool == tool]
+            best = max(fitting, key=lambda one: likeness(one.response.arguments, call.arguments))
+            self._left.remove(best)
+            return best
 
     def _called(self, plane: str, names: Sequence[str]) -> str:
         """What the recording calls a tool that it has nothing more for; else its first name."""
@@ -115,6 +125,40 @@ def _first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None
             return tools.index(name)
     urls = enumerate(tools) if plane == "http" else ()
     return next((at for at, tool in urls if is_url(tool) and url_matches(tool, names[0])), None)
+
+
+_MADE = re.compile(
+    r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"  # a UUID
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?"  # a date, with its time
+    r"|(?<![\w.])1[6-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?![\w.])"  # seconds to nanoseconds since 1970, to 2033
+    r"|(?<!\w)(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}(?!\w)"  # a token of letters and digits
+)
+"""What agents make up for one call: ids, times and tokens."""
+
+
+def without_made_parts(text: str, mark: str = "#") -> str:
+    """The text with a mark for each id, time or token in it: the same for two attempts at one call."""
+    return _MADE.sub(mark, text)
+
+
+def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
+    """How much a call's arguments are like recorded ones; 0 where none were recorded.
+
+    What is the same counts twice, what is the same but for ids and times once, and anything else against it.
+    """
+    had = decoded(recorded) if recorded else {}
+    if not isinstance(had, dict):
+        return 0
+    return sum(_alike(given_as({name: value}), arguments, name) for name, value in had.items())
+
+
+def _alike(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
+    if name not in arguments:
+        return -1
+    now = given_as({name: arguments[name]})
+    if now == recorded:
+        return 2
+    return 1 if without_made_parts(now.decode()) == without_made_parts(recorded.decode()) else -1
 
 
 def decoded(response: str) -> Any:
@@ -141,9 +185,12 @@ def _cut_off(call: Call, why: str) -> Failed:
 
 def _failure(response: RecordedResponse, value: Any) -> Failed:
     status = response.status
+    if isinstance(value, BaseException):
+        failed = Failed(said(value), status=status)
+        failed.exception = value
+        return failed
     if response.raises and isinstance(value, str):
-        words = value
-        failed = Failed(words, status=status)
+        failed = Failed(value, status=status)
         failed.raises = response.raises
         return failed
     try:

@@ -12,6 +12,7 @@ from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import cut_off, said, witness
+from holdfast.planes.recorded_value import has_python, write_lost, write_reply
 
 Phase: TypeAlias = Literal["done", "unfinished"]
 TellCall: TypeAlias = Callable[[int, TraceEvent], None]
@@ -96,22 +97,29 @@ class TracedCall:
 
     def gave(self, value: Any) -> None:
         """It ended well."""
-        self._tell("done", None, "", kept(value), is_text=isinstance(value, str) and _reads_as_json(value))
+        output, reply = kept(value), ""
+        if self._plane == "tool" and not (type(value) is str and output == value and not _reads_as_json(value)):
+            reply = write_reply(value)
+            if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
+                output, reply = reply, ""  # it says all, with its keys in their order
+        self._tell("done", None, "", output, reply=reply)
 
     def streamed(self) -> None:
         """It ended well, item by item: those went past us."""
-        self._tell("done", None, "", "")
+        self._tell("done", None, "", "", reply=write_lost("streamed"))
 
     def failed(self, raised: BaseException) -> None:
         """It raised."""
         status, kind = None, type(raised)
-        path = f"{kind.__module__}:{kind.__qualname__}"
+        path, reply = f"{kind.__module__}:{kind.__qualname__}", ""
         if isinstance(raised, InjectedError):
             status, path = raised.status_code, ""
-        self._tell("done", status, kind.__name__, kept(said(raised)), raised=path)
+        elif self._plane == "tool":
+            reply = write_reply(raised)
+        self._tell("done", status, kind.__name__, kept(said(raised)), raised=path, reply=reply)
 
     def _tell(
-        self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", is_text: bool = False
+        self, phase: Phase, status: int | None, error_type: str, output: str, raised: str = "", reply: str = ""
     ) -> None:
         at, watch, plane = self._at, self._watch, self._plane
         took_ms = (perf_counter() - at) * 1000
@@ -141,7 +149,7 @@ class TracedCall:
             self._unread,
             unsent=self._held and phase == "done",
             raised=raised,
-            is_text=is_text,
+            reply=reply,
             in_process=not tool,
         )
         watch.tell(self._number, event)

@@ -23,7 +23,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection, Scenario, Schedule
-from holdfast.model.task import RecordedUse
+from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.faulted_call import FaultedCall
@@ -156,6 +156,7 @@ class Weather:
         """Told of the calls of the agent's own functions."""
         self._scenario = scenario
         self._luck = Luck(trial, scenario.injections)
+        self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
         self._placed: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
         self._occurrences: dict[str, int] = {}
@@ -327,11 +328,18 @@ class Weather:
         with self.lock:
             if not placed.due(nth):
                 return False
-            if not self._luck.chance(placed.index, key, placed.injection.schedule.probability):
+            if not self._is_drawn(placed, nth, key):
                 return False
             placed.fired += 1
             placed.spent += 1
             return True
+
+    def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
+        """Whether luck wants it to fire: of a trial that became a session, whether it did."""
+        probability = placed.injection.schedule.probability
+        if self._fired is None or probability >= 1.0:
+            return self._luck.chance(placed.index, key, probability)
+        return RecordedFiring(placed.index + 1, nth) in self._fired
 
     async def _chain(
         self, arrived: list[tuple[ActiveInjection, int, str]], at: int, call: Call, passing: FaultedCall
@@ -348,7 +356,7 @@ class Weather:
             placed.watch(call, reply)
             return reply
         passing.seen = True
-        firing = Firing(placed.index, placed.injection, call, passing, passing.retry)
+        firing = Firing(placed.index, placed.injection, call, passing, passing.retry, nth)
         passing.fired.append(firing)
         fault, memory, rng = placed.fault, placed.memory, self._luck.rng(placed.index, key)
         if len(arrived) > 1:  # others may fire on it, too

@@ -68,6 +68,8 @@ class Failed(Exception):
         """Set by the plane: the injection whose doing it is."""
         self.raises = ""
         """`module:Class` of the exception that was recorded; empty: as the injection says."""
+        self.exception: BaseException | None = None
+        """The exception that was recorded, where its class takes more than a message."""
 
 
 class TimedOut(Failed):

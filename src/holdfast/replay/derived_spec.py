@@ -46,7 +46,7 @@ def unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, .
 def session_task(session: RecordedSession, *, live: bool) -> Task:
     """What the agent is asked to replay a session."""
     where = _scenario(session).name
-    more = (session.name, session.expected_failure, where, session.seed)
+    more = (session.name, session.expected_failure, where, session.seed, session.fired)
     recording = Recording(session.id, session.responses, live, *more)
     return Task(session.turns, "replay", context=session.context or UNSET, recording=recording)
 
@@ -85,9 +85,12 @@ def _rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
 
 
 def _applies(rule: Invariant, session: RecordedSession) -> bool:
-    """What `when` means here: a recorded failure of a tool is a tool fault, like the session's own."""
+    """What `when` means here: a recorded failure of a tool is a tool fault, like the session's own.
+
+    Of a trial that became a session it is known which failures were faults.
+    """
     weather = _scenario(session)
-    if session.has_failures:
+    if session.has_failures and session.seed is None:
         weather = replace(weather, injections=(*weather.injections, _FAILURE))
     return applies(rule.when, weather)
 

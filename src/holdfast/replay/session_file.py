@@ -113,16 +113,21 @@ def _plain(session: RecordedSession) -> dict[str, Any]:
         "context": [{"role": one.role, "content": one.content} for one in session.context],
         "scenario": session.scenario and {"name": session.scenario.name, **written_faults(session.scenario.injections)},
         "seed": session.seed,
+        "fired": session.fired and [{"fault": one.fault, "call": one.call} for one in session.fired],
         "tool_responses": [_response(one) for one in session.responses],
         "expected_failure": session.expected_failure,
         "contract": session.contract,
     }
-    kept: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value == 0})
+    kept: dict[str, Any] = _masked({key: value for key, value in made.items() if value or value in (0, ())})
     return kept
 
 
 def _response(one: RecordedResponse) -> dict[str, Any]:
     made: dict[str, Any] = {"tool": one.tool, "response": msgspec.json.decode(one.response)}
+    if one.python:
+        made["python"] = True
+    if one.arguments:
+        made["arguments"] = msgspec.json.decode(one.arguments)
     if one.status != 200:
         made["status"] = one.status
     if one.latency_ms:

@@ -22,7 +22,14 @@ from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import at, text
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.trial_session import failures, given_replies, only_obeyed, trial_session
+from holdfast.replay.trial_session import (
+    failures,
+    given_replies,
+    identities,
+    only_obeyed,
+    trial_session,
+    unkept_reply,
+)
 from holdfast.runner.outcome import RunOutcome
 from holdfast.runner.past.stored import look
 from holdfast.store.rundir import RunDir
@@ -52,7 +59,8 @@ def run_sessions(
         with closing(look(part, environ=environ)) as outcome:
             wanted = _wanted((one for one in outcome.cells.traced() if one.trial.id.startswith(trial)), failed_only)
             found = _found(list(wanted), run.id, outcome, contract)
-            every.append(replace(found, notes=(*found.notes, *_other_rules(found, outcome.run.part))))
+            other = _other_rules(found, outcome.run.part) if contract else ()
+            every.append(replace(found, notes=(*found.notes, *other)))
     return gathered(every)
 
 
@@ -133,12 +141,13 @@ def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contrac
 
 
 def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
-    """What tools gave to calls that met no fault, by the identity of the call."""
+    """What tools gave to calls that met no fault, by both identities of the call."""
     known: dict[str, RecordedResponse] = {}
     for one in outcome.cells.traced():
         for event, response in given_replies(one.seen):
-            if not event.fault and not response.failed:
-                known.setdefault(event.identity, response)
+            if not event.fault and not response.failed and not unkept_reply(response):
+                for identity in identities(event):
+                    known.setdefault(identity, response)
     return known
 
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.checks.trace.calls import calls, outermost, split
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.run import TracedTrial
-from holdfast.model.scenario import CALM, Scenario
+from holdfast.model.scenario import CALM, Scenario, Schedule
 from holdfast.model.session import RecordedSession
-from holdfast.model.task import RecordedResponse
+from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.luck import trial_seed
+from holdfast.planes.recorded_tools import decoded, without_made_parts
+from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, lost_reply
+from holdfast.planes.urls import url_matches
 from holdfast.replay.foreign_json import as_json, iso
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import too_deep
 from holdfast.score.obeyed import obeyed
-from holdfast.spec.forms import CODE
 from holdfast.spec.references import interpolate
 
-CUT = "…"
 _LOST = ("connection_lost", "client_gone", "timeout", "closed", "lost", "silence", "crash")
 """How planes name a call of whose end the agent heard nothing."""
 
@@ -77,9 +76,9 @@ def trial_session(
     if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
         return LeftOutTrace(trial.id, f"what its simulated user said was attacked on the way, and is not kept: {again}")
     responses = (*(one for _, one in given_replies(seen)), *_spares(seen, known))
-    deep = next((one.tool for one in responses if too_deep(one)), "")
-    if deep:
-        return LeftOutTrace(trial.id, f"what {deep} answered is nested too deeply for a session file")
+    unkept = next((why for one in responses if (why := unkept_reply(one))), "")
+    if unkept:
+        return LeftOutTrace(trial.id, unkept)
     session = RecordedSession(
         id=trial.id,
         turns=_asked(traced),
@@ -92,8 +91,9 @@ def trial_session(
         contract=contract,
         scenario=replace(scenario, name=trial.scenario, profile=None, left_out=(), left_out_why=(), position=None),
         seed=trial_seed(trial),
+        fired=_fired(scenario, seen.ledger),
     )
-    return TrialSession(session, tuple(_notes(trial.id, responses)))
+    return TrialSession(session, tuple(_notes(trial.id, seen, session)))
 
 
 def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
@@ -104,13 +104,54 @@ def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedRespo
             yield event, response
 
 
+def identities(event: TraceEvent) -> tuple[str, str]:
+    """What two calls share that ask for the same, exactly and but for the ids and times in them."""
+    return event.identity, without_made_parts(f"{event.tool}:{event.input}")
+
+
 def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
-    """For each call that a fault kept from its tool: what the tool gave to the same call in another trial of the run.
+    """For each call that met a fault: what the tool gave to it, or to the same call in another trial of the run.
 
     The trial never needs it again. An agent that was fixed may: it tries once more, when the fault has passed.
     """
-    stopped = dict.fromkeys(event.identity for event in _answered(seen.trace) if event.unsent)
-    yield from (known[identity] for identity in stopped if identity in known)
+    spares: dict[str, RecordedResponse] = {}
+    for event in _answered(seen.trace):
+        exact, alike = identities(event)
+        spare = (
+            known.get(exact) or known.get(alike) if event.unsent else _response(event, seen) if event.fault else None
+        )
+        if spare is not None and not spare.failed and not unkept_reply(spare):
+            spares.setdefault(alike, spare)
+    yield from spares.values()
+
+
+def unkept_reply(response: RecordedResponse) -> str:
+    """Why no session can hold what a tool answered; empty if one can."""
+    lost, tool = lost_reply(response.response), response.tool
+    if lost is not None:
+        return _UNKEPT[lost.code].format(tool=tool, kind=lost.kind, most=f"{REPLY_KEPT:,}")
+    if too_deep(response):
+        return _UNKEPT["too-deep"].format(tool=tool)
+    if has_python(response.response) and not response.python:
+        return _UNKEPT["not-text"].format(tool=tool)
+    return ""
+
+
+_UNKEPT: dict[LossCode, str] = {
+    "too-long": "what {tool} answered is longer than the {most} characters that a run keeps of a reply",
+    "too-deep": "what {tool} answered is nested too deeply for a session file",
+    "no-json": "{tool} gave or raised a value that no session file can hold: {kind}",
+    "not-text": "what {tool} answered is not text",
+    "packed": "what {tool} answered is packed in a way that Holdfast does not read",
+    "streamed": "{tool} is a generator, and its items are not recorded",
+}
+
+
+def _fired(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
+    """On which calls the faults with a probability fired; None if there are no such faults."""
+    if all(one.schedule.probability >= 1.0 for one in scenario.injections):
+        return None
+    return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
 
 
 def _asked(traced: TracedTrial) -> tuple[str, ...]:
@@ -144,16 +185,16 @@ def _response(event: TraceEvent, seen: Observation) -> RecordedResponse | None:
     """What the tool gave before the faults, which act on it again. None if it was not asked, or never ended."""
     if event.unsent:
         return None
-    target, reply = _target(event), _own_reply(event, seen.ledger)
+    reply = _own_reply(event, seen.ledger)
     if reply:
-        done = event.status if event.status is not None and 0 < event.status < 400 else 200
-        return RecordedResponse(target, reply, done)
-    if event.phase != "done":
+        status = event.status if event.status is not None and 0 < event.status < 400 else 200
+    elif event.phase != "done":
         return None
-    raises = event.raised if re.fullmatch(CODE, event.raised) else ""
-    value = event.output.removeprefix(event.error_type).removeprefix(": ") if event.raised else _value(event)
+    else:
+        reply, status = event.reply or as_json(_value(event)), _status(event)
+    in_agent = event.plane == "tool" and has_python(reply)
     latency = 0.0 if event.fault else round(event.duration_ms, 1)
-    return RecordedResponse(target, as_json(value), _status(event), latency, raises)
+    return RecordedResponse(_target(event), reply, status, latency, "", _arguments(event), in_agent)
 
 
 def _own_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
@@ -172,22 +213,32 @@ def _status(event: TraceEvent) -> int:
 
 
 def _target(event: TraceEvent) -> str:
-    """A request by its URL: an exact one is looked for before any pattern."""
-    return event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
+    """A request by its URL; by a glob where an id or a time in the URL differs from one attempt to the next."""
+    if event.event_type != "http_call":
+        return event.tool
+    url = event.tool.partition(" ")[2]
+    glob = without_made_parts(url, "*")
+    return glob if glob != url and url_matches(glob, url) else url
+
+
+def _arguments(event: TraceEvent) -> str:
+    """What the call had, as JSON; empty where the trace does not have all of it."""
+    had = decoded(event.input)
+    if event.event_type == "http_call":
+        had = {**(had if isinstance(had, dict) else {"body": event.input}), "method": event.tool.partition(" ")[0]}
+    return as_json(had) if isinstance(had, dict) and had else ""
 
 
 def _value(event: TraceEvent) -> Any:
     """What a tool gave: a function's values and data of others were written as JSON, texts as they were."""
     text = event.output
-    if event.is_text or event.plane not in ("tool", "http") or (event.plane == "http" and text[:1] not in ("{", "[")):
-        return text
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+    return decoded(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
 
 
-def _notes(trial: str, responses: Iterable[RecordedResponse]) -> Iterator[str]:
-    cut = dict.fromkeys(one.tool for one in responses if f" {CUT} " in one.response)
-    if cut:
-        yield f"{trial}: of what {', '.join(cut)} answered the run keeps 4,000 characters: put the rest in by hand"
+def _notes(trial: str, seen: Observation, session: RecordedSession) -> Iterator[str]:
+    """The tools of which no reply is there for an agent that tries again when their faults have passed."""
+    faults = session.scenario.injections if session.scenario is not None else ()
+    known = {one.tool for one in session.responses}
+    stopped = dict.fromkeys(tool for one in _answered(seen.trace) if one.unsent and (tool := _target(one)) not in known)
+    if stopped and any(one.schedule != Schedule() for one in faults):
+        yield f"{trial}: the run has no reply of {', '.join(stopped)}: an agent that calls it again may be unproven"

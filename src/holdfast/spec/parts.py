@@ -78,8 +78,12 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
 
 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
-    """The rules of a part: those of `run` for mutations and chaos, else those of the contract."""
-    return ContractRules(file.run_rules) if part in ("mutation", "chaos") else rules
+    """The rules of a part: those of `run` for mutations and chaos, else those of the contract.
+
+    Sessions of a file without a contract are held to the rules of `run`, too: there are no others.
+    """
+    of_run = part in ("mutation", "chaos") or (part == "replay" and not rules.all)
+    return ContractRules(file.run_rules) if of_run else rules
 
 
 def part_weather(

@@ -12,7 +12,7 @@ from holdfast.errors import SpecError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
 from holdfast.model.spec import Invariant, Problem, Scenario
-from holdfast.model.task import DialogueMessage, RecordedResponse
+from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
@@ -178,6 +178,8 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
                 500 if one.raises and 0 < one.status < 400 else one.status,
                 one.latency_ms,
                 one.raises or "",
+                "" if one.arguments is None else encode(one.arguments).decode(),
+                one.python,
             )
             for one in entry.tool_responses
         ),
@@ -185,6 +187,7 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
         contract=entry.contract or "",
         scenario=None if entry.scenario is None else _scenario(entry.scenario),
         seed=entry.seed,
+        fired=None if entry.fired is None else tuple(RecordedFiring(one.fault, one.call) for one in entry.fired),
         file=file,
         line=entry.at.line,
     )

@@ -18,7 +18,7 @@ from plane_weather import TRIAL, fault
 from holdfast.errors import InjectedError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, Scenario, ToolRef
-from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
+from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, Recording, Task
 from holdfast.planes import functions, registry
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
@@ -260,3 +260,58 @@ def test_each_tool_has_its_own_order_whatever_others_do(recorded: list[tuple[str
         had = [value for name, value in recorded if name == tool]
         assert values == [*had, *["real"] * len(values)][: len(values)]
     assert [use.tool for use in seen] == calls
+
+
+# -- which response a call gets ----------------------------------------------------------------------
+ID, OTHER_ID = "0b9d1a52-9d0a-4a5e-8d2e-6f6f3c1f0a11", "f3a1c0de-1111-4222-8333-444455556666"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call", "best"),
+    [
+        (['{"q":"a"}', '{"q":"b"}'], {"q": "b"}, 1),
+        (['{"q":"a"}', '{"q":"a"}'], {"q": "a"}, 0),
+        (["", '{"q":"b"}'], {"q": "c"}, 0),
+        ([f'{{"q":"a","id":"{ID}"}}', f'{{"q":"b","id":"{ID}"}}'], {"q": "b", "id": OTHER_ID}, 1),
+        (['{"q":"a","n":1}', '{"q":"b","n":2}'], {"q": "b", "n": 77}, 1),
+        (['{"at":"2026-01-02T03:04:05Z","q":1}', '{"at":"2026-01-02T03:04:05Z","q":2}'], {"at": "x", "q": 2}, 1),
+        (['{"gone":1}', '{"q":"a"}'], {"q": "b", "more": 1}, 0),
+        (["[1]", "7"], {}, 0),
+    ],
+)
+def test_a_call_gets_the_response_of_the_call_most_like_it(arguments: list[str], call: Any, best: int) -> None:
+    responses = tuple(RecordedResponse("search", str(n), arguments=had) for n, had in enumerate(arguments))
+    recorded = RecordedTools(Recording("s", responses), [].append)
+    passed = recorded.before(real, ("search",), still)
+    assert asyncio.run(passed(Call("tool", "search", call, 1))).value == best
+
+
+async def real(call: Call) -> Reply:
+    raise AssertionError(call)
+
+
+async def still(ms: float) -> None:
+    """Nobody waits."""
+
+
+def test_values_that_json_does_not_have_are_made_for_functions_alone() -> None:
+    response = RecordedResponse("search", '{"$python":"builtins:tuple","value":[1]}', python=True)
+    for plane, value in (("tool", (1,)), ("mcp", {"$python": "builtins:tuple", "value": [1]})):
+        passed = RecordedTools(Recording("s", (response,)), [].append).before(real, ("search",), still)
+        assert asyncio.run(passed(Call(plane, "search", {}, 1))).value == value
+
+
+@pytest.mark.parametrize("fired", [None, (), (RecordedFiring(1, 2),), (RecordedFiring(1, 1), RecordedFiring(1, 3))])
+def test_a_fault_with_a_probability_fires_where_it_fired(tools: Tools, fired: Any) -> None:
+    words = [answer("search", "one")] * 3
+    task = Task(("hi",), "replay", recording=Recording("s", tuple(words), seed=7, fired=fired))
+    with tools.replaying(task, fault("search", "error", probability=0.5)):
+        heard = []
+        for n in range(3):
+            try:
+                heard.append(tools.module.search(f"made up {n}"))
+            except InjectedError:
+                heard.append("")
+    hit = [n for n, text in enumerate(heard, 1) if not text]
+    assert fired is None or hit == [one.call for one in fired]
+    assert [met.nth for met in tools.ledger] == hit

@@ -79,6 +79,8 @@ def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) 
         session("models", scenario=weather("llm"), seed=3),
         session("input", scenario=weather("context"), seed=4),
         session("both", scenario=weather("llm"), responses=(FAILED,), seed=5),
+        session("calm failure", responses=(FAILED,), scenario=weather(), seed=6),
+        session("written", responses=(FAILED,)),
         session("plain"),
     ]
     derived = replay_spec(spec, sessions, live=False)
@@ -87,15 +89,18 @@ def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) 
         "tools": ["always", "faults", "chaos"],
         "models": ["always", "chaos", "models"],
         "input": ["always", "chaos"],
-        "both": ["always", "faults", "chaos", "models"],
+        "both": ["always", "chaos", "models"],
+        "calm failure": ["always", "calm"],
+        "written": ["always", "faults", "chaos"],
         "plain": ["always", "calm"],
     }
     trials = [(one.scenario, one.task.recording) for one in plan(derived).trials]
     asked = [(scenario, recording.session) for scenario, recording in trials if recording is not UNSET]
     storms = [(f"replay/{name}", name) for name in ("tools", "models", "input", "both")]
-    assert asked == [("replay", "calm"), ("replay", "plain"), *storms]
+    assert asked == [*(("replay", name) for name in ("calm", "calm failure", "written", "plain")), *storms]
     drawn = {recording.session: recording.seed for _, recording in trials if recording is not UNSET}
-    assert drawn == {"calm": 1, "tools": 2, "models": 3, "input": 4, "both": 5, "plain": None}
+    own = {"calm": 1, "tools": 2, "models": 3, "input": 4, "both": 5, "calm failure": 6}
+    assert drawn == {**own, "written": None, "plain": None}
 
 
 def test_a_session_may_name_another_contract_from_where_it_lies(spec: Spec, tmp_path: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
 from replay_kit import answered, told
 
 from holdfast.model.observation import FaultMet, ForbiddenResult, Observation
 from holdfast.model.run import TracedTrial
-from holdfast.model.scenario import Injection, Position, Scenario
-from holdfast.model.task import DialogueMessage, RequestChange, SimulatedUser, Task, Variation
+from holdfast.model.scenario import Injection, Position, Scenario, Schedule
+from holdfast.model.task import DialogueMessage, RecordedFiring, RequestChange, SimulatedUser, Task, Variation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.planes.luck import trial_seed
+from holdfast.planes.recorded_value import write_lost, write_reply
 from holdfast.replay.foreign_trace import LeftOutTrace
-from holdfast.replay.trial_session import TrialSession, failures, trial_session
+from holdfast.replay.trial_session import TrialSession, failures, identities, trial_session
 
 HELLO = Task(("hello",))
 
@@ -33,6 +37,10 @@ def traced(*events: TraceEvent, task: Task = HELLO, verdicts: Any = (), **seen: 
     return TracedTrial(trial, Observation(trial.id, trace=events, at=1_794_225_600.0, **seen), tuple(verdicts))
 
 
+def met_on(tool: str, reply: str) -> FaultMet:
+    return FaultMet(0, "tool", tool, "stale", 1, reply=reply)
+
+
 def made(one: TracedTrial) -> TrialSession:
     found = trial_session(one, run="0001", contract="../holdfast.yaml")
     assert isinstance(found, TrialSession)
@@ -45,9 +53,9 @@ def test_values_statuses_and_latencies_are_kept_in_order() -> None:
         event("data", 2, output='{"a":[1]}'),
         event("text", 3, output="plain"),
         event("nothing", 4, output="null"),
-        event("figures", 4.5, output="[12]", is_text=True),
-        event("broke", 5, error_type="ValueError", raised="builtins:ValueError", output="ValueError: no such item"),
-        event("local", 5.5, error_type="Odd", raised="shop:ask.<locals>.Odd", output="Odd"),
+        event("figures", 4.5, output="[12]", reply='"[12]"'),
+        event("broke", 5, error_type="ValueError", raised="builtins:ValueError", reply=write_reply(ValueError("no"))),
+        event("due", 5.5, output="2026-01-02", reply=write_reply(date(2026, 1, 2)), input='{"n": 1}'),
         event("srv/gone", 6, event_type="mcp_call", plane="mcp", error_type="lost"),
         event("srv/tool", 7, event_type="mcp_call", plane="mcp", output="7"),
         web("GET https://x.test/a?b=[1]", 8, status=503, output="down", error_type="http_503"),
@@ -59,14 +67,15 @@ def test_values_statuses_and_latencies_are_kept_in_order() -> None:
         ("text", "plain", 200),
         ("nothing", None, 200),
         ("figures", "[12]", 200),
-        ("broke", "no such item", 500),
-        ("local", "", 500),
+        ("broke", {"$python": "object", "class": "builtins:ValueError", "args": ["no"], "state": None}, 500),
+        ("due", {"$python": "datetime:date", "value": "2026-01-02"}, 200),
         ("srv/gone", "", 0),
         ("srv/tool", "7", 200),
         ("https://x.test/a?b=[1]", "down", 503),
     ]
     assert {response.latency_ms for response in session.responses} == {10.0}
-    assert [one.raises for one in session.responses if one.raises] == ["builtins:ValueError"]
+    assert [one.tool for one in session.responses if one.python] == ["broke", "due"]
+    assert [one.arguments for one in session.responses if one.arguments] == ['{"n":1}', '{"body":"","method":"GET"}']
 
 
 def test_what_is_kept_is_what_the_tool_gave_before_the_faults() -> None:
@@ -88,6 +97,8 @@ def test_what_is_kept_is_what_the_tool_gave_before_the_faults() -> None:
     assert told(session.responses) == [
         ("search", {"a": 1}, 200),
         ("search", "late", 200),
+        ("https://x.test/pay", {"paid": True}, 201),
+        ("search", {"a": 1}, 200),
         ("https://x.test/pay", {"paid": True}, 201),
     ]
     assert {response.latency_ms for response in session.responses} == {0.0}
@@ -153,10 +164,66 @@ def test_why_it_failed_is_told_rule_by_rule() -> None:
     assert failures(traced(verdicts=verdicts[1:])) == ()
 
 
-def test_what_cannot_be_kept_is_noted() -> None:
-    long = "a" * 1998 + " … " + "b" * 1998
-    (cut,) = made(traced(event("search", 1, output=long))).notes
-    assert "search" in cut
+def test_a_call_without_a_reply_is_noted_where_its_fault_passes() -> None:
+    stopped = traced(event("search", 1, fault="error", unsent=True))
+    for schedule, count in ((Schedule(), 0), (Schedule(times=1), 1)):
+        found = trial_session(
+            stopped, run="1", scenario=Scenario("s", (Injection("tool", "*", "error", {}, schedule),))
+        )
+        assert isinstance(found, TrialSession)
+        assert len(found.notes) == count
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (write_lost("too-long"), "500,000"),
+        (write_lost("no-json", "shop:Order"), "shop:Order"),
+        (write_lost("not-text"), "not text"),
+        (write_lost("packed"), "packed"),
+        (write_lost("streamed"), "generator"),
+    ],
+)
+def test_a_reply_that_was_not_kept_leaves_the_trial_out_and_says_why(reply: str, words: str) -> None:
+    for one in (traced(event("find", 1, reply=reply)), traced(event("find", 1, n=1), ledger=(met_on("find", reply),))):
+        found = trial_session(one, run="0001")
+        assert isinstance(found, LeftOutTrace)
+        assert "find" in found.why
+        assert words in found.why
+
+
+def test_what_only_python_can_make_is_no_reply_on_a_wire() -> None:
+    found = trial_session(traced(web("GET https://x.test/", 1, reply=write_reply(b"\xff"))), run="0001")
+    assert isinstance(found, LeftOutTrace)
+
+
+def test_a_call_is_known_again_by_all_but_the_ids_and_times_in_it() -> None:
+    def call(id: str, at: float, **more: Any) -> TraceEvent:
+        return event("find", 1, input=f'{{"n":7,"id":"{id}","at":{at}}}', **more)
+
+    first = call("0b9d1a52-9d0a-4a5e-8d2e-6f6f3c1f0a11", 1794225600.25)
+    known = dict.fromkeys(identities(first), answered("find", {"paid": 40}))
+    stopped = call("f3a1c0de-1111-4222-8333-444455556666", 1794225999.5, fault="error", unsent=True)
+    found = trial_session(traced(stopped), run="0001", known=known)
+    assert isinstance(found, TrialSession)
+    assert told(found.session.responses) == [("find", {"paid": 40}, 200)]
+    other = replace(stopped, input=stopped.input.replace('"n":7', '"n":8'))
+    assert told(made(traced(other)).session.responses) == []
+
+
+def test_a_url_with_an_id_in_it_is_kept_as_a_glob() -> None:
+    urls = ["https://x.test/orders/0b9d1a52-9d0a-4a5e-8d2e-6f6f3c1f0a11?q=1", "https://x.test/orders/7"]
+    session = made(traced(*(web(f"GET {url}", n, status=200) for n, url in enumerate(urls)))).session
+    assert [one.tool for one in session.responses] == ["https://x.test/orders/*?q=1", "https://x.test/orders/7"]
+
+
+def test_the_calls_that_a_fault_with_a_probability_fired_on_are_kept() -> None:
+    sure, drawn = Injection("tool", "a", "error"), Injection("tool", "b", "error", {}, Schedule(probability=0.5))
+    ledger = (FaultMet(0, "tool", "a", "error", 1), FaultMet(1, "tool", "b", "error", 3, nth=3))
+    found = trial_session(traced(ledger=ledger), run="1", scenario=Scenario("s", (sure, drawn)))
+    assert isinstance(found, TrialSession)
+    assert found.session.fired == (RecordedFiring(2, 3),)
+    assert made(traced(ledger=ledger[:1])).session.fired is None
 
 
 def test_an_answer_that_no_file_could_hold_leaves_the_trial_out() -> None:

@@ -17,13 +17,14 @@ from holdfast.planes.describe import describe
 from holdfast.planes.http.request import Wanted
 from holdfast.planes.http.side_hosts import side_kind
 from holdfast.planes.http.values import read, unpacked
+from holdfast.planes.recorded_value import REPLY_KEPT, write_lost, write_reply
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
     from holdfast.planes.http.proxy_rules import ProxyRules
 
 KEPT = 16_384
-"""Bytes of a passing body that are looked at for the trace."""
+"""Bytes of a request's body that are looked at for the trace."""
 
 
 class RequestTrace:
@@ -81,8 +82,8 @@ class RequestTrace:
 
     def tap(self, data: bytes) -> None:
         """Some of the reply as it passes."""
-        if len(self._reply) < KEPT:
-            self._reply += data[: KEPT - len(self._reply)]
+        if len(self._reply) < REPLY_KEPT:
+            self._reply += data[: REPLY_KEPT - len(self._reply)]
 
     def unfelt(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
         """What faults made of the reply, or of these parts of its delivery, does not reach the client."""
@@ -121,6 +122,7 @@ class RequestTrace:
         self._told = True
         begun = self.status is not None or bool(self.trouble)
         context, want = self._context, self._want
+        output, reply = self._output()
         told = TraceEvent(
             ts=self._began,
             event_type="http_call",
@@ -132,7 +134,7 @@ class RequestTrace:
             status=self.status,
             error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
             input=_kept(bytes(self._input)),
-            output=self._output(),
+            output=output,
             write=want.writes,
             digest=self._digest.hexdigest(),
             idempotency=self._idempotency(),
@@ -140,6 +142,7 @@ class RequestTrace:
             canaries=self._lookout.found,
             unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),
+            reply=reply,
             to_service=(want.origin.host, want.origin.port) in context.nearby,
         )
         context.saw(told)
@@ -150,12 +153,23 @@ class RequestTrace:
             return 0.0
         return (self._context.now() - self._since) * 1000
 
-    def _output(self) -> str:
+    def _output(self) -> tuple[str, str]:
+        """What the client got, shortened, and all of it where that is not all."""
         if self.output is not None:
-            return encodable(shorten(self.output, TEXT_KEPT))
-        encoding = self._encoding
-        plain = unpacked(encoding, bytes(self._reply), KEPT)
-        return f"({encoding})" if plain is None else _kept(plain)
+            shown = encodable(shorten(self.output, TEXT_KEPT))
+            return shown, "" if shown == self.output else write_reply(self.output)
+        encoding, body = self._encoding, bytes(self._reply)
+        plain = unpacked(encoding, body, REPLY_KEPT)
+        if plain is None:
+            return f"({encoding})", write_lost("packed")
+        shown = _kept(plain)
+        if REPLY_KEPT in (len(body), len(plain)):
+            return shown, write_lost("too-long")
+        try:
+            text = plain.decode()
+        except UnicodeDecodeError:
+            return shown, write_lost("not-text")
+        return shown, "" if shown == text else write_reply(text)
 
     def _idempotency(self) -> str:
         given = self._head.get("idempotency-key")

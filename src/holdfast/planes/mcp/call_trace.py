@@ -9,6 +9,7 @@ from holdfast.model.codec import canonical, digest, encodable
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
+from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
 
@@ -23,20 +24,21 @@ class McpCallTrace:
         self._began = context.now()
         self._told = False
 
-    def ended(self, output: str = "", *, status: int | None = None, trouble: str = "") -> None:
-        """It came to an end that the agent could see."""
-        self._tell(output, status, trouble, finished=True)
+    def ended(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
+        """It came to an end that the agent could see; `whole`: the result, where its text is not all of it."""
+        self._tell(output, status, trouble, finished=True, whole=whole)
 
     def left(self) -> None:
         """Nobody waits for it any more."""
         self._tell("", None, "cancelled", finished=False)
 
-    def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool) -> None:
+    def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
         if self._told:
             return
         self._told = True
         call, context = self._call, self._context
-        given = _json(call.arguments)
+        given, shown = _json(call.arguments), _kept(output)
+        reply = "" if whole is None and shown == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
             event_type="mcp_call",
@@ -48,13 +50,14 @@ class McpCallTrace:
             status=status,
             error_type=trouble,
             input=_kept(given),
-            output=_kept(output),
+            output=shown,
             write=True,
             digest=digest(
                 f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
             ),
             fault=context.met_by(call.plane, call.target, call.n),
             canaries=cut_off(given),
+            reply=reply,
         )
         context.saw(event)
 

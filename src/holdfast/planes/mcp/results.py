@@ -160,6 +160,16 @@ def shown(result: Mapping[str, Any]) -> str:
     return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
 
 
+def beyond_text(result: Result) -> Result | None:
+    """The result where it is more than one text, or not a text that a replay makes alike; else None."""
+    blocks = _blocks(result)
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and "structuredContent" not in result:
+        return None
+    if result.get("isError") is True or "content" not in result:
+        return None
+    return {key: result[key] for key in ("content", "structuredContent") if key in result}
+
+
 def _content_of(result: Result, made: Callable[[Any], list[Any]]) -> Put:
     """The way back into a result whose value is in its content alone."""
     return lambda value: {**result, "content": [] if _is_nothing(value) else made(value)}

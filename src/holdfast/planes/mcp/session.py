@@ -310,7 +310,8 @@ def _tell(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
         sighting.ended(str(error.get("message", "")), status=code if isinstance(code, int) else None, trouble=trouble)
         return
     result = rpc.opened(message.result) or {}
-    sighting.ended(results.shown(result), trouble="tool_error" if result.get("isError") is True else "")
+    trouble = "tool_error" if result.get("isError") is True else ""
+    sighting.ended(results.shown(result), trouble=trouble, whole=results.beyond_text(result))
 
 
 def _said(answer: RpcAnswer) -> str:

@@ -85,6 +85,15 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
     latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0.0
     raises: Annotated[Code | None, about("The exception class that a Python tool raised.")] = None
+    arguments: Annotated[dict[str, Any] | None, about("What the call had; it answers the call most like it.")] = None
+    python: Annotated[bool, about("The response has Python values, written as {$python: ...}.")] = False
+
+
+class FiredCall(Struct, frozen=True, kw_only=True):
+    """A call on which a fault with a probability fired."""
+
+    fault: Annotated[int, about("Which fault of the scenario, from 1.", ge=1)]
+    call: Annotated[int, about("Which of the calls that the fault waits for, from 1.", ge=1)]
 
 
 class ReplaySession(Struct, frozen=True, kw_only=True):
@@ -103,6 +112,10 @@ class ReplaySession(Struct, frozen=True, kw_only=True):
     contract: Annotated[str | None, about("The contract to hold: its name here, or a path.")] = None
     scenario: Annotated[MatrixEntry | None, about("The faults that act on it, as in a chaos matrix.")] = None
     seed: Annotated[int | None, about("What the draws of its faults come from.", ge=0, le=2**63 - 1)] = None
+    fired: Annotated[
+        tuple[FiredCall, ...] | None,
+        about("Calls that faults with a probability fired on."),
+    ] = None
 
 
 class ReplayFilter(Struct, frozen=True, kw_only=True):

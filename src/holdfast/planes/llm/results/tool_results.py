@@ -26,6 +26,7 @@ from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolR
 from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
 from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
 from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
+from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, Received, Reply
 from holdfast.protocols.trial import TrialContext
 
@@ -174,6 +175,7 @@ class ToolResults:
         ts, fault = call.ts, self._context.met_by(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = self._to_be_read(settled, (result.name, n))
+        whole = result.text if settled.text is None else settled.text
         self._context.saw(
             _event(
                 result.name,
@@ -181,7 +183,8 @@ class ToolResults:
                 ts,
                 n=n,
                 duration_ms=(self._context.now() - ts) * 1000,
-                output=shorten(result.text if settled.text is None else settled.text, TEXT_KEPT),
+                output=shorten(whole, TEXT_KEPT),
+                reply=write_reply(whole) if len(whole) > TEXT_KEPT else "",
                 error_type="tool_error" if settled.failed or result.failed else "",
                 fault=fault,
             )

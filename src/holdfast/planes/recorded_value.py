@@ -1,0 +1,253 @@
+"""What a tool gave, as JSON that gives it back. What JSON does not have is `{"$python": kind, …}`.
+
+The agent's process writes a value where it arises, and makes it again when a session is replayed. A value that would
+not come back as it was is written as lost, with the reason: `promote` refuses it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import HarnessError
+from holdfast.model.codec import encodable, encode
+
+TAG = "$python"
+REPLY_KEPT = 500_000
+"""Characters of a reply that are kept for a replay."""
+LossCode: TypeAlias = Literal["too-long", "too-deep", "no-json", "not-text", "packed", "streamed"]
+
+_MARK = f'{{"{TAG}":'
+_LOST = "lost"
+_LARGEST = 2**63
+"""From here on our reader of YAML takes a number for text."""
+_ITEMS = ("builtins:tuple", "builtins:set", "builtins:frozenset")
+_BYTES = ("builtins:bytes", "builtins:bytearray")
+_DATES = ("datetime:date", "datetime:datetime", "datetime:time")
+_TEXTS = (
+    "builtins:int", "builtins:float", "builtins:complex", "decimal:Decimal", "fractions:Fraction", "uuid:UUID",
+    "pathlib:PosixPath", "pathlib:PurePosixPath", "pathlib._local:PosixPath", "pathlib._local:PurePosixPath",
+)  # fmt: skip
+"""Classes that make the same value of the text that it prints."""
+_DURATION = "datetime:timedelta"
+_MAPS = ("builtins:dict", "collections:OrderedDict")
+_NEW_OBJECT: Any = vars(copyreg)["__newobj__"]
+"""How copying says that an object is made by its class's `__new__` alone."""
+
+
+class LostReply(Struct, frozen=True):
+    """A reply that was not kept, and why."""
+
+    code: LossCode
+    kind: str = ""
+    """`module:Class` of the value that no file can hold."""
+
+
+class _Unkept(Exception):
+    """A value that would not come back as it was."""
+
+    def __init__(self, code: LossCode, kind: type | None = None) -> None:
+        self.lost = LostReply(code, "" if kind is None else f"{kind.__module__}:{kind.__qualname__}")
+
+
+def write_reply(value: Any) -> str:
+    """The value as JSON; `lost_reply` tells what could not be kept."""
+    try:
+        written = _write(value)
+        text = encode(written).decode()
+        if _MARK in text:
+            _ensure_same(written, value)
+    except _Unkept as unkept:
+        return write_lost(unkept.lost.code, unkept.lost.kind)
+    except RecursionError:
+        return write_lost("too-deep")
+    return text if len(text) <= REPLY_KEPT else write_lost("too-long")
+
+
+def write_lost(code: LossCode, kind: str = "") -> str:
+    """What stands for a reply that is not kept."""
+    return encode({TAG: _LOST, "code": code, "kind": encodable(kind)}).decode()
+
+
+def lost_reply(text: str) -> LostReply | None:
+    """Why a reply was not kept; None if it was."""
+    if not text.startswith(f'{_MARK}"{_LOST}"'):
+        return None
+    return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, LostReply)
+
+
+def has_python(text: str) -> bool:
+    """Whether a written reply has values that only a Python process can make again."""
+    return _MARK in text
+
+
+def read_reply(text: str) -> Any:
+    """The value of a written reply. HarnessError: it cannot be made in this process."""
+    try:
+        return _read(msgspec.json.decode(text))
+    except Exception as broken:  # classes may have moved or changed since
+        raise HarnessError(f"a recorded reply cannot be made again: {type(broken).__name__}: {broken}") from broken
+
+
+def load_class(path: str) -> Any:
+    """What lies at `module:Class`."""
+    module, _, names = path.partition(":")
+    found: Any = import_module(module)
+    for name in names.split("."):
+        found = getattr(found, name)
+    return found
+
+
+# -- writing ------------------------------------------------------------------------------------------
+def _write(value: Any) -> Any:
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind is str:
+        if not value.isascii() and encodable(value) != value:
+            raise _Unkept("no-json", kind)
+        return value
+    if kind is int and -_LARGEST < value < _LARGEST:
+        return value
+    if kind is float and math.isfinite(value):
+        return value
+    if kind is list:
+        return [_write(one) for one in value]
+    if kind is dict:
+        return _write_dict(value)
+    try:
+        return _write_other(value, kind)
+    except (_Unkept, RecursionError):
+        raise
+    except Exception as broken:  # the agent's own classes are asked for their state, and may fail in any way
+        raise _Unkept("no-json", kind) from broken
+
+
+def _write_dict(value: dict[Any, Any]) -> Any:
+    if all(type(key) is str and key != TAG for key in value):
+        return {_write(key): _write(one) for key, one in value.items()}
+    return _write_pairs(value, _MAPS[0])
+
+
+def _write_pairs(value: dict[Any, Any], path: str) -> Any:
+    return {TAG: path, "value": [[_write(key), _write(one)] for key, one in value.items()]}
+
+
+def _write_other(value: Any, kind: type) -> Any:
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    if path in _ITEMS:
+        items = [_write(one) for one in value]
+        return {TAG: path, "value": items if kind is tuple else sorted(items, key=encode)}
+    if path in _MAPS:
+        return _write_pairs(value, path)
+    leaf = _write_leaf(value, path)
+    if leaf is not None:
+        written = {TAG: path, "value": leaf}
+        if repr(_read(written)) != repr(value):  # a time zone by name, for one, would become an offset
+            raise _Unkept("no-json", kind)
+        return written
+    # made inside a function, or in a main program, which is another one when the session is replayed
+    if kind.__module__ == "__main__" or load_class(path) is not kind:
+        raise _Unkept("no-json", kind)
+    if isinstance(value, Enum):
+        return {TAG: "enum", "class": path, "value": value.name}
+    return {TAG: "object", "class": path, **_write_state(value, kind)}
+
+
+def _write_leaf(value: Any, path: str) -> str | None:
+    if path in _TEXTS:
+        return str(value)
+    if path in _BYTES:
+        return b64encode(value).decode()
+    if path in _DATES:
+        text: str = value.isoformat()
+        return text
+    return f"{value.days} {value.seconds} {value.microseconds}" if path == _DURATION else None
+
+
+def _write_state(value: Any, kind: type) -> dict[str, Any]:
+    """What copying it would take; an object that only a call of its class can make is not kept."""
+    made, given, *rest = value.__reduce_ex__(2)
+    state, items = (rest[0] if rest else None), rest[1:]
+    if isinstance(value, BaseException) and made is kind:
+        args = given
+    elif made is _NEW_OBJECT and given[0] is kind:
+        args = given[1:]
+    else:
+        raise _Unkept("no-json", kind)
+    if any(one is not None for one in items):
+        raise _Unkept("no-json", kind)
+    return {"args": _write(list(args)), "state": _write(state)}
+
+
+def _ensure_same(written: Any, value: Any) -> None:
+    """What is made again has to be written alike: then whatever copying sees of it is the same."""
+    try:
+        again = _read(written)
+    except Exception as broken:
+        raise _Unkept("no-json", type(value)) from broken
+    if type(again) is not type(value) or encode(_write(again)) != encode(written):
+        raise _Unkept("no-json", type(value))
+
+
+# -- reading ------------------------------------------------------------------------------------------
+def _read(written: Any) -> Any:
+    if isinstance(written, list):
+        return [_read(one) for one in written]
+    if not isinstance(written, dict):
+        return written
+    if TAG not in written:
+        return {key: _read(one) for key, one in written.items()}
+    path = written[TAG]
+    reader = _READERS.get(path)
+    if reader is None:
+        raise ValueError(f"{TAG}: {path!r} is not a kind of value")
+    return reader(written)
+
+
+def _read_text(written: dict[str, Any]) -> Any:
+    return load_class(written[TAG])(written["value"])
+
+
+def _read_enum(written: dict[str, Any]) -> Any:
+    found = load_class(written["class"])
+    if not issubclass(found, Enum):
+        raise TypeError(f"{written['class']} is not an Enum")
+    return found[written["value"]]
+
+
+def _read_object(written: dict[str, Any]) -> Any:
+    """An object as copying would make it: its class's `__init__` is not called, since nobody knows with what."""
+    kind, args, state = load_class(written["class"]), _read(written["args"]), _read(written["state"])
+    made = kind.__new__(kind, *args)
+    if isinstance(made, BaseException):  # the built-in part of an exception keeps fields of its own, such as errno
+        next(base for base in kind.__mro__ if base.__module__ == "builtins").__init__(made, *args)
+    if state is None:
+        return made
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+        return made
+    fields, slots = state if isinstance(state, tuple) else (state, None)
+    for name, one in {**(fields or {}), **(slots or {})}.items():
+        object.__setattr__(made, name, one)  # a frozen dataclass refuses any other way
+    return made
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "enum": _read_enum,
+    "object": _read_object,
+    **dict.fromkeys(_MAPS, lambda written: load_class(written[TAG])((_read(k), _read(v)) for k, v in written["value"])),
+    _DURATION: lambda written: load_class(_DURATION)(*map(int, written["value"].split())),
+    **dict.fromkeys(_ITEMS, lambda written: load_class(written[TAG])(map(_read, written["value"]))),
+    **dict.fromkeys(_BYTES, lambda written: load_class(written[TAG])(b64decode(written["value"]))),
+    **dict.fromkeys(_DATES, lambda written: load_class(written[TAG]).fromisoformat(written["value"])),
+    **dict.fromkeys(_TEXTS, _read_text),
+}
