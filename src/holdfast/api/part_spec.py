@@ -44,7 +44,7 @@ def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, 
     """The sessions of the file, and of its sources that are imported at each run."""
     from datetime import UTC, datetime
 
-    from holdfast.replay.made import replayed
+    from holdfast.replay.derived_spec import replayed
     from holdfast.replay.session_list import sessions_of
 
     return replayed(spec, sessions_of(spec, environ, datetime.now(UTC)), live=False)

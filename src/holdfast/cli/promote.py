@@ -112,7 +112,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:
     from holdfast.errors import NothingProven
     from holdfast.model.spec import BuiltText
     from holdfast.plan import RunOptions
-    from holdfast.replay.made import replayed
+    from holdfast.replay.derived_spec import replayed
     from holdfast.replay.session_file import write_sessions
     from holdfast.replay.session_list import ListedSessions, sessions_in
     from holdfast.replay.stored_run import stored_trial
@@ -237,7 +237,7 @@ def _hint(rules: Collection[str], on_state: frozenset[str], session: RecordedSes
 
 def _add(spec: Path, session: Path, *, by_hand: bool) -> None:
     """Adds the session to the spec; where that takes more than new lines, or it is Python code, says what to write."""
-    from holdfast.replay.spec_edit import with_session
+    from holdfast.replay.session_file import with_session
     from holdfast.runner.outcome import shown_path
 
     name = Path(os.path.relpath(session, spec.parent)).as_posix()

@@ -94,7 +94,7 @@ class ChosenSessions:
 
     def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
         """The spec that replays them, and what the user should know of it."""
-        from holdfast.replay.made import replayed
+        from holdfast.replay.derived_spec import replayed
         from holdfast.replay.session_list import ListedSessions, sessions_in, sessions_of
 
         if self._found is not None:
@@ -122,7 +122,7 @@ def from_source(source: str, format: TraceFormat | None, folder: Path) -> Sessio
 
 def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
     """The sessions of all of them, fetched now."""
-    from holdfast.replay.langsmith_api import fetched
+    from holdfast.replay.langsmith import fetched
     from holdfast.replay.stored_run import gathered
 
     return gathered(fetched(one, os.environ, datetime.now(UTC)) for one in sources)

@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.errors import UserError
+from holdfast.errors import NothingProven, UserError
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Injection, Invariant, Scenario, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.model.when import applies
-from holdfast.replay.contracts import HeldSessions, held
+from holdfast.plan.checks import traits_of
+from holdfast.reading.words import near
+from holdfast.replay.session_list import ListedSessions
 from holdfast.spec.parts import REPLAY
+from holdfast.spec.replays import read_contract
+
+
+def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[str, ...]]:
+    """The derived spec with its warnings. NothingProven if no session could decide anything."""
+    notes = [f"{one.name} was left out: {one.why}" for one in listed.left_out]
+    if not listed.sessions:
+        more = f" ({'; '.join(notes)})" if notes else ""
+        raise NothingProven(f"there is no session to replay: nothing is proven{more}")
+    derived = replay_spec(spec, listed.sessions, live=live)
+    idle = unjudged(derived, listed.sessions)
+    if not derived.tasks:
+        raise NothingProven(f"no rule judges {_named(idle)}: nothing is proven; {_WHY}")
+    notes += [f"session {id} decides nothing: {_WHY}" for id in idle]
+    return derived, (*notes, *_unknown_tools(spec, listed.sessions))
+
+
+_WHY = "its contract has no rule whose `when` is met, or only rules with probes of their own"
+
+
+def _named(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    return f"session{'' if len(ids) == 1 else 's'} {shown}"
+
+
+def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[str]:
+    """Recorded tools that the agent no longer declares; where its tools are not declared nobody can tell."""
+    agent = spec.agent
+    if not agent.tools or agent.tool_registry or agent.mcp_config is not None:
+        return
+    known = [ref.name or ref.path.rpartition(":")[2].rpartition(".")[2] for ref in agent.tools]
+    for session in sessions:
+        for tool in dict.fromkeys(one.tool for one in session.responses):
+            if tool in known or any(sign in tool for sign in "*?[/"):
+                continue
+            close = near(tool, known)
+            meant = f": did you mean {close}?" if close else ""
+            yield f"session {session.id} has answers of {tool}, and no declared tool is called so{meant}"
+
 
 _FAILURE = Injection("tool", "*", "recorded")
 
@@ -103,3 +146,63 @@ def _unique(id: str, label: str, taken: set[str]) -> str:
         n += 1
     taken.add(named)
     return named
+
+
+class HeldSessions(Struct, frozen=True):
+    """A contract's rules, and the sessions that are held to them."""
+
+    label: str
+    """The contract's name where it is not the spec's own."""
+    rules: tuple[Invariant, ...]
+    sessions: tuple[RecordedSession, ...]
+
+
+def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
+    """Sessions by the contract that they are held to, the spec's own first. UserError names one that nobody knows."""
+    root = Path(spec.path).resolve().parent
+    own: list[RecordedSession] = []
+    others: dict[Path, list[RecordedSession]] = {}
+    for session in sessions:
+        place = _place(spec, session, root)
+        (own if place is None else others.setdefault(place, [])).append(session)
+    found = [HeldSessions("", spec.invariants, tuple(own))] if own else []
+    return (*found, *(_read(place, tuple(named), root) for place, named in others.items()))
+
+
+def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
+    contract = read_contract(place, os.path.relpath(place))
+    rules = (replace(_beside(rule, place.parent, root), position=None) for rule in contract.rules)
+    return HeldSessions(contract.name, tuple(rules), sessions)
+
+
+def _beside(rule: Invariant, folder: Path, root: Path) -> Invariant:
+    """A file lies next to the contract that names it."""
+    key = traits_of(rule).file_setting
+    if not key or folder == root:
+        return rule
+    return replace(rule, settings={**rule.settings, key: os.path.relpath(folder / str(rule.settings[key]), root)})
+
+
+def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
+    """The file of a session's contract; None: the spec's own."""
+    if not session.contract or session.contract == spec.name:
+        return None
+    folder = Path(session.file).resolve().parent if session.file else root
+    place = folder / session.contract
+    if os.path.isfile(place):
+        return None if place.resolve() == Path(spec.path).resolve() else place.resolve()
+    where = f"{session.file or spec.path}:{session.line}"
+    what = f"{where}: session {session.id}: there is no contract {session.contract[:80]!r}"
+    raise UserError(what, hint=_meant(session.contract, spec.name, folder))
+
+
+def _meant(named: str, own: str, folder: Path) -> str:
+    """The near miss, or what can be named."""
+    place = folder / named
+    beside = []
+    if os.path.isdir(place.parent):
+        beside = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][:1000]
+    close = near(named, [own]) or near(place.name, beside)
+    if close:
+        return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"
+    return f"name the spec's own, {own!r}, or a file that has one, as seen from the file of the session"

@@ -23,7 +23,7 @@ TraceFormat = Literal["langsmith", "otlp", "langfuse", "phoenix", "inspect", "js
 FORMATS: tuple[TraceFormat, ...] = TraceFormat.__args__  # type: ignore[attr-defined]  # Literal keeps its values there
 _MODULES: Mapping[str, str] = {
     "otlp": "otlp_spans",
-    "langsmith": "langsmith_runs",
+    "langsmith": "langsmith",
     "langfuse": "langfuse_traces",
     "phoenix": "phoenix_spans",
     "inspect": "inspect_logs",

@@ -94,7 +94,7 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
 
 def refreshed(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """The sessions of a source, fetched again and kept in the cache."""
-    from holdfast.replay.langsmith_api import fetched
+    from holdfast.replay.langsmith import fetched
 
     folder = cache / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")
     found = fetched(source, environ, now)

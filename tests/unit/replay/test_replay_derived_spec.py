@@ -14,8 +14,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Injection, Scenario, Spec
 from holdfast.model.task import DialogueMessage, Recording
 from holdfast.plan import plan
-from holdfast.replay.derived_spec import replay_spec, unjudged
-from holdfast.replay.made import replayed
+from holdfast.replay.derived_spec import replay_spec, replayed, unjudged
 from holdfast.replay.session_list import ListedSessions
 from holdfast.spec import load
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.replay import inspect_archive
+from holdfast.replay import documents
+from holdfast.replay.documents import archived
 from holdfast.replay.formats import imported
-from holdfast.replay.inspect_archive import archived
 
 REAL = Path(__file__).with_name("shop.eval")
 """Written by Inspect AI 0.3.285: two samples, one tool, which fails in the second."""
@@ -105,12 +105,12 @@ def test_an_id_with_a_slash_is_a_sample_like_others(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_left_out_before_it_goes_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect_archive, "LARGEST_SAMPLE", 100_000)
+    monkeypatch.setattr(documents, "LARGEST_SAMPLE", 100_000)
     bomb = sample(id="bomb", input="0" * 1_000_000)
     found = imported(packed(tmp_path / "a.eval", bomb, sample()), None)
     assert [one.id for one in found.sessions] == ["desk-1"]
     assert "unpacks to more than" in found.left_out[0].why
-    monkeypatch.setattr(inspect_archive, "LARGEST", 500_000)
+    monkeypatch.setattr(documents, "LARGEST_ARCHIVE", 500_000)
     with pytest.raises(UserError, match="unpacks to"):
         imported(tmp_path / "a.eval", None)
 

@@ -11,7 +11,7 @@ from replay_kit import langsmith, langsmith_run, read_json, told, uuid
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
 from holdfast.model.task import DialogueMessage
-from holdfast.replay.langsmith_api import fetched
+from holdfast.replay.langsmith import fetched
 
 NOW = datetime(2026, 11, 12, tzinfo=UTC)
 HISTORY = [

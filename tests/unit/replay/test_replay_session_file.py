@@ -17,7 +17,7 @@ from holdfast.errors import SpecError, UsageError
 from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage, RecordedResponse
-from holdfast.replay.session_file import file_name, session_text, too_deep, write_sessions
+from holdfast.replay.session_file import file_name, session_text, too_deep, with_session, write_sessions
 from holdfast.spec.fault_entry import FAMILIES
 from holdfast.spec.replays import read_sessions
 
@@ -152,3 +152,60 @@ def test_the_exception_of_a_tool_is_read_as_it_was_written_and_is_a_failure(tmp_
     assert read_back(tmp_path, session_text(session("a", responses=(raised,)))).responses == (raised,)
     (short,) = read_back(tmp_path, "id: a\ninput: hi\ntool_responses: [{tool: t, raises: 'm:E'}]\n").responses
     assert (short.failed, short.status) == (True, 500)
+
+
+# -- its name in a spec -------------------------------------------------------------------------------
+FILE = "replays/a.yaml"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("agent: {}  # mine\n", "agent: {}  # mine\n\nreplays:\n  sessions:\n    - file: replays/a.yaml\n"),
+        ("agent: {}", "agent: {}\n\nreplays:\n  sessions:\n    - file: replays/a.yaml\n"),
+        (
+            "replays:\n  # old ones\n  sources:\n    - x\nagent: {}\n",
+            "replays:\n  # old ones\n  sessions:\n    - file: replays/a.yaml\n  sources:\n    - x\nagent: {}\n",
+        ),
+        (
+            "replays:\n  sessions:\n    - file: b.yaml  # first\n\n# the agent\nagent: {}\n",
+            "replays:\n  sessions:\n    - file: b.yaml  # first\n    - file: replays/a.yaml\n"
+            "\n# the agent\nagent: {}\n",
+        ),
+        (
+            "replays:\n  sessions:\n  - id: x\n    input: |\n      one\n\n      two\n  sources: []\n",
+            "replays:\n  sessions:\n  - id: x\n    input: |\n      one\n\n      two\n  - file: replays/a.yaml\n"
+            "  sources: []\n",
+        ),
+        (
+            "agent: {}\r\nreplays:\r\n  sessions:\r\n    - file: b.yaml\r\n",
+            "agent: {}\r\nreplays:\r\n  sessions:\r\n    - file: b.yaml\r\n    - file: replays/a.yaml\r\n",
+        ),
+    ],
+)  # fmt: skip
+def test_lines_are_added_and_the_rest_stays(before: str, after: str) -> None:
+    assert with_session(before, FILE) == after
+    assert with_session(after, FILE) == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{agent: {}}\n",
+        "replays: {sessions: [{file: b.yaml}]}\nagent: {}\n",
+        "replays:\n  sessions: []\nagent: {}\n",
+        "replays:\nagent: {}\n",
+        "replays:\n  sessions:\n    - &x\n      file: b.yaml\n    - *x\n  a: b: c\n",
+        "- a\n",
+        "agent: [",
+        "",
+    ],
+)
+def test_where_lines_alone_cannot_do_it_nothing_is_changed(text: str) -> None:
+    assert with_session(text, FILE) is None
+
+
+def test_an_odd_name_is_quoted() -> None:
+    made = with_session("agent: {}\n", "replays/a: #b.yaml")
+    assert made is not None
+    assert "- file: 'replays/a: #b.yaml'" in made

@@ -1,21 +1,134 @@
-"""LangSmith's API through its own client: one run, or the traces of a project."""
+"""Traces of LangSmith as sessions: runs as an export has them, or fetched through LangSmith's own client."""
 
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct
+
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
-from holdfast.replay.foreign_json import lasted_ms, seconds
-from holdfast.replay.foreign_trace import Found, LeftOutTrace
-from holdfast.replay.langsmith_runs import LangSmithRun, sessions_of
+from holdfast.replay.foreign_json import at, decoded, first, items, lasted_ms, seconds, text
+from holdfast.replay.foreign_messages import content_text
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of
 from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.session_forms import range_seconds
+
+SOURCE = "langsmith"
+
+
+class LangSmithRun(Struct, frozen=True):
+    """One run, as the API gives it or an export has it."""
+
+    id: str
+    kind: str
+    name: str = ""
+    parent: str = ""
+    trace: str = ""
+    inputs: Any = None
+    outputs: Any = None
+    error: str = ""
+    began: float = 0.0
+    latency_ms: float = 0.0
+
+
+def matches(document: Any) -> bool:
+    """Whether this is a run, or a list of runs."""
+    one = document[0] if isinstance(document, list) and document else document
+    one = items(one, "runs")[0] if items(one, "runs") else one
+    return isinstance(at(one, "run_type"), str)
+
+
+def read(document: Any) -> Iterator[Found]:
+    """A session for every trace among the runs."""
+    listed = document if isinstance(document, list) else items(document, "runs") or [document]
+    return sessions_of(run for one in listed for run in _flattened(one, ""))
+
+
+def sessions_of(runs: Iterable[LangSmithRun]) -> Iterator[Found]:
+    """A session for every root among the runs: one whose parent is not there."""
+    known = {run.id: run for run in runs}
+    below: defaultdict[str, list[LangSmithRun]] = defaultdict(list)
+    for run in known.values():
+        below[run.parent if run.parent in known else ""].append(run)
+    for root in below[""]:
+        yield session_of(_trace(root, below))
+
+
+def _trace(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> ForeignTrace:
+    inner = list(_descendants(root, below))
+    models = [one.inputs for one in sorted(inner, key=lambda run: run.began) if one.kind == "llm"]
+    return ForeignTrace(
+        id=root.id,
+        asked=(root.inputs, *models[:1]),
+        tools=tuple(_tool(run) for run in _outer_tools(root, below)),
+        name=root.name,
+        source=SOURCE,
+        began=root.began or None,
+        failure=root.error,
+    )
+
+
+def _descendants(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
+    waiting = list(below.get(root.id, ()))
+    while waiting:
+        run = waiting.pop()
+        yield run
+        waiting += below.get(run.id, ())
+
+
+def _outer_tools(root: LangSmithRun, below: dict[str, list[LangSmithRun]]) -> Iterator[LangSmithRun]:
+    """Tools that the agent called; what a tool calls is its own affair."""
+    waiting = list(below.get(root.id, ()))
+    while waiting:
+        run = waiting.pop()
+        if run.kind == "tool":
+            yield run
+        else:
+            waiting += below.get(run.id, ())
+
+
+def _tool(run: LangSmithRun) -> ToolUse:
+    return ToolUse(run.name, _output(run.outputs), run.error, None, run.latency_ms, run.began)
+
+
+def _output(outputs: Any) -> Any:
+    """What a tool gave: LangChain wraps it as `output`, and that in a message."""
+    given = outputs["output"] if isinstance(outputs, dict) and set(outputs) == {"output"} else outputs
+    inner = at(given, "kwargs") or given
+    if isinstance(inner, dict) and "content" in inner and (inner.get("type") == "tool" or "tool_call_id" in inner):
+        return decoded(content_text(inner["content"]))
+    return decoded(given)
+
+
+def _flattened(value: Any, parent: str) -> Iterator[LangSmithRun]:
+    """A run and those below it, which an export may have inside of it."""
+    waiting = [(value, parent)]
+    while waiting:
+        one, above = waiting.pop()
+        id = text(one, "id")
+        if not id:
+            continue
+        yield LangSmithRun(
+            id=id,
+            kind=text(one, "run_type"),
+            name=text(one, "name"),
+            parent=text(one, "parent_run_id") or above,
+            trace=text(one, "trace_id"),
+            inputs=first(one, "inputs"),
+            outputs=at(one, "outputs"),
+            error=text(one, "error"),
+            began=seconds(at(one, "start_time")) or 0.0,
+            latency_ms=lasted_ms(at(one, "start_time"), at(one, "end_time")),
+        )
+        waiting += [(child, id) for child in items(one, "child_runs")]
+
 
 KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
@@ -25,7 +138,7 @@ _WAIT_MS = (5_000, 60_000)
 def fetched(source: SessionSource, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """The sessions of a source. HarnessError if it cannot be reached, UserError if it refuses or has no such run."""
     client = _client(environ)
-    with _told(source, environ), warnings.catch_warnings():
+    with _translate_errors(source, environ), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own deprecations
         found = list(_one(client, source.run) if source.run else _project(client, source, now))
     return SessionsFound(
@@ -51,7 +164,7 @@ def _client(environ: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def _told(source: SessionSource, environ: Mapping[str, str]) -> Iterator[None]:
+def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iterator[None]:
     """What the client raises, as whose doing it is."""
     from langsmith import utils
     from requests import RequestException
