@@ -5,6 +5,7 @@ Each source has the word REACT where the two differ: what the agent does when it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -297,7 +298,31 @@ def promoted(project: MakeProject, one: Pair) -> Project:
 def test_the_broken_agent_fails_its_session_and_the_fixed_one_passes(
     project: MakeProject, serve: Serve, name: str
 ) -> None:
-    one = pairs(serve(lambda asked: (200, '{"paid": 40}')).url)[name]
+    holds(project, pairs(serve(lambda asked: (200, '{"paid": 40}')).url)[name])
+
+
+@pytest.mark.parametrize("isolation", ["worker", "inline"])
+@pytest.mark.parametrize("name", ["a made id", "luck", "numbers", "a dataclass", "more than a message"])
+def test_so_they_do_in_every_isolation(project: MakeProject, name: str, isolation: str) -> None:
+    one = pairs()[name]
+    holds(project, one._replace(agent={**one.agent, "isolation": isolation}))
+
+
+@pytest.mark.parametrize("name", ["a made id", "a lost reply", "a dataclass", "fields of an exception"])
+def test_so_they_do_where_tools_are_coroutines(project: MakeProject, name: str) -> None:
+    one = pairs()[name]
+    source, fixed = (_awaited(text) for text in (one.source, one.fixed))
+    holds(project, one._replace(source=source, fixed=fixed))
+
+
+def _awaited(text: str) -> str:
+    for word in ("find_order", "stock", "call"):
+        text = re.sub(rf"(?<!def ){word}\(", f"await {word}(", text).replace(f"def {word}", f"async def {word}")
+    return text.replace("{await ", "{(await ").replace(")['paid']}", "))['paid']}").replace("def ask", "async def ask")
+
+
+def holds(project: MakeProject, one: Pair) -> None:
+    """The broken agent fails the session, time and again, and the fixed one passes it."""
     made = promoted(project, one)
     for _ in range(2):
         (failed,) = replayed(made).values()
