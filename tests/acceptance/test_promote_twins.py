@@ -5,13 +5,14 @@ Each source has the word REACT where the two differ: what the agent does when it
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from cli import CALM, MakeProject, Project, Serve, contract, rule
+from cli import CALM, Asked, MakeProject, Project, Serve, contract, rule
 from plane_agents import SCRIPTED, command, equip
 from test_mcp_cli import SERVERS, SHOP, USES
 from test_promote import MODEL, failed_trials, replayed
@@ -124,6 +125,23 @@ def paid(number):
 def ask(prompt):
     return f"it costs ${sum(paid(n) for n in (1, 2, 3, 4))}"
 """
+REPEATS = """
+import uuid
+
+
+def create(kind, key):
+    return {"id": key, "said": f"order {key} is made", "paid": 40}
+
+
+def ask(prompt):
+    for _ in range(2):
+        key = uuid.uuid4()
+        try:
+            made = create("order", key)
+        except Exception:
+            REACT
+        return f"it costs ${made['paid'] if made['id'] == key and str(key) in made['said'] else 25}"
+"""
 CHAIN = """
 import uuid
 
@@ -151,9 +169,12 @@ import json, sys, time, uuid, talk
 URL = sys.stdin.read().split()[-1]
 
 def call():
-    body = json.dumps({"number": 7, "mark": str(uuid.uuid4()), "at": time.time()})
-    status, text = talk.request("POST", URL + SUFFIX, body, {"content-type": "application/json"}, proxy=True)
-    return f"it costs ${json.loads(text)['paid']}"
+    url, body = URL + SUFFIX, json.dumps({"number": 7, "mark": str(uuid.uuid4()), "at": time.time()})
+    status, text = talk.request("POST", url, body, {"content-type": "application/json"}, proxy=True)
+    found = json.loads(text)
+    if (found["of"], url.endswith(found["path"])) != (json.loads(body), True):
+        return "it costs $25: this is the reply to another request"
+    return f"it costs ${found['paid']}"
 
 def ask():
     try:
@@ -229,6 +250,7 @@ def pairs(url: str = "http://127.0.0.1:1") -> dict[str, Pair]:
                                  "return 10", agent=one, rules=[SAYS]),
         "luck": Pair(LUCKY, "continue", on("find_order", mode="error", probability=0.4), "return -15", agent=one,
                      rules=[SAYS]),
+        "an id that the reply repeats": Pair(REPEATS, "continue", on("create"), agent=tools("create")),
         "LangChain": Pair(CHAIN, again, on("find_order"), agent=one),
         "a body": Pair(WEB.replace("SUFFIX", "''"), again, web, **served),
         "a path": Pair(WEB.replace("SUFFIX", "'/' + str(uuid.uuid4())"), again, web, **served),
@@ -298,7 +320,10 @@ def promoted(project: MakeProject, one: Pair) -> Project:
 def test_the_broken_agent_fails_its_session_and_the_fixed_one_passes(
     project: MakeProject, serve: Serve, name: str
 ) -> None:
-    holds(project, pairs(serve(lambda asked: (200, '{"paid": 40}')).url)[name])
+    def repeats(asked: Asked) -> tuple[int, str]:
+        return 200, json.dumps({"paid": 40, "of": json.loads(asked.body), "path": asked.path})
+
+    holds(project, pairs(serve(repeats).url)[name])
 
 
 @pytest.mark.parametrize("isolation", ["worker", "inline"])

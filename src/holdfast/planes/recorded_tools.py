@@ -94,8 +94,8 @@ class RecordedTools:
         if response.status == 0:
             raise _cut_off(call, "connection error")
         sent()
-        in_agent = response.python and call.plane == "tool"
-        value = read_reply(response.response) if in_agent else decoded(response.response)
+        in_agent, text = response.python and call.plane == "tool", _addressed(response, call.arguments)
+        value = read_reply(text) if in_agent else decoded(text)
         if response.status >= 400:
             raise _failure(response, value)
         return ReplayedReply(value, status=response.status)
@@ -150,6 +150,17 @@ def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
     if not isinstance(had, dict):
         return 0
     return sum(_alike(given_as({name: value}), arguments, name) for name, value in had.items())
+
+
+def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
+    """The recorded reply; where it repeats an id or a time of the recorded call, it has the one of this call."""
+    had = decoded(response.arguments) if response.arguments else {}
+    now: dict[str, str] = {}
+    for name in had if isinstance(had, dict) else ():
+        pair = (had[name], arguments.get(name))
+        recorded, given = ([*_MADE.findall(given_as({name: one}).decode())] for one in pair)
+        now |= dict(zip(recorded, given, strict=True)) if len(recorded) == len(given) else {}
+    return _MADE.sub(lambda found: now.get(found[0], found[0]), response.response) if now else response.response
 
 
 def _alike(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:

@@ -225,7 +225,9 @@ def _arguments(event: TraceEvent) -> str:
     """What the call had, as JSON; empty where the trace does not have all of it."""
     had = decoded(event.input)
     if event.event_type == "http_call":
-        had = {**(had if isinstance(had, dict) else {"body": event.input}), "method": event.tool.partition(" ")[0]}
+        method, _, url = event.tool.partition(" ")
+        had = {**(had if isinstance(had, dict) else {"body": event.input}), "method": method}
+        had |= {"url": url} if url != _target(event) else {}
     return as_json(had) if isinstance(had, dict) and had else ""
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from plane_weather import TRIAL, fault
 
 from holdfast.errors import InjectedError
+from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, Scenario, ToolRef
 from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, Recording, Task
@@ -315,3 +316,27 @@ def test_a_fault_with_a_probability_fires_where_it_fired(tools: Tools, fired: An
     hit = [n for n, text in enumerate(heard, 1) if not text]
     assert fired is None or hit == [one.call for one in fired]
     assert [met.nth for met in tools.ledger] == hit
+
+
+@pytest.mark.parametrize(
+    ("had", "reply", "call", "value"),
+    [
+        (
+            {"id": ID},
+            {"made": ID, "by": f"/orders/{ID}"},
+            {"id": OTHER_ID},
+            {"made": OTHER_ID, "by": f"/orders/{OTHER_ID}"},
+        ),
+        ({"id": ID, "at": 1794225600.25}, [1794225600.25, ID], {"id": ID, "at": 1794225601.5}, [1794225601.5, ID]),
+        ({"id": ID}, {"other": OTHER_ID}, {"id": OTHER_ID}, {"other": OTHER_ID}),
+        ({"id": ID}, ID, {"id": "none"}, ID),
+        ({"id": ID}, ID, {}, ID),
+        ({"n": 7}, 7, {"n": 8}, 7),
+    ],
+)
+def test_a_reply_that_repeats_an_id_of_its_call_repeats_that_of_the_call_it_answers(
+    had: Any, reply: Any, call: Any, value: Any
+) -> None:
+    response = RecordedResponse("search", encode(reply).decode(), arguments=encode(had).decode())
+    passed = RecordedTools(Recording("s", (response,)), [].append).before(real, ("search",), still)
+    assert asyncio.run(passed(Call("tool", "search", call, 1))).value == value
