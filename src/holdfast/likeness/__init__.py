@@ -1,0 +1,1 @@
+"""How far two texts say the same; `compare` is the one door."""

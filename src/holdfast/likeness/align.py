@@ -1,0 +1,176 @@
+"""Two texts side by side: their statements, which of them belong together, and how much of each the other covers."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.likeness.blocks import Line
+from holdfast.likeness.tables import Language, fold
+from holdfast.likeness.tokens import Clause, Token, read_clauses
+
+_COMMON = 60
+"""A word that so many statements have says nothing about which of them belong together."""
+_NEAREST = 3
+"""How many statements of the other text are looked at for one."""
+_ELSEWHERE = 0.5
+"""What a word counts that the other text has, but in another statement."""
+_LIGHT = 0.25
+"""What a heading counts, and the words that introduce a list."""
+_COURTESY_WORDS = 14
+_ALONE = 0.5
+_FORMS = ("word", "name")
+_PREFIX = 5
+_PREFIX_SHARE = 0.6
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """A sentence, a list item or a row, as clauses."""
+
+    line: Line
+    clauses: list[Clause]
+    keys: dict[str, float] = field(default_factory=dict)
+    """By key of its content, the weight."""
+
+    @property
+    def tokens(self) -> list[Token]:
+        return [token for clause in self.clauses for token in clause.tokens]
+
+    @property
+    def content(self) -> list[Token]:
+        return [token for token in self.tokens if token.key]
+
+    @property
+    def is_light(self) -> bool:
+        return self.line.kind in ("heading", "lead")
+
+    @property
+    def weight(self) -> float:
+        return sum(self.keys.values())
+
+
+def read_statements(lines: Iterable[Line], lang: Language) -> list[Statement]:
+    """The statements of a text, without greetings, thanks and offers of help."""
+    statements = (Statement(line, read_clauses(line.text, lang)) for line in lines)
+    return [one for one in statements if one.content and not _is_courtesy(one, lang)]
+
+
+def weigh(statements: Sequence[Statement]) -> None:
+    """Sets the keys; to be called when names are known."""
+    for one in statements:
+        one.keys = {token.key: token.weight for token in one.content}
+
+
+def join_forms(ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
+    """Gives one key to words of both texts that begin alike: `refund` and `refundable`, `incluye` and `incluido`."""
+    known: dict[str, list[str]] = defaultdict(list)
+    keys = dict.fromkeys(token.key for one in ours for token in one.content if token.kind in _FORMS)
+    for key in keys:
+        known[key[:_PREFIX]].append(key)
+    for token in (token for one in theirs for token in one.content if token.kind in _FORMS and token.key not in keys):
+        token.key = next((key for key in known.get(token.key[:_PREFIX], ()) if same_start(token.key, key)), token.key)
+
+
+def _is_courtesy(one: Statement, lang: Language) -> bool:
+    """Whether a statement begins as greetings, thanks and offers of help do."""
+    text = fold(one.line.text).lstrip("¡¿*_ ")
+    spaced = " ".join(text.replace(",", " ").replace("!", " ").split()) + " "
+    begins = any(text.startswith(p) if not p.isascii() else spaced.startswith(f"{p} ") for p in lang.courtesy)
+    return begins and _is_small_talk(one)
+
+
+def _is_small_talk(one: Statement) -> bool:
+    return len(one.tokens) <= _COURTESY_WORDS and not any(token.fact or token.kind == "code" for token in one.tokens)
+
+
+def drop_polite(statements: list[Statement], covered: list[Covered], lang: Language) -> bool:
+    """Takes out what only one text has and what says nothing: `I appreciate your patience.`"""
+    dropped = [n for n, one in enumerate(statements) if covered[n].share < _ALONE and _is_polite(one, lang)]
+    if len(dropped) == len(statements):
+        return False
+    for n in reversed(dropped):
+        del statements[n]
+    return bool(dropped)
+
+
+def _is_polite(one: Statement, lang: Language) -> bool:
+    text = fold(one.line.text)
+    polite = any(word in (text if lang.known else re.findall(r"\w+", text)) for word in lang.polite)
+    return polite and _is_small_talk(one) and not any("not" in token.marks for token in one.tokens)
+
+
+class Side:
+    """One text, with what is needed to find its statements by their words."""
+
+    def __init__(self, statements: list[Statement]) -> None:
+        self.statements = statements
+        self.places: dict[str, list[int]] = defaultdict(list)
+        for n, one in enumerate(statements):
+            for key in one.keys:
+                self.places[key].append(n)
+        self.clauses = [(clause, one, n) for n, one in enumerate(statements) for clause in one.clauses if clause.content]
+        self.by_kind: dict[str, list[tuple[Token, int]]] = defaultdict(list)
+        self.by_key: dict[str, list[tuple[Token, int]]] = defaultdict(list)
+        for n, one in enumerate(statements):
+            for token in one.content:
+                self.by_kind[token.kind].append((token, n))
+                self.by_key[token.key].append((token, n))
+
+    def nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
+        """The statements that share most with these words: likeness, and place."""
+        shared: dict[int, float] = defaultdict(float)
+        for key, weight in keys.items():
+            places = self.places.get(key, ())
+            if len(places) <= _COMMON:
+                for n in places:
+                    shared[n] += weight
+        total = sum(keys.values())
+        ranked = sorted(((2 * same / (total + self.statements[n].weight), -n) for n, same in shared.items()), reverse=True)
+        return [(likeness, -n) for likeness, n in ranked[:_NEAREST]]
+
+
+@dataclass(slots=True)
+class Covered:
+    """How much of a statement the other text says, and where."""
+
+    share: float
+    nearest: list[tuple[float, int]]
+    left: list[Token]
+    """What has no counterpart."""
+
+
+def cover(one: Statement, other: Side) -> Covered:
+    """How much of the statement the other text says: mostly in the two statements that are nearest to it."""
+    nearest = other.nearest(one.keys)
+    near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
+    found, left = 0.0, list[Token]()
+    for token in {token.key: token for token in one.content}.values():
+        if token.key in near or (token.fact and _has_fact(token, other)):
+            found += token.weight
+        elif token.key in other.places:
+            found += _ELSEWHERE * token.weight
+        else:
+            left.append(token)
+    return Covered(found / one.weight if one.weight else 1.0, nearest, left)
+
+
+def _has_fact(token: Token, other: Side) -> bool:
+    facts = other.by_kind["number"] + other.by_kind["clock"] if token.kind in ("number", "clock") else other.by_kind[token.kind]
+    return any(token.fact and fact.fact and token.fact.agrees(fact.fact) for fact, _ in facts)
+
+
+def same_start(one: str, other: str) -> bool:
+    """Whether two words look like forms of one: `Japan` and `Japanese`."""
+    length = max(len(one), len(other))
+    size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return size >= _PREFIX and size >= _PREFIX_SHARE * length
+
+
+def share_covered(statements: Sequence[Statement], covered: Sequence[Covered]) -> float:
+    """How much of a text the other one says, by weight."""
+    weights = [one.weight * (_LIGHT if one.is_light else 1.0) for one in statements]
+    total = sum(weights)
+    return sum(w * c.share for w, c in zip(weights, covered, strict=True)) / total if total else 1.0

@@ -1,0 +1,206 @@
+"""A text as blocks: data, code, tables, and lines of prose with their place in a list."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.likeness.tables import fold, months
+
+_FENCE = re.compile(r"^\s*(```+|~~~+)\s*([\w+-]*)\s*$")
+_STEP = re.compile(r"^\s*(?:[*_]*step\s+)?[（(]?(\d{1,2})[.):）](?=\s|[^\d\s])\s*", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•–+])\s+(?=\S)")
+_HEADING = re.compile(r"^\s*#{1,6}\s+")
+_BOLD_LINE = re.compile(r"^\s*(\*\*|__)[^*_]+(\*\*|__):?\s*$")
+_RULE_ROW = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')*_]*\s+(?=[\"'(*_`¿¡]*[^\W_])|(?<=[。！？!?])")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|approx|no|nr|n|z\.b|ca|bzw|dr|mr|mrs|ms|st|sr|sra|p\.ej|a\.m|p\.m))\.$", re.I)
+_DAY = re.compile(r"\b\d{1,2}\.$")
+_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
+
+
+class Line(NamedTuple):
+    """A sentence, a list item or a row of a table."""
+
+    text: str
+    kind: str
+    """sentence, heading, lead (what introduces a list), step, item or row."""
+    of: int = 0
+    """Of a step or a row: the number of its list or table."""
+
+
+class Table(NamedTuple):
+    """A table: its header and its rows, cell by cell."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Blocks(NamedTuple):
+    """What a text is made of."""
+
+    lines: list[Line]
+    data: list[Any]
+    code: list[str]
+    tables: list[Table]
+
+
+def read_blocks(text: str) -> Blocks:
+    """The blocks of a text; JSON and YAML are read, other code stays as it is written."""
+    blocks = Blocks([], [], [], [])
+    whole = _json(text)
+    if whole is not None:
+        blocks.data.append(whole)
+        return blocks
+    lines, prose = _plain(text).split("\n"), list[str]()
+    at = 0
+    while at < len(lines):
+        fence = _FENCE.match(lines[at])
+        size = 1
+        if fence:
+            end = next((n for n in range(at + 1, len(lines)) if lines[n].strip().startswith(fence[1])), len(lines))
+            _add_code("\n".join(lines[at + 1 : end]), fence[2].lower(), blocks)
+            size = end + 1 - at
+            prose.append("")
+        elif at + 1 < len(lines) and "|" in lines[at] and _RULE_ROW.match(lines[at + 1]) and "|" in lines[at + 1]:
+            size = 2
+            while at + size < len(lines) and "|" in lines[at + size]:
+                size += 1
+            blocks.tables.append(_table(lines[at : at + size]))
+            prose.append("")
+        else:
+            prose.append(lines[at])
+        at += size
+    blocks.lines.extend(_prose(prose))
+    return blocks
+
+
+def _plain(text: str) -> str:
+    """One form for quotes, dashes, fractions and full-width letters; line ends stay."""
+    text = re.sub(r"(\d?)([½¼¾])", lambda m: f"{m[1] or '0'}.{_FRACTIONS[m[2]]}", text)
+    text = re.sub(r"(?<=\d)\s?[–—]\s?(?=[$€£]?\d)", "-", unicodedata.normalize("NFKC", text))
+    return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", "''\"\"\"\"\"  -")).replace("\r\n", "\n")
+
+
+def _json(text: str) -> Any:
+    """The text as an object or a list, or None; numbers keep no trailing zeros, since 79.90 is 79.9."""
+    text = text.strip()
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _add_code(code: str, name: str, blocks: Blocks) -> None:
+    value = _json(code)
+    if value is None and name in ("yaml", "yml"):
+        value = _yaml(code)
+    if isinstance(value, dict | list):
+        blocks.data.append(value)
+    else:
+        blocks.code.append(code)
+
+
+def _yaml(code: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(code)
+    except yaml.YAMLError:
+        return None
+
+
+def _table(lines: Sequence[str]) -> Table:
+    rows = [tuple(cell.strip() for cell in line.strip().strip("|").split("|")) for line in lines]
+    return Table(rows[0], tuple(rows[2:]))
+
+
+def row_lines(table: Table, number: int) -> Iterator[Line]:
+    """Each row as a line: the first cell, then each other cell with its header."""
+    for row in table.rows:
+        cells = [f"{head.lower()} {cell}" for head, cell in zip(table.header[1:], row[1:], strict=False)]
+        yield Line(f"{row[0]}: {'; '.join(cells)}", "row", number)
+
+
+def data_lines(value: Any, path: str = "") -> Iterator[Line]:
+    """Data as lines, to be compared with a text that says the same in words."""
+    if isinstance(value, dict):
+        flat = [f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)]
+        if flat:
+            yield Line("; ".join(flat), "item")
+        for key, item in value.items():
+            if isinstance(item, dict | list):
+                yield from data_lines(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from data_lines(item, path)
+    else:
+        yield Line(f"{path} {value}", "item")
+
+
+def _prose(lines: Sequence[str]) -> Iterator[Line]:
+    """Sentences and list items; a wrapped line goes on where the one before it did not end."""
+    number, in_list = 0, False
+    joined = list(_joined(lines))
+    for at, line in enumerate(joined):
+        step = _STEP.match(line)
+        if step:
+            number += not in_list
+            in_list = True
+            yield Line(line[step.end() :], "step", number)
+            continue
+        if not line.strip():
+            continue
+        bullet = _BULLET.match(line)
+        in_list = in_list and (line.startswith(" ") or bool(bullet))
+        if bullet:
+            yield from (Line(part, "item") for part in sentences(line[bullet.end() :]))
+        elif _HEADING.match(line) or _BOLD_LINE.match(line):
+            yield Line(_HEADING.sub("", line), "heading")
+        else:
+            parts = sentences(line)
+            listed = any(_BULLET.match(after) or _STEP.match(after) for after in joined[at + 1 : at + 3])
+            for n, part in enumerate(parts):
+                lead = n == len(parts) - 1 and (part.rstrip(" *_").endswith((":", "：")) or listed and not part.rstrip().endswith("."))
+                yield Line(part, "lead" if lead else "sentence")
+
+
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    """The lines, with those that only wrap a sentence joined to the one before."""
+    held = ""
+    for line in lines:
+        starts = not line.strip() or _BULLET.match(line) or _STEP.match(line) or _HEADING.match(line)
+        goes_on = held.strip() and not starts and not held.rstrip(" *_").endswith((".", "!", "?", ":", "。", "："))
+        if goes_on and not _BOLD_LINE.match(held) and line[:1].strip() and line.lstrip()[:1].islower():
+            held = f"{held} {line.strip()}"
+            continue
+        if held:
+            yield held
+        held = line
+        if not line.strip():
+            yield ""
+            held = ""
+    if held:
+        yield held
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a line."""
+    found: list[str] = []
+    for part in _SENTENCE_END.split(text):
+        if found and part and (_ABBREVIATION.search(found[-1]) or (_DAY.search(found[-1]) and _goes_on(part))):
+            found[-1] = f"{found[-1]} {part}"
+        elif part and part.strip():
+            found.append(part.strip())
+    return found
+
+
+def _goes_on(part: str) -> bool:
+    """Whether what follows `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
+    first = part.split(maxsplit=1)[0] if part.strip() else ""
+    return first[:1].islower() or fold(first.strip(".,")) in months()

@@ -1,0 +1,112 @@
+"""The door: how far two texts say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from holdfast.likeness.align import Side, Statement, cover, drop_polite, join_forms, read_statements, share_covered, weigh
+from holdfast.likeness.blocks import Blocks, Line, data_lines, read_blocks, row_lines
+from holdfast.likeness.conflicts import RULES, Conflict, Pair
+from holdfast.likeness.data import compare_code, compare_data, compare_tables
+from holdfast.likeness.tables import Language, detect
+from holdfast.likeness.tokens import name_words
+
+Method = Literal["lexical", "semantic"]
+_STEEP = 0.55
+"""How fast words without a counterpart lower the score."""
+
+
+class Likeness(NamedTuple):
+    """How like two texts are, 0 to 1, and what they state differently: 0 only where something is named."""
+
+    score: float
+    conflicts: tuple[Conflict, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
+    """How far both texts say the same; what was added counts as much as what was lost."""
+    if expected.split() == actual.split():
+        return Likeness(1.0)
+    lang = detect(f"{expected}\n{actual}")
+    one, other = read_blocks(expected), read_blocks(actual)
+    plain = not any((*one[1:], *other[1:]))
+    conflicts = list(_compare_blocks(one, other))
+    ours, theirs = (read_statements(_all_lines(blocks), lang) for blocks in (one, other))
+    if plain and not ours and not theirs and small_words(expected) != small_words(actual):
+        conflicts.append(Conflict("text", expected, actual))
+    score, found = _compare_statements(ours, theirs, lang)
+    conflicts += found
+    return Likeness(0.0, tuple(dict.fromkeys(conflicts))) if conflicts else Likeness(score)
+
+
+def small_words(text: str) -> list[str]:
+    """The words of an answer such as `Yes, it is.`, in which no word says much by itself."""
+    return re.findall(r"\w+", text.casefold())
+
+
+def _compare_blocks(one: Blocks, other: Blocks) -> Iterator[Conflict]:
+    """Data, code and tables that both texts have; they are taken out of the lines."""
+    if len(one.data) == len(other.data):
+        for ours, theirs in zip(one.data, other.data, strict=True):
+            yield from compare_data(ours, theirs, _differences)
+        one.data.clear()
+        other.data.clear()
+    if len(one.code) == len(other.code):
+        for code, other_code in zip(one.code, other.code, strict=True):
+            yield from compare_code(code, other_code)
+        one.code.clear()
+        other.code.clear()
+    if len(one.tables) == len(other.tables):
+        compared = [compare_tables(*tables, _differences) for tables in zip(one.tables, other.tables, strict=True)]
+        if all(cells is not None for cells in compared):
+            for cells in compared:
+                yield from cells or ()
+            one.tables.clear()
+            other.tables.clear()
+
+
+def _differences(expected: str, actual: str) -> Iterator[Conflict]:
+    """What two short texts state differently; they must be as like as two answers."""
+    found = compare(expected, actual)
+    if found.conflicts:
+        yield from found.conflicts
+    elif found.score < 0.75:
+        yield Conflict("text", expected, actual)
+
+
+def _all_lines(blocks: Blocks) -> Iterator[Line]:
+    yield from blocks.lines
+    for value in blocks.data:
+        yield from data_lines(value)
+    for code in blocks.code:
+        yield from (Line(line, "sentence") for line in code.splitlines() if line.strip())
+    for number, table in enumerate(blocks.tables):
+        yield from row_lines(table, number)
+
+
+def _compare_statements(ours: list[Statement], theirs: list[Statement], lang: Language) -> tuple[float, list[Conflict]]:
+    if not ours and not theirs:
+        return (1.0, [])
+    if not ours or not theirs:
+        left = [one for one in (*ours, *theirs) if not one.is_light]
+        return (1.0, []) if not left else (0.0, [Conflict("missing" if ours else "added", left[0].line.text, "")])
+    clauses = [[clause for one in side for clause in one.clauses] for side in (ours, theirs)]
+    name_words(*clauses, lang)
+    join_forms(ours, theirs)
+    weigh(ours)
+    weigh(theirs)
+    pair = _side_by_side(ours, theirs)
+    if any([drop_polite(ours, pair.one_covered, lang), drop_polite(theirs, pair.other_covered, lang)]):
+        pair = _side_by_side(ours, theirs)
+    conflicts = [conflict for rule in RULES for conflict in rule(pair)]
+    share = min(share_covered(ours, pair.one_covered), share_covered(theirs, pair.other_covered))
+    return max(0.01, 1 - _STEEP * (1 - share)), conflicts
+
+
+def _side_by_side(ours: list[Statement], theirs: list[Statement]) -> Pair:
+    one, other = Side(ours), Side(theirs)
+    return Pair(one, other, [cover(s, other) for s in ours], [cover(s, one) for s in theirs])

@@ -1,0 +1,407 @@
+"""What two texts state differently: facts replaced or exchanged, negation, certainty, bounds, order, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from holdfast.likeness.align import Covered, Side, Statement, same_start
+from holdfast.likeness.tokens import Clause, Token
+
+_REACH = 8
+"""Words on either side of a fact that say what it is about."""
+_OUTSIDE = 0.4
+"""What a word counts that is in another clause."""
+_REPLACED = 0.35
+_EXCHANGED, _MARGIN = 0.5, 0.15
+"""How alike the contexts are of two facts that changed places, and how much more than with their own."""
+_SAME_CLAUSE, _NEARLY = 0.5, 0.15
+_STATEMENT = 0.3
+"""How much it counts that the statements around two clauses belong together."""
+_REPLACED_WORDS, _FRAME = 2, 1
+_SAME_FRAME, _BLOCK = 0.8, 4
+_TOWARD = frozenset({"to", "by", "from", "than", "à", "a", "par", "por", "an", "von"})
+"""Between two words that changed places they say who did it to whom; `is` does not."""
+_SAME_STATEMENT = 0.5
+_NEGATIONS = frozenset({"not", "cannot"})
+_SAME_STEP = 0.5
+_MISSING = 0.25
+_LEAST_WORDS = 2
+_DROPPED = 0.5
+_COMPARABLE = {"number": ("number", "clock"), "clock": ("clock", "number"), "date": ("date",), "code": ("code",), "name": ("name",)}
+
+
+class Conflict(NamedTuple):
+    """One thing that the texts state differently: what kind of thing, and as each of them has it."""
+
+    code: str
+    expected: str
+    actual: str
+
+
+class Pair(NamedTuple):
+    """Two texts, with how each statement of one is covered by the other."""
+
+    one: Side
+    other: Side
+    one_covered: list[Covered]
+    other_covered: list[Covered]
+
+    @property
+    def turned(self) -> Pair:
+        return Pair(self.other, self.one, self.other_covered, self.one_covered)
+
+
+Context = dict[str, float]
+
+
+def context_of(token: Token, statement: Statement) -> Context:
+    """The words around a token, the nearer the heavier; of a row or item also its label, and the word right before."""
+    if token.context is None:
+        token.context = _context(token, statement)
+    return token.context
+
+
+def _context(token: Token, statement: Statement) -> Context:
+    content = statement.content
+    at = next(n for n, other in enumerate(content) if other is token)
+    clause = next(clause for clause in statement.clauses if any(other is token for other in clause.tokens))
+    inside = {id(other) for other in clause.tokens}
+    first = {id(other) for other in statement.clauses[0].tokens} if statement.line.kind in ("row", "item", "step") else set()
+    found: Context = {}
+    for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
+        if n != at and content[n].kind != token.kind:  # Two numbers side by side say nothing about each other.
+            weight = (1.0 if id(content[n]) in inside else _OUTSIDE) / abs(n - at)
+            found[content[n].key] = max(found.get(content[n].key, 0.0), weight)
+    for other in statement.clauses[0].content if first else ():
+        if other is not token:
+            found[other.key] = max(found.get(other.key, 0.0), 0.5)
+    words = [other for other in clause.tokens if other.kind != "sign"]
+    place = next(n for n, other in enumerate(words) if other is token)
+    if place:
+        found[f"<{words[place - 1].text.lower()}"] = 0.7
+    return found
+
+
+def alike(one: Context, other: Context) -> float:
+    """The cosine of two contexts."""
+    same = sum(weight * other[key] for key, weight in one.items() if key in other)
+    size = sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
+    return same / size if size else 0.0
+
+
+def agree(one: Token, other: Token) -> bool:
+    if one.fact and other.fact:
+        return one.fact.agrees(other.fact)
+    return one.key == other.key or (one.kind == "name" and same_start(one.key, other.key))
+
+
+def facts_replaced(pair: Pair) -> Iterator[Conflict]:
+    """A number, date, name or code that became another one, is missing or was added, or changed places with another."""
+    yield from _replaced(pair)
+    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _replaced(pair.turned))
+
+
+def _replaced(pair: Pair) -> Iterator[Conflict]:
+    for at, statement in enumerate(pair.one.statements):
+        near = [(token, n) for _, n in pair.one_covered[at].nearest for token in pair.other.statements[n].content]
+        for token in (token for token in statement.content if token.kind != "word"):
+            conflict = _fact_conflict(token, at, near, pair)
+            if conflict:
+                yield conflict
+
+
+def _fact_conflict(token: Token, at: int, near: list[tuple[Token, int]], pair: Pair) -> Conflict | None:
+    same = _partners(token, pair.other)
+    context = context_of(token, pair.one.statements[at])
+    rivals = [
+        (alike(context, context_of(other, pair.other.statements[n])), other, n)
+        for other, n in near
+        if other.kind in _COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
+    ]
+    best, rival, n = max(rivals, key=lambda found: found[0], default=(0.0, None, 0))
+    if not same:
+        if rival is not None and best >= _REPLACED and not _partners(rival, pair.one):
+            return Conflict(token.kind, token.text, rival.text)
+        if token.kind == "name" or (token.fact is not None and token.fact.soft):
+            return None
+        return Conflict(token.kind, token.text, "")
+    own = max((alike(context, context_of(other, pair.other.statements[m])) for other, m in same), default=0.0)
+    if rival is None or best < _EXCHANGED or best < own + _MARGIN:
+        return None
+    rival_context = context_of(rival, pair.other.statements[n])
+    partners = _partners(rival, pair.one)
+    rival_own = max((alike(rival_context, context_of(t, pair.one.statements[m])) for t, m in partners), default=0.0)
+    crossed = max((alike(context_of(t, pair.one.statements[m]), context_of(other, pair.other.statements[k])) for t, m in partners for other, k in same), default=0.0)
+    swapped = best + crossed >= own + rival_own + 2 * _MARGIN
+    return Conflict("exchanged", token.text, rival.text) if swapped else None
+
+
+def _partners(token: Token, side: Side) -> list[tuple[Token, int]]:
+    """The tokens of the other text that mean the same."""
+    if token.fact is None:
+        return side.by_key.get(token.key, [])
+    return [place for kind in _COMPARABLE[token.kind] for place in side.by_kind.get(kind, ()) if agree(token, place[0])]
+
+
+def _comparable(one: Token, other: Token, exactly: bool) -> bool:
+    if one.fact and other.fact:
+        return one.fact.dimension == other.fact.dimension or (not exactly and "" in (one.fact.dimension, other.fact.dimension))
+    return True
+
+
+def bounds_turned(pair: Pair) -> Iterator[Conflict]:
+    """`at least 12` became `at most 12`."""
+    for token, at in pair.one.by_kind["number"]:
+        if token.bound:
+            near = {n for _, n in pair.one_covered[at].nearest}
+            same = [t for t, n in pair.other.by_kind["number"] if n in near and agree(token, t)]
+            if same and all(t.bound and t.bound != token.bound for t in same):
+                yield Conflict("bound", f"{token.bound} {token.text}", f"{same[0].bound} {same[0].text}")
+
+
+def statements_turned(pair: Pair) -> Iterator[Conflict]:
+    """Clauses that belong together, one of them negated, less certain, or with another word."""
+    for clause, statement, at in pair.one.clauses:
+        spans = _nearest_spans(clause, pair.one_covered[at], pair.other)
+        conflicts = [_turned(Span(clause, statement), span) for span in spans]
+        # Of spans that fit nearly as well, one that says the same is the right one.
+        if conflicts and all(conflicts):
+            yield Conflict(conflicts[0], _text(clause), _text(spans[0].clause))
+
+
+class Span(NamedTuple):
+    """A clause with the statement it is in, or a statement as one clause."""
+
+    clause: Clause
+    statement: Statement
+
+    @property
+    def negated(self) -> frozenset[bool]:
+        """Whether it is negated; both, where only its label is: `Not covered: the washing machine`."""
+        own = any(token.marks & _NEGATIONS for token in self.clause.tokens if not token.label)
+        label = any(token.marks & _NEGATIONS for token in self.statement.tokens if token.label)
+        return frozenset({own, own or label})
+
+    @property
+    def negations(self) -> int:
+        """How often the statement says no."""
+        return sum(bool(token.marks & _NEGATIONS) for token in self.statement.tokens)
+
+
+def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[Span]:
+    """What in the other text belongs to the clause: the best, and those that fit nearly as well."""
+    keys = {token.key: token.weight for token in clause.content}
+    likely = {n: likeness for likeness, n in covered.nearest}
+    found: list[tuple[float, Span]] = []
+    for n in likely.keys() | {n for _, n in side.nearest(keys)}:
+        statement = side.statements[n]
+        for span in (*statement.clauses, Clause(statement.tokens)):
+            other = {token.key: token.weight for token in span.content}
+            likeness = _dice(keys, other)
+            if likeness >= _SAME_CLAUSE and (len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)):
+                found.append((likeness + _STATEMENT * likely.get(n, 0.0), Span(span, statement)))
+    # A statement as one clause only where none of its clauses fits.
+    parts = [(likeness, span) for likeness, span in found if span.clause in span.statement.clauses]
+    found = parts or found
+    best = max((likeness for likeness, _ in found), default=0.0)
+    return [span for likeness, span in sorted(found, key=lambda one: -one[0]) if likeness >= best - _NEARLY]
+
+
+def _dice(one: dict[str, float], other: dict[str, float]) -> float:
+    total = sum(one.values()) + sum(other.values())
+    return 2 * sum(weight for key, weight in one.items() if key in other) / total if total else 0.0
+
+
+def _turned(one: Span, other: Span) -> str:
+    """What kind of conflict two clauses have that say the same otherwise; empty if none."""
+    ours, theirs = one.clause.marks, other.clause.marks
+    negated = not one.negated & other.negated
+    if negated and one.negations == other.negations and not _same_words(one.clause, other.clause):
+        negated = False  # The clauses were cut differently: both statements say no equally often.
+    opposite = _opposite(one.clause, other.clause)
+    if opposite != negated:
+        return "opposite" if opposite else "negation"
+    if _is_unsure(one.clause, other.clause) or _is_unsure(other.clause, one.clause):
+        return "certainty"
+    for first, second in ((ours, theirs), (theirs, ours)):
+        if "must" in first and "must" not in second and second & {"should", "can", "maybe"} and not first & _NEGATIONS:
+            return "obligation"
+        if "will" in first and "will" not in second and "past" in second and "past" not in first:
+            return "tense"
+        if "all" in first and "all" not in second and second & {"some", "only"}:
+            return "quantity"
+    return ""
+
+
+def negations_dropped(pair: Pair) -> Iterator[Conflict]:
+    """Of two statements that belong together only one says no, and the other text does not say it elsewhere."""
+    if _count_negated(pair.one) <= _count_negated(pair.other):
+        return
+    for at, covered in enumerate(pair.one_covered):
+        for likeness, n in covered.nearest[:1]:
+            back = pair.other_covered[n].nearest
+            if likeness >= _SAME_STATEMENT and back and back[0][1] == at:
+                one, other = pair.one.statements[at], pair.other.statements[n]
+                if _says_no(one) and not _says_no(other) and not _opposite(Clause(one.tokens), Clause(other.tokens)):
+                    yield Conflict("negation", one.line.text, other.line.text)
+
+
+def _count_negated(side: Side) -> int:
+    return sum(bool(clause.marks & _NEGATIONS) for clause, _, _ in side.clauses)
+
+
+def _says_no(statement: Statement) -> bool:
+    """Whether a clause says no that is not a condition: `if it is missing` is `if it is not there`."""
+    return any(clause.marks & _NEGATIONS and "if" not in clause.marks for clause in statement.clauses)
+
+
+def _is_unsure(one: Clause, other: Clause) -> bool:
+    """Whether only one of them may be so: `may` can also be a permission, which `will` is not."""
+    if "maybe" in other.marks:
+        return False
+    sure = any("maybe" in token.marks and "can" not in token.marks for token in one.tokens)
+    return (sure and not other.marks & {"can", "should"}) or (
+        "maybe" in one.marks and ("will" in other.marks - one.marks or _same_words(one, other) and "can" not in other.marks)
+    )
+
+
+def _same_words(one: Clause, other: Clause) -> bool:
+    return {token.key for token in one.content} == {token.key for token in other.content}
+
+
+def _opposite(one: Clause, other: Clause) -> bool:
+    """Whether a word of one has its opposite in the other."""
+    ours = {(token.key, token.side) for token in one.content if token.side is not None}
+    theirs = {(token.key, token.side) for token in other.content if token.side is not None}
+    lost, new = ours - theirs, theirs - ours
+    return any(key == other_key for key, _ in lost for other_key, _ in new)
+
+
+def words_replaced(pair: Pair) -> Iterator[Conflict]:
+    """A word or two in the place of others, in texts that are the same otherwise; where more changed it is a paraphrase."""
+    lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
+    changed = max(len(lost), len(new))
+    if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
+        return
+    frames = [_frame(side, left) for side, left in ((pair.one, lost), (pair.other, new)) if left]
+    if len(frames) == 1:  # only added, or only lost: the statement that is nearest to it has the rest
+        side, covered, left = (pair.other, pair.one_covered, lost) if lost else (pair.one, pair.other_covered, new)
+        frames += [_frame(side, [(left[0][0], n)]) for _, n in covered[left[0][1]].nearest[:1]]
+    if len(frames) == 2 and frames[0] == frames[1] and len(frames[0]) >= _FRAME * changed:
+        yield Conflict("word", " ".join(t.text for t, _ in lost), " ".join(t.text for t, _ in new))
+
+
+def _frame(side: Side, left: list[tuple[Token, int]]) -> list[str]:
+    """The words of the statement, in order, without those that have no counterpart."""
+    tokens = {id(token) for token, _ in left}
+    return [token.key for token in side.statements[left[0][1]].content if id(token) not in tokens]
+
+
+def words_exchanged(pair: Pair) -> Iterator[Conflict]:
+    """Two words that changed places in a sentence that is the same otherwise: `Ann paid Bob`, `Bob paid Ann`."""
+    for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
+        for likeness, n in covered.nearest[:1]:
+            blocks = _exchanged(statement, pair.other.statements[n]) if likeness > _SAME_FRAME else None
+            if blocks:
+                yield Conflict("exchanged", *blocks)
+
+
+def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
+    ours, theirs = ([f"{token.key or token.text.lower()}{token.side or ''}" for token in side.tokens] for side in (one, other))
+    if len(ours) != len(theirs) or ours == theirs:
+        return None
+    start = next(n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+    end = next(n for n, (a, b) in enumerate(zip(reversed(ours), reversed(theirs), strict=True)) if a != b)
+    ours, theirs = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
+    marks = [token.marks for token in one.tokens[start : len(one.tokens) - end]]
+    for i in range(1, min(_BLOCK, len(ours) - 1) + 1):
+        for j in range(1, min(_BLOCK, len(ours) - i - 1) + 1):
+            middle = ours[i:-j]
+            if ours[:i] == theirs[-i:] and ours[-j:] == theirs[:j] and middle == theirs[j:-i]:
+                listed = "," in middle or any("and" in found for found in marks[i:-j])
+                says = any(token.key or token.text in _TOWARD for token in one.tokens[start + i : len(one.tokens) - end - j])
+                return None if listed or not says else (" ".join(ours[:i]), " ".join(ours[-j:]))
+    return None
+
+
+def questions_asked(pair: Pair) -> Iterator[Conflict]:
+    """A question in the place of a statement."""
+    for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
+        for likeness, n in covered.nearest[:1]:
+            other = pair.other.statements[n]
+            if likeness >= _SAME_FRAME and _is_question(statement) and not _is_question(other):
+                yield Conflict("question", statement.line.text, other.line.text)
+
+
+def _is_question(statement: Statement) -> bool:
+    return statement.line.kind == "sentence" and statement.line.text.rstrip(" *_").endswith(("?", "？", "؟"))
+
+
+def steps_reordered(pair: Pair) -> Iterator[Conflict]:
+    """The steps of a numbered list in another order."""
+    lists = {one.line.of for one in pair.one.statements if one.line.kind == "step"}
+    for number in sorted(lists):
+        steps = [
+            (one, covered.nearest[0])
+            for one, covered in zip(pair.one.statements, pair.one_covered, strict=True)
+            if one.line.kind == "step" and one.line.of == number and covered.nearest
+        ]
+        placed = [(one, n) for one, (likeness, n) in steps if likeness >= _SAME_STEP and pair.other.statements[n].line.kind == "step"]
+        for (first, at), (second, after) in zip(placed, placed[1:], strict=False):
+            if after < at:
+                yield Conflict("order", first.line.text, second.line.text)
+
+
+def conditions_dropped(pair: Pair) -> Iterator[Conflict]:
+    """A clause with `if` or `unless` that the other text does not have."""
+    for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
+        near = [pair.other.statements[n] for likeness, n in covered.nearest[:1] if likeness >= _SAME_CLAUSE]
+        if not near or any("if" in token.marks for one in near for token in one.tokens):
+            continue
+        for clause in statement.clauses:
+            tail = _after_if(clause)
+            lost = sum(token.weight for token in tail if token in covered.left)
+            if lost and lost >= _DROPPED * sum(token.weight for token in tail):
+                yield Conflict("condition", " ".join(token.text for token in tail), "")
+
+
+def _after_if(clause: Clause) -> list[Token]:
+    at = next((n for n, token in enumerate(clause.tokens) if "if" in token.marks), None)
+    return [] if at is None else [token for token in clause.tokens[at:] if token.key]
+
+
+def statements_missing(pair: Pair) -> Iterator[Conflict]:
+    """A statement of which the other text says next to nothing."""
+    for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
+        if not statement.is_light and covered.share < _MISSING and len(covered.left) >= _LEAST_WORDS:
+            yield Conflict("missing", statement.line.text, "")
+
+
+def _text(clause: Clause) -> str:
+    return " ".join(token.text for token in clause.tokens)
+
+
+def _both_ways(rule: Callable[[Pair], Iterator[Conflict]]) -> Callable[[Pair], Iterator[Conflict]]:
+    def ruled(pair: Pair) -> Iterator[Conflict]:
+        yield from rule(pair)
+        for code, expected, actual in rule(pair.turned):
+            yield Conflict("added" if code == "missing" else code, actual, expected)
+
+    ruled.__name__ = rule.__name__
+    return ruled
+
+
+RULES: Sequence[Callable[[Pair], Iterator[Conflict]]] = (
+    facts_replaced,
+    _both_ways(bounds_turned),
+    _both_ways(statements_turned),
+    _both_ways(negations_dropped),
+    words_replaced,
+    words_exchanged,
+    steps_reordered,
+    _both_ways(questions_asked),
+    _both_ways(conditions_dropped),
+    _both_ways(statements_missing),
+)

@@ -1,0 +1,193 @@
+"""The words of each language, from the tables next to this file, and the language that a text is in."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from fractions import Fraction
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+SPACELESS = frozenset({"zh", "ja"})
+"""Languages that put no space between words."""
+COMMA_DECIMAL = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
+_SCRIPTS = {
+    "ja": re.compile(r"[\u3040-\u30ff]"),
+    "zh": re.compile(r"[\u4e00-\u9fff]"),
+    "ru": re.compile(r"[\u0400-\u04ff]"),
+    "ar": re.compile(r"[\u0600-\u06ff]"),
+    "hi": re.compile(r"[\u0900-\u097f]"),
+}
+_LATIN = ("en", "de", "fr", "es", "pt", "it", "nl", "pl")
+_LETTERS = {"pl": "ąęłńśźż", "de": "ßäöü", "es": "ñ¿", "pt": "ãõ", "fr": "œêîûç", "it": "ìò"}
+_MARKS = ("empty", "and", "past", "not", "cannot", "can", "must", "should", "maybe", "will", "all", "some", "only", "least", "most",
+          "if")  # fmt: skip
+_COST = "~cost"
+_READ_FOR_LANGUAGE = 4000
+"""Characters from which the language is found."""
+_SAME_LETTERS = str.maketrans("أإآىё’‘ʼ", "ااايе'''")
+_ARABIC_VOWELS = re.compile("[\u064b-\u0652\u0640]")
+_ENGLISH_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "able", "ed", "es", "ly", "s", "e")
+
+
+class Language(NamedTuple):
+    """The words of one language."""
+
+    name: str
+    marks: dict[str, frozenset[str]]
+    """By word or phrase, what it does to a statement."""
+    longest: dict[str, int]
+    """By first word, how many words its longest phrase has."""
+    numbers: dict[str, Fraction]
+    scales: dict[str, Fraction]
+    named: dict[str, str]
+    """Months and weekdays, as `month 4` and `day 1`."""
+    courtesy: tuple[str, ...]
+    """How a sentence begins that is not part of the answer."""
+    free: frozenset[str]
+    """Stems of words that say `without cost`."""
+    polite: frozenset[str]
+    """Words of a sentence that may be left out."""
+    groups: dict[str, str]
+    """By stem, the group of words with the same meaning, or of a word and its opposites."""
+    sides: dict[str, int]
+    """By stem, the side of its group where the other sides are opposites."""
+    known: re.Pattern[str] | None
+    """Of a spaceless language: finds a word of the tables, the longest first."""
+
+
+def fold(text: str) -> str:
+    """The text in small letters, without marks that may be left out."""
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return _ARABIC_VOWELS.sub("", text).translate(_SAME_LETTERS)
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    """A table as it is written."""
+    return tomllib.loads(files("holdfast.likeness").joinpath(f"{name}.toml").read_text("utf-8"))
+
+
+@cache
+def units() -> dict[str, tuple[str, Fraction]]:
+    """By name: the dimension, and how much of its base unit one is."""
+    found = {}
+    for dimension, pairs in table("units").items():
+        for pair in pairs.split():
+            name, _, factor = pair.rpartition("=")
+            found[fold(name).replace("_", " ")] = (dimension, Fraction(factor))
+    return found
+
+
+@cache
+def language(name: str) -> Language:
+    """The words of the language."""
+    words = table("words")[name]
+    marks: dict[str, set[str]] = {}
+    for mark in _MARKS:
+        for word in fold(words.get(mark, "")).split():
+            marks.setdefault(re.sub(r"[_'-]", " ", word).strip(), set()).add(mark)
+    longest: dict[str, int] = {}
+    for phrase in marks:
+        first, *rest = phrase.split()
+        longest[first] = max(longest.get(first, 1), 1 + len(rest))
+    named = {
+        word: f"{kind[:-1]} {n}"
+        for kind in ("months", "days")
+        for n, names in enumerate(fold(words.get(kind, "")).split("|"), 1)
+        for word in names.split()
+    }
+    groups, sides = _groups(name)
+    free = frozenset(stem(word, name) for word in fold(words.get("free", "")).split())
+    groups |= dict.fromkeys((*free, *(stem(word, name) for word in fold(words.get("cost", "")).split())), _COST)
+    courtesy = tuple(phrase.replace("_", " ") for phrase in fold(words.get("courtesy", "")).split())
+    known = _known_words([*marks, *named, *units(), *groups]) if name in SPACELESS else None
+    return Language(
+        name, {word: frozenset(found) for word, found in marks.items()}, longest, _values(words.get("numbers", "")),
+        _values(words.get("scales", "")), named, courtesy, free, frozenset(fold(words.get("polite", "")).split()), groups, sides, known,
+    )  # fmt: skip
+
+
+def _values(pairs: str) -> dict[str, Fraction]:
+    return {word: Fraction(n) for word, _, n in (pair.partition("=") for pair in fold(pairs).split())}
+
+
+def _groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
+    """Opposites first: a word that has one is compared by it."""
+    groups: dict[str, str] = {}
+    sides: dict[str, int] = {}
+    for line in fold(table("opposites").get(name, "")).splitlines():
+        if not line.strip():
+            continue
+        key = f"={line.split()[0]}"
+        for side, words in enumerate(line.split("/")):
+            for word in words.split():
+                base = stem(word, name)
+                if base not in groups:
+                    groups[base], sides[base] = key, side
+    for line in fold(table("synonyms").get(name, "")).splitlines():
+        bases = [stem(word, name) for word in line.split() if "_" not in word]
+        key = next((groups[base] for base in bases if base in groups and base not in sides), f"~{bases[0] if bases else ''}")
+        for base in bases:
+            groups.setdefault(base, key)
+    return groups, sides
+
+
+def _known_words(words: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(word) for word in sorted((word for word in set(words) if not word.isascii()), key=len, reverse=True)))
+
+
+@lru_cache(maxsize=16384)
+def stem(word: str, name: str) -> str:
+    """The word without what inflection adds."""
+    if name in SPACELESS:
+        return word
+    if name == "ar" and word.startswith("ال") and len(word) > 4:
+        word = word[2:]
+    word = word.removesuffix("'s").removesuffix("'")
+    for _ in range(1 if name == "en" else 2):  # `kostenlose`, `kostenlos`
+        word = _without_ending(word, name)
+    if name == "en" and len(word) > 3:
+        word = word[:-1] if word[-1] == "e" or (word[-1] == word[-2] and word[-1] not in "aeious") else word
+    return word
+
+
+def _without_ending(word: str, name: str) -> str:
+    for ending in _endings(name):
+        if word.endswith(ending) and len(word) - len(ending) >= max(3, len(ending)) and not word.endswith("ss"):
+            return word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
+    return word
+
+
+@cache
+def _endings(name: str) -> tuple[str, ...]:
+    return _ENGLISH_ENDINGS if name == "en" else tuple(table("words")[name].get("endings", "").split())
+
+
+@cache
+def months() -> frozenset[str]:
+    """The months in every language."""
+    names = (fold(words.get("months", "")).replace("|", " ").split() for words in table("words").values())
+    return frozenset(name for found in names for name in found)
+
+
+def detect(text: str) -> Language:
+    """The language of the text: by script, else by the small words that are its own."""
+    text = text[:_READ_FOR_LANGUAGE]
+    letters = len(re.sub(r"[\W\d_]", "", text))
+    for name, script in _SCRIPTS.items():
+        # Commands and names in Latin letters stand in any text, so a seventh of the letters is enough.
+        if len(script.findall(text)) * 7 > letters:
+            return language(name)
+    words = re.findall(r"[^\W\d_]+", fold(text))
+    return language(max(_LATIN, key=lambda name: (_hits(name, words), name == "en")))
+
+
+def _hits(name: str, words: list[str]) -> int:
+    lang, letters = language(name), _LETTERS.get(name, "")
+    small = lang.marks.keys() | lang.numbers.keys() | lang.named.keys()
+    return sum((word in small) + 2 * any(letter in word for letter in letters) for word in words)

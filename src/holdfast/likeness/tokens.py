@@ -1,0 +1,265 @@
+"""A line as tokens: facts, words by their stems, and the small words that turn a statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from holdfast.likeness.facts import Fact, Piece, facts_in, western
+from holdfast.likeness.tables import SPACELESS, Language, fold, stem, units
+
+_LETTER = r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u200c\u200d])"
+_SCAN = re.compile(
+    r"(?P<ymd>\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{4}\s?年\s?\d{1,2}\s?月\s?\d{1,2}\s?日)"
+    r"|(?P<dmy>(?<![\d.])\d{1,2}(?P<mark>[./-])\d{1,2}(?P=mark)(?:\d{4}|\d{2})(?!\d)|(?<![\d.,])\d{1,2}\.\d{1,2}\.(?=\s))"
+    r"|(?P<md>\d{1,2}\s?月\s?\d{1,2}\s?日|(?<![\d/.])(?:1[0-2]|0?[1-9])/(?:3[01]|[12]\d|0?[1-9])(?![\d/]))"
+    r"|(?P<clock>\d{1,2}(?::\d{2}(?::\d{2})?|\s?h\s?[0-5]\d)(?!\d))"
+    r"|(?P<code>https?://[^\s<>\"')]+[^\s<>\"').,!?;:*`]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<![\w-])--[A-Za-z][\w-]*"
+    r"|(?<![\w<])[/~][\w.-]+(?:/[\w.*-]*)*|[A-Za-z][\w-]*/(?:[\w-]+/)*[\w-]+\.\w{1,5}(?!\w)|[A-Za-z_]\w*/(?=[\s`,;:|)]|$)"
+    r"|\d+(?:\.\d+){2,}(?![\d,])|(?<!\d)\d{2,}(?:-\d{2,}){2,}(?!\d)"
+    r"|(?<![A-Za-z])(?=[A-Za-z-]{0,40}[\d_])[A-Za-z_][A-Za-z\d_]*(?:[-.][A-Za-z\d_]+)*(?:\(\))?"
+    r"|(?<![\w.])[A-Za-z][\w-]+\.[a-z]{2,4}(?![\w.])|[A-Z]?[a-z]+[A-Z][A-Za-z]*)"
+    r"|(?P<number>(?<![\w.,])[-+]?\d{1,3}(?:[ ]\d{3})+(?!\d)(?:[.,]\d+)?|(?:(?<![\w)])[-+])?\d+(?:[.,']\d+)*)"
+    rf"|(?P<word>{_LETTER}+(?:-{_LETTER}+)*)"
+    r"|(?P<unit>R\$|US\$|°[CF]|[$€£¥₹₽%°])"
+    r"|(?P<sign>[!<>=]=|[≤≥≠→]|\|\||&&|[.!?;:,。、،؛؟।()<>=+×–—-])"
+)
+_CONTRACTIONS = (
+    (re.compile(r"\b(?:can't|cannot)\b", re.I), "can not"),
+    (re.compile(r"\bwon't\b", re.I), "will not"),
+    (re.compile(r"n't\b", re.I), " not"),
+    (re.compile(r"'ll\b", re.I), " will"),
+    (re.compile(r"\b([ap])\.m\.?", re.I), r"\1m"),
+    (re.compile(r"(?<=\w)-free\b", re.I), " not"),
+)
+_JOINTS = frozenset({"and", "if"})
+_CLAUSE_ENDS = frozenset(".!?;:,。、،؛؟।()–—")
+_PARTICLES = frozenset({"on", "off", "up", "down", "in", "out"})
+"""They say something only where nothing follows: `the lid is off`."""
+_NO_NAMES = frozenset({"de", "zh", "ja", "ar", "hi"})
+"""Languages in which a capital letter does not show a name."""
+_LABEL = 2
+"""Words of content that a label may have."""
+_WEIGHTS = {"number": 1.5, "date": 1.5, "clock": 1.5, "code": 1.5, "name": 1.5}
+
+
+@dataclass(slots=True, eq=False)
+class Token:
+    """One word, fact or sign."""
+
+    text: str
+    kind: str
+    """word, name, code, number, date, clock; mark and stop say nothing by themselves; sign is punctuation."""
+    key: str = ""
+    """Under which it is compared; empty for what says nothing by itself."""
+    marks: frozenset[str] = frozenset()
+    fact: Fact | None = None
+    side: int | None = None
+    """Of a word with opposites: the side on which it is."""
+    bound: str = ""
+    """Of a number: `least` or `most` where such a word comes with it."""
+    label: bool = False
+    """Whether it is in the label of its line: `Not covered: the washing machine`."""
+    initial: bool = False
+    """Whether a sentence begins with it, so that its capital letter says nothing."""
+
+    context: dict[str, float] | None = None
+    """The words around it, once they were asked for."""
+
+    @property
+    def weight(self) -> float:
+        return _WEIGHTS.get(self.kind, 1.0)
+
+
+@dataclass(slots=True, eq=False)
+class Clause:
+    """A part of a line between two commas or the like."""
+
+    tokens: list[Token] = field(default_factory=list)
+
+    @property
+    def content(self) -> list[Token]:
+        return [token for token in self.tokens if token.key]
+
+    @property
+    def marks(self) -> frozenset[str]:
+        return frozenset[str]().union(*(token.marks for token in self.tokens))
+
+    @property
+    def says_enough(self) -> bool:
+        """Whether it is a clause of its own: two words, or one that is negated."""
+        return len(self.content) > 1 or bool(self.content and "not" in self.marks)
+
+
+def read_clauses(text: str, lang: Language) -> list[Clause]:
+    """The clauses of a line. One of a single word joins the clause after it, or else the one before."""
+    tokens = _tokens(text, lang)
+    colon = next((n for n, token in enumerate(tokens) if token.text == ":"), 0)
+    if sum(bool(token.key) for token in tokens[:colon]) <= _LABEL:
+        for token in tokens[:colon]:
+            token.label = True
+    clauses, current = list[Clause](), Clause()
+    for token in tokens:
+        if (token.kind == "sign" and token.text in _CLAUSE_ENDS) or token.marks & _JOINTS:
+            strong = token.text in ";." or "if" in token.marks
+            if current.says_enough or (strong and "not" in current.marks):
+                clauses.append(current)
+                current = Clause()
+        if token.kind != "sign" or current.tokens:
+            current.tokens.append(token)
+    if current.says_enough or not clauses:
+        clauses.append(current)
+    else:
+        clauses[-1].tokens.extend(current.tokens)
+    return clauses
+
+
+def _tokens(text: str, lang: Language) -> list[Token]:
+    text = re.sub(r"[*`\"#~]+|(?<!\w)_+|_+(?!\w)", " ", text)
+    if lang.name == "en":
+        for pattern, full in _CONTRACTIONS:
+            text = pattern.sub(full, text)
+    if lang.name in SPACELESS:
+        text = western(text)
+    tokens = list(_marked(_pieces(text, lang), lang))
+    _set_bounds(tokens)
+    for token in tokens:
+        if token.kind not in ("sign",):
+            token.initial = True
+            break
+    return tokens
+
+
+def _pieces(text: str, lang: Language) -> list[Piece]:
+    """Kind and text of everything that is written."""
+    found = list[Piece]()
+    for match in _SCAN.finditer(text):
+        kind = "dmy" if match.lastgroup == "mark" else str(match.lastgroup)
+        if kind != "word":
+            found.append(Piece(kind, match[0]))
+        elif lang.known is not None:
+            found.extend(Piece("word", part) for part in _segments(match[0], lang.known))
+        elif fold(match[0]) in lang.numbers:
+            found.append(Piece("word", match[0]))
+        else:
+            found.extend(Piece("word", part) for part in match[0].split("-"))
+    return found
+
+
+_RUNS = re.compile(r"[A-Za-z]+|[\u30a0-\u30ff]+|.")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]")
+
+
+def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
+    """A run of signs without spaces: words of the tables, katakana words, and pairs of neighbouring signs of the rest."""
+    at, rest = 0, ""
+    while at <= len(run):
+        match = known.match(run, at) or _RUNS.match(run, at)
+        single = match is not None and len(match[0]) == 1 and known.match(run, at) is None and not _HIRAGANA.match(match[0])
+        if not single and rest:
+            yield from [rest[n : n + 2] for n in range(len(rest) - 1)] or [rest]
+            rest = ""
+        if match is None:
+            return
+        if single:
+            rest += match[0]
+        else:
+            yield match[0]
+        at = match.end()
+
+
+def _marked(pieces: list[Piece], lang: Language) -> Iterator[Token]:
+    """Facts, phrases of the tables, and other words with their keys."""
+    words = [fold(piece.text) for piece in pieces]
+    facts = facts_in(pieces, words, lang)
+    at = 0
+    while at < len(pieces):
+        piece = pieces[at]
+        if at in facts:
+            size, fact = facts[at]
+            shown = " ".join(part.text for part in pieces[at : at + size])
+            none = frozenset({"not"}) if fact.kind == "number" and not fact.bare else frozenset[str]()
+            yield Token(shown, fact.kind, fact.shown, none, fact)
+            at += size
+            continue
+        size, marks = _phrase(words, at, lang)
+        last = at + 1 == len(words) or pieces[at + 1].kind == "sign"
+        if piece.kind == "code":
+            yield Token(piece.text, "code", words[at].rstrip("()"))
+        elif piece.kind in ("sign", "unit"):
+            said = len(piece.text) > 1 or piece.text in "<>="
+            yield Token(piece.text, "word" if said else "sign", piece.text if said else "")
+        elif marks and not (last and words[at] in _PARTICLES):
+            kind = "stop" if marks <= frozenset({"empty", "and", "past"}) else "mark"
+            yield Token(" ".join(words[at : at + size]), kind, marks=marks - {"empty"})
+        else:
+            yield _word(piece.text, words[at], lang)
+            size = 1
+        at += size
+
+
+def _word(text: str, folded: str, lang: Language) -> Token:
+    base = stem(folded, lang.name)
+    if lang.name == "ja" and "\u3040" <= text[:1] <= "\u309f" and base not in lang.groups:
+        return Token(text, "stop")  # endings and particles in hiragana
+    if len(base) == 1 and base.isascii() and text.islower():
+        return Token(text, "stop")
+    marks = frozenset({"not"}) if base in lang.free else frozenset[str]()
+    return Token(text, "word", lang.groups.get(base, base), marks, side=lang.sides.get(base))
+
+
+def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
+    """How many words the phrase of the tables has that begins here, and what it does."""
+    for size in range(lang.longest.get(words[at], 0), 0, -1):
+        marks = lang.marks.get(" ".join(words[at : at + size]))
+        if marks:
+            return size, marks
+    return 1, frozenset()
+
+
+def _set_bounds(tokens: list[Token]) -> None:
+    """`at least 12`, `12 or more`: the bound is the number's."""
+    for at, token in enumerate(tokens):
+        bound = next((mark for mark in ("least", "most") if mark in token.marks), "")
+        if not bound:
+            continue
+        after = next((other for other in tokens[at + 1 : at + 4] if other.fact), None)
+        before = next((other for other in reversed(tokens[max(0, at - 3) : at]) if other.fact), None)
+        number = after or before
+        if number is not None and not number.bound:
+            number.bound = bound
+
+
+def name_words(clauses: list[Clause], others: list[Clause], lang: Language) -> None:
+    """Makes names of the words that are written with a capital letter inside a sentence, and nowhere without one."""
+    if lang.name in _NO_NAMES:
+        return
+    tokens = [token for clause in (*clauses, *others) for token in clause.tokens]
+    small = {fold(token.text) for token in tokens if token.text[:1].islower()}
+    names = {
+        fold(token.text)
+        for token in tokens
+        if token.kind == "word" and not token.initial and token.text[:1].isupper()
+    } - small
+    for token in tokens:
+        if token.kind == "word" and fold(token.text) in names and token.text[:1].isupper() and token.side is None:
+            token.kind, token.key = "name", fold(token.text)
+    for clause in (*clauses, *others):
+        clause.tokens = _joined_names(clause.tokens)
+
+
+def _joined_names(tokens: list[Token]) -> list[Token]:
+    """`Banco Sur` is one name."""
+    joined = list[Token]()
+    for token in tokens:
+        if joined and token.kind == joined[-1].kind == "name":
+            joined[-1].text, joined[-1].key = f"{joined[-1].text} {token.text}", f"{joined[-1].key} {token.key}"
+        else:
+            joined.append(token)
+    return joined
+
+
+def is_unit(word: str) -> bool:
+    return word in units()
