@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from holdfast.checks.likeness import Method, likeness
-from holdfast.checks.semantic import missing
 from holdfast.checks.wording import shorten
+from holdfast.likeness import compare as texts
+from holdfast.likeness.compare import Conflict, Method
+from holdfast.likeness.vectors import missing
 from holdfast.model.verdict import Finding
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
@@ -28,6 +29,8 @@ Votes: TypeAlias = Annotated[
 ]
 
 DEFAULT = 0.75
+_LISTED, _SHOWN = 5, 200
+"""How many conflicts the details list, and characters of each text in them."""
 CODES: Mapping[str, str] = {
     "answer-alike": "The answer says the same.",
     "answer-differs": "The answer says something else.",
@@ -36,15 +39,27 @@ CODES: Mapping[str, str] = {
 
 def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:
     """Whether `given` is the same answer as `wanted`; `what` names that in the reason."""
-    found = likeness(wanted, given, method)
+    found = texts.compare(wanted, given, method)
     details: dict[str, Any] = {"method": method, "similarity": round(found.score, 4), "threshold": needed}
     if found.conflicts:
-        details["differs"] = list(found.conflicts)
+        details["differs"] = [
+            {"code": c.code, "expected": shorten(c.expected, _SHOWN), "actual": shorten(c.actual, _SHOWN)}
+            for c in found.conflicts[:_LISTED]
+        ]
     how = f"{found.score:.2f} like {what} ({method}, needs {needed:g})"
     if found.score >= needed - 1e-9:
         return Finding(True, how, "answer-alike", details=details)
-    why = f": {shorten('; '.join(found.conflicts), 100)}" if found.conflicts else ""
-    return Finding(False, f"only {how}{why}", "answer-differs", details=details)
+    why = f": {shorten('; '.join(map(_describe, found.conflicts[:_LISTED])), 100)}" if found.conflicts else ""
+    kinds = tuple(dict.fromkeys(conflict.code for conflict in found.conflicts))
+    return Finding(False, f"only {how}{why}", "answer-differs", kinds[:1], details=details)
+
+
+def _describe(conflict: Conflict) -> str:
+    """A conflict in words: `5 g became 5 mg`."""
+    expected, actual = shorten(conflict.expected, 60), shorten(conflict.actual, 60)
+    if expected and actual:
+        return f"{expected} became {actual}" if conflict.code != "negation" else f"negation: {expected} / {actual}"
+    return f"{expected} is missing" if expected else f"{actual} was added"
 
 
 def threshold(threshold: float | None, similarity_threshold: float | None) -> float:

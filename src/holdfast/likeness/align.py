@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.likeness.blocks import Line
@@ -21,6 +21,8 @@ _LIGHT = 0.25
 """What a heading counts, and the words that introduce a list."""
 _COURTESY_WORDS = 14
 _ALONE = 0.5
+_MOST_ALONE = 100
+"""Words without a counterpart that are compared by meaning."""
 _FORMS = ("word", "name")
 _PREFIX = 5
 _PREFIX_SHARE = 0.6
@@ -72,6 +74,19 @@ def join_forms(ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
         known[key[:_PREFIX]].append(key)
     for token in (token for one in theirs for token in one.content if token.kind in _FORMS and token.key not in keys):
         token.key = next((key for key in known.get(token.key[:_PREFIX], ()) if same_start(token.key, key)), token.key)
+
+
+Nearness = Callable[[str, str], bool]
+
+
+def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: Nearness) -> None:
+    """Gives one key to words without a counterpart whose meanings are near."""
+    here, there = ({t.key: t for one in side for t in one.content if t.kind == "word"} for side in (ours, theirs))
+    alone = [token for key, token in here.items() if key not in there][:_MOST_ALONE]
+    for key, token in [(key, token) for key, token in there.items() if key not in here][:_MOST_ALONE]:
+        found = next((other.key for other in alone if near(other.text, token.text)), None)
+        for one in (one for side in theirs for one in side.content if found and one.key == key):
+            one.key = found or key
 
 
 def _is_courtesy(one: Statement, lang: Language) -> bool:

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from holdfast.likeness.align import Side, Statement, cover, drop_polite, join_forms, read_statements, share_covered, weigh
+from holdfast.likeness.align import Nearness, Side, Statement, cover, drop_polite, join_forms, join_meanings, read_statements, share_covered, weigh
 from holdfast.likeness.blocks import Blocks, Line, data_lines, read_blocks, row_lines
 from holdfast.likeness.conflicts import RULES, Conflict, Pair
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
 from holdfast.likeness.tables import Language, detect
 from holdfast.likeness.tokens import name_words
+from holdfast.likeness.vectors import near
 
 Method = Literal["lexical", "semantic"]
+_LONGEST = 200_000
+"""Characters of a text that are read; what is beyond must be the same to the letter."""
 _STEEP = 0.55
 """How fast words without a counterpart lower the score."""
 
@@ -31,19 +34,22 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
     """How far both texts say the same; what was added counts as much as what was lost."""
     if expected.split() == actual.split():
         return Likeness(1.0)
+    if expected[_LONGEST:] != actual[_LONGEST:]:
+        return Likeness(0.0, (Conflict("text", "", f"the texts differ after {_LONGEST} characters"),))
+    expected, actual = expected[:_LONGEST], actual[:_LONGEST]
     lang = detect(f"{expected}\n{actual}")
     one, other = read_blocks(expected), read_blocks(actual)
     plain = not any((*one[1:], *other[1:]))
     conflicts = list(_compare_blocks(one, other))
     ours, theirs = (read_statements(_all_lines(blocks), lang) for blocks in (one, other))
-    if plain and not ours and not theirs and small_words(expected) != small_words(actual):
+    if plain and not ours and not theirs and _small_words(expected) != _small_words(actual):
         conflicts.append(Conflict("text", expected, actual))
-    score, found = _compare_statements(ours, theirs, lang)
+    score, found = _compare_statements(ours, theirs, lang, near if method == "semantic" else None)
     conflicts += found
     return Likeness(0.0, tuple(dict.fromkeys(conflicts))) if conflicts else Likeness(score)
 
 
-def small_words(text: str) -> list[str]:
+def _small_words(text: str) -> list[str]:
     """The words of an answer such as `Yes, it is.`, in which no word says much by itself."""
     return re.findall(r"\w+", text.casefold())
 
@@ -88,7 +94,9 @@ def _all_lines(blocks: Blocks) -> Iterator[Line]:
         yield from row_lines(table, number)
 
 
-def _compare_statements(ours: list[Statement], theirs: list[Statement], lang: Language) -> tuple[float, list[Conflict]]:
+def _compare_statements(
+    ours: list[Statement], theirs: list[Statement], lang: Language, near: Nearness | None
+) -> tuple[float, list[Conflict]]:
     if not ours and not theirs:
         return (1.0, [])
     if not ours or not theirs:
@@ -97,6 +105,8 @@ def _compare_statements(ours: list[Statement], theirs: list[Statement], lang: La
     clauses = [[clause for one in side for clause in one.clauses] for side in (ours, theirs)]
     name_words(*clauses, lang)
     join_forms(ours, theirs)
+    if near is not None:
+        join_meanings(ours, theirs, near)
     weigh(ours)
     weigh(theirs)
     pair = _side_by_side(ours, theirs)

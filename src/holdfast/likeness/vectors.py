@@ -11,6 +11,8 @@ from holdfast.errors import HarnessError
 EXTRA = "pip install 'holdfast[semantic]'"
 _NEEDED = ("numpy", "safetensors", "tokenizers", "wordllama")
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
+_NEAR = 0.55
+"""Vectors of two words so near mean the same; those of opposites come up to 0.5."""
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
@@ -63,3 +65,8 @@ def _direction(text: str) -> Any:
 def cosine(one: str, other: str) -> float:
     """How near two texts are in meaning, -1 to 1, before any calibration."""
     return float(_direction(one) @ _direction(other))
+
+
+def near(one: str, other: str) -> bool:
+    """Whether two words mean about the same."""
+    return cosine(one, other) >= _NEAR
