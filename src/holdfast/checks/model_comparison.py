@@ -68,9 +68,7 @@ async def ask_for_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
     """What the model says of every turn; None stands for a turn with nothing to compare."""
-    compared = [
-        ModelOpinion() if pair is None else await _compared(pair, ask, model, votes) for pair in pairs
-    ]
+    compared = [ModelOpinion() if pair is None else await _compared(pair, ask, model, votes) for pair in pairs]
     return record([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 

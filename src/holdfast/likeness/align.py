@@ -126,7 +126,9 @@ class Side:
         for n, one in enumerate(statements):
             for key in one.keys:
                 self.places[key].append(n)
-        self.clauses = [(clause, one, n) for n, one in enumerate(statements) for clause in one.clauses if clause.content]
+        self.clauses = [
+            (clause, one, n) for n, one in enumerate(statements) for clause in one.clauses if clause.content
+        ]
         self.by_kind: dict[str, list[tuple[Token, int]]] = defaultdict(list)
         self.by_key: dict[str, list[tuple[Token, int]]] = defaultdict(list)
         for n, one in enumerate(statements):
@@ -143,7 +145,9 @@ class Side:
                 for n in places:
                     shared[n] += weight
         total = sum(keys.values())
-        ranked = sorted(((2 * same / (total + self.statements[n].weight), -n) for n, same in shared.items()), reverse=True)
+        ranked = sorted(
+            ((2 * same / (total + self.statements[n].weight), -n) for n, same in shared.items()), reverse=True
+        )
         return [(likeness, -n) for likeness, n in ranked[:_NEAREST]]
 
 
@@ -173,7 +177,11 @@ def cover(one: Statement, other: Side) -> Covered:
 
 
 def _has_fact(token: Token, other: Side) -> bool:
-    facts = other.by_kind["number"] + other.by_kind["clock"] if token.kind in ("number", "clock") else other.by_kind[token.kind]
+    facts = (
+        other.by_kind["number"] + other.by_kind["clock"]
+        if token.kind in ("number", "clock")
+        else other.by_kind[token.kind]
+    )
     return any(token.fact and fact.fact and token.fact.agrees(fact.fact) for fact, _ in facts)
 
 

@@ -17,7 +17,9 @@ _HEADING = re.compile(r"^\s*#{1,6}\s+")
 _BOLD_LINE = re.compile(r"^\s*(\*\*|__)[^*_]+(\*\*|__):?\s*$")
 _RULE_ROW = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')*_]*\s+(?=[\"'(*_`¿¡]*[^\W_])|(?<=[。！？!?])")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|approx|no|nr|n|z\.b|ca|bzw|dr|mr|mrs|ms|st|sr|sra|p\.ej|a\.m|p\.m))\.$", re.I)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|approx|no|nr|n|z\.b|ca|bzw|dr|mr|mrs|ms|st|sr|sra|p\.ej|a\.m|p\.m))\.$", re.I
+)
 _DAY = re.compile(r"\b\d{1,2}\.$")
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 
@@ -82,7 +84,7 @@ def _plain(text: str) -> str:
     """One form for quotes, dashes, fractions and full-width letters; line ends stay."""
     text = re.sub(r"(\d?)([½¼¾])", lambda m: f"{m[1] or '0'}.{_FRACTIONS[m[2]]}", text)
     text = re.sub(r"(?<=\d)\s?[–—]\s?(?=[$€£]?\d)", "-", unicodedata.normalize("NFKC", text))
-    return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", "''\"\"\"\"\"  -")).replace("\r\n", "\n")
+    return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", '\'\'"""""  -')).replace("\r\n", "\n")
 
 
 def _json(text: str) -> Any:
@@ -166,7 +168,9 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
             parts = sentences(line)
             listed = any(_BULLET.match(after) or _STEP.match(after) for after in joined[at + 1 : at + 3])
             for n, part in enumerate(parts):
-                lead = n == len(parts) - 1 and (part.rstrip(" *_").endswith((":", "：")) or listed and not part.rstrip().endswith("."))
+                lead = n == len(parts) - 1 and (
+                    part.rstrip(" *_").endswith((":", "：")) or (listed and not part.rstrip().endswith("."))
+                )
                 yield Line(part, "lead" if lead else "sentence")
 
 

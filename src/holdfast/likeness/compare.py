@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from holdfast.likeness.align import Nearness, Side, Statement, cover, drop_polite, join_forms, join_meanings, read_statements, share_covered, weigh
+from holdfast.likeness.align import (
+    Nearness,
+    Side,
+    Statement,
+    cover,
+    drop_polite,
+    join_forms,
+    join_meanings,
+    read_statements,
+    share_covered,
+    weigh,
+)
 from holdfast.likeness.blocks import Blocks, Line, data_lines, read_blocks, row_lines
 from holdfast.likeness.conflicts import RULES, Conflict, Pair
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
@@ -102,8 +113,7 @@ def _compare_statements(
     if not ours or not theirs:
         left = [one for one in (*ours, *theirs) if not one.is_light]
         return (1.0, []) if not left else (0.0, [Conflict("missing" if ours else "added", left[0].line.text, "")])
-    clauses = [[clause for one in side for clause in one.clauses] for side in (ours, theirs)]
-    name_words(*clauses, lang)
+    name_words([clause for one in (*ours, *theirs) for clause in one.clauses], lang)
     join_forms(ours, theirs)
     if near is not None:
         join_meanings(ours, theirs, near)

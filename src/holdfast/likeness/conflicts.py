@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
@@ -29,7 +30,13 @@ _SAME_STEP = 0.5
 _MISSING = 0.25
 _LEAST_WORDS = 2
 _DROPPED = 0.5
-_COMPARABLE = {"number": ("number", "clock"), "clock": ("clock", "number"), "date": ("date",), "code": ("code",), "name": ("name",)}
+_COMPARABLE = {
+    "number": ("number", "clock"),
+    "clock": ("clock", "number"),
+    "date": ("date",),
+    "code": ("code",),
+    "name": ("name",),
+}
 
 
 class Conflict(NamedTuple):
@@ -68,7 +75,11 @@ def _context(token: Token, statement: Statement) -> Context:
     at = next(n for n, other in enumerate(content) if other is token)
     clause = next(clause for clause in statement.clauses if any(other is token for other in clause.tokens))
     inside = {id(other) for other in clause.tokens}
-    first = {id(other) for other in statement.clauses[0].tokens} if statement.line.kind in ("row", "item", "step") else set()
+    first = (
+        {id(other) for other in statement.clauses[0].tokens}
+        if statement.line.kind in ("row", "item", "step")
+        else set()
+    )
     found: Context = {}
     for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
         if n != at and content[n].kind != token.kind:  # Two numbers side by side say nothing about each other.
@@ -133,7 +144,14 @@ def _fact_conflict(token: Token, at: int, near: list[tuple[Token, int]], pair: P
     rival_context = context_of(rival, pair.other.statements[n])
     partners = _partners(rival, pair.one)
     rival_own = max((alike(rival_context, context_of(t, pair.one.statements[m])) for t, m in partners), default=0.0)
-    crossed = max((alike(context_of(t, pair.one.statements[m]), context_of(other, pair.other.statements[k])) for t, m in partners for other, k in same), default=0.0)
+    crossed = max(
+        (
+            alike(context_of(t, pair.one.statements[m]), context_of(other, pair.other.statements[k]))
+            for t, m in partners
+            for other, k in same
+        ),
+        default=0.0,
+    )
     swapped = best + crossed >= own + rival_own + 2 * _MARGIN
     return Conflict("exchanged", token.text, rival.text) if swapped else None
 
@@ -147,7 +165,9 @@ def _partners(token: Token, side: Side) -> list[tuple[Token, int]]:
 
 def _comparable(one: Token, other: Token, exactly: bool) -> bool:
     if one.fact and other.fact:
-        return one.fact.dimension == other.fact.dimension or (not exactly and "" in (one.fact.dimension, other.fact.dimension))
+        return one.fact.dimension == other.fact.dimension or (
+            not exactly and "" in (one.fact.dimension, other.fact.dimension)
+        )
     return True
 
 
@@ -200,7 +220,9 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[Span]:
         for span in (*statement.clauses, Clause(statement.tokens)):
             other = {token.key: token.weight for token in span.content}
             likeness = _dice(keys, other)
-            if likeness >= _SAME_CLAUSE and (len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)):
+            if likeness >= _SAME_CLAUSE and (
+                len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)
+            ):
                 found.append((likeness + _STATEMENT * likely.get(n, 0.0), Span(span, statement)))
     # A statement as one clause only where none of its clauses fits.
     parts = [(likeness, span) for likeness, span in found if span.clause in span.statement.clauses]
@@ -263,7 +285,8 @@ def _is_unsure(one: Clause, other: Clause) -> bool:
         return False
     sure = any("maybe" in token.marks and "can" not in token.marks for token in one.tokens)
     return (sure and not other.marks & {"can", "should"}) or (
-        "maybe" in one.marks and ("will" in other.marks - one.marks or _same_words(one, other) and "can" not in other.marks)
+        "maybe" in one.marks
+        and ("will" in other.marks - one.marks or (_same_words(one, other) and "can" not in other.marks))
     )
 
 
@@ -280,7 +303,7 @@ def _opposite(one: Clause, other: Clause) -> bool:
 
 
 def words_replaced(pair: Pair) -> Iterator[Conflict]:
-    """A word or two in the place of others, in texts that are the same otherwise; where more changed it is a paraphrase."""
+    """A word or two in the place of others, in texts that are the same otherwise; more changes make a paraphrase."""
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
     if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
@@ -309,7 +332,9 @@ def words_exchanged(pair: Pair) -> Iterator[Conflict]:
 
 
 def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
-    ours, theirs = ([f"{token.key or token.text.lower()}{token.side or ''}" for token in side.tokens] for side in (one, other))
+    ours, theirs = (
+        [f"{token.key or token.text.lower()}{token.side or ''}" for token in side.tokens] for side in (one, other)
+    )
     if len(ours) != len(theirs) or ours == theirs:
         return None
     start = next(n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
@@ -321,7 +346,9 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
             middle = ours[i:-j]
             if ours[:i] == theirs[-i:] and ours[-j:] == theirs[:j] and middle == theirs[j:-i]:
                 listed = "," in middle or any("and" in found for found in marks[i:-j])
-                says = any(token.key or token.text in _TOWARD for token in one.tokens[start + i : len(one.tokens) - end - j])
+                says = any(
+                    token.key or token.text in _TOWARD for token in one.tokens[start + i : len(one.tokens) - end - j]
+                )
                 return None if listed or not says else (" ".join(ours[:i]), " ".join(ours[-j:]))
     return None
 
@@ -348,8 +375,12 @@ def steps_reordered(pair: Pair) -> Iterator[Conflict]:
             for one, covered in zip(pair.one.statements, pair.one_covered, strict=True)
             if one.line.kind == "step" and one.line.of == number and covered.nearest
         ]
-        placed = [(one, n) for one, (likeness, n) in steps if likeness >= _SAME_STEP and pair.other.statements[n].line.kind == "step"]
-        for (first, at), (second, after) in zip(placed, placed[1:], strict=False):
+        placed = [
+            (one, n)
+            for one, (likeness, n) in steps
+            if likeness >= _SAME_STEP and pair.other.statements[n].line.kind == "step"
+        ]
+        for (first, at), (second, after) in pairwise(placed):
             if after < at:
                 yield Conflict("order", first.line.text, second.line.text)
 

@@ -57,7 +57,9 @@ def compare_tables(expected: Table, actual: Table, texts: Comparison) -> Iterato
     return _cells(expected, rows, order, texts)
 
 
-def _cells(expected: Table, rows: dict[str, tuple[str, ...]], order: list[int], texts: Comparison) -> Iterator[Conflict]:
+def _cells(
+    expected: Table, rows: dict[str, tuple[str, ...]], order: list[int], texts: Comparison
+) -> Iterator[Conflict]:
     for row in expected.rows:
         other = rows[_plain(row[0])]
         for head, cell, at in zip(expected.header, row, order, strict=False):

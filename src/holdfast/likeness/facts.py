@@ -13,7 +13,9 @@ _HALVES = {"am": 0, "pm": 12}
 _HOUR_WORDS = frozenset({"uhr", "heures", "heure", "uur", "бजे", "बजे"})
 _BETWEEN = frozenset({"of", "de", "del", "the", "den", ".", "d"})
 _ORDINALS = frozenset({"st", "nd", "rd", "th", "er", "º", "e", "."})
-_RANGES = frozenset({"-", "–", "—", "to", "bis", "à", "a", "al", "tot", "do", "до", "到", "至", "から", "〜", "and", "und", "et", "y"})
+_RANGES = frozenset(
+    {"-", "–", "—", "to", "bis", "à", "a", "al", "tot", "do", "до", "到", "至", "から", "〜", "and", "und", "et", "y"}
+)
 _EACH = frozenset({"a", "an", "per", "pro", "par", "por", "al", "每", "毎"})
 """Before a unit they count one: `a day`, `per day`."""
 _SURELY_MONTH = frozenset({"may", "march", "mar"})
@@ -54,8 +56,11 @@ class Fact(NamedTuple):
         """Whether both may mean the same."""
         if self.kind != other.kind:
             pair = {self.kind: self, other.kind: other}
-            return {*pair} == {"number", "clock"} and pair["clock"].bare is not None and not pair["number"].dimension and (
-                pair["number"].bare in (pair["clock"].bare, (pair["clock"].bare or 0) % 12)
+            return (
+                {*pair} == {"number", "clock"}
+                and pair["clock"].bare is not None
+                and not pair["number"].dimension
+                and (pair["number"].bare in (pair["clock"].bare, (pair["clock"].bare or 0) % 12))
             )
         if self.year and other.year and self.year % 100 != other.year % 100:
             return False
@@ -63,7 +68,11 @@ class Fact(NamedTuple):
             return False
         if self.dimension == other.dimension:
             return bool(self.readings & other.readings)
-        return self.kind == "number" and self.bare == other.bare and not _VAGUE.isdisjoint((self.dimension, other.dimension))
+        return (
+            self.kind == "number"
+            and self.bare == other.bare
+            and not _VAGUE.isdisjoint((self.dimension, other.dimension))
+        )
 
 
 def facts_in(pieces: list[Piece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
@@ -173,7 +182,11 @@ class _Reader:
                 break
             value, size = value * scale, size + 1
             smaller = self._word(at + size + 1)
-            if self._lang.name in SPACELESS and self._kind(at + size) == "number" and _SCALES.get(smaller, scale) < scale:
+            if (
+                self._lang.name in SPACELESS
+                and self._kind(at + size) == "number"
+                and _SCALES.get(smaller, scale) < scale
+            ):
                 value += number(self._pieces[at + size].text, self._lang) * _SCALES[smaller]
                 size += 2
         return size, value
@@ -266,7 +279,9 @@ def _date(kind: str, text: str) -> Fact:
     first, second, *year = parts
     orders = ((first, second),) if "." in text else ((first, second), (second, first))
     readings = frozenset(f"{month}-{day}" for day, month in orders if month <= 12 and day <= 31)
-    return Fact("date", "", readings or frozenset({text}), year=year[0] if year else 0, order=text if len(readings) > 1 else "")
+    return Fact(
+        "date", "", readings or frozenset({text}), year=year[0] if year else 0, order=text if len(readings) > 1 else ""
+    )
 
 
 def number(text: str, lang: Language) -> Fraction:
@@ -279,7 +294,9 @@ def number(text: str, lang: Language) -> Fraction:
     elif points or commas:
         sign = "." if points else ","
         after = len(text) - text.rfind(sign) - 1
-        grouped = points + commas > 1 or (after == 3 and (sign == ",") != (lang.name in COMMA_DECIMAL) and text[0] != "0")
+        grouped = points + commas > 1 or (
+            after == 3 and (sign == ",") != (lang.name in COMMA_DECIMAL) and text[0] != "0"
+        )
         text = text.replace(sign, "" if grouped else ".")
     return Fraction(text if text.count(".") <= 1 else text.replace(".", ""))
 

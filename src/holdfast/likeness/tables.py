@@ -22,8 +22,10 @@ _SCRIPTS = {
 }
 _LATIN = ("en", "de", "fr", "es", "pt", "it", "nl", "pl")
 _LETTERS = {"pl": "ąęłńśźż", "de": "ßäöü", "es": "ñ¿", "pt": "ãõ", "fr": "œêîûç", "it": "ìò"}
-_MARKS = ("empty", "and", "past", "not", "cannot", "can", "must", "should", "maybe", "will", "all", "some", "only", "least", "most",
-          "if")  # fmt: skip
+_MARKS = (
+    *("empty", "and", "past", "not", "cannot", "can", "must", "should", "maybe", "will"),
+    *("all", "some", "only", "least", "most", "if"),
+)
 _COST = "~cost"
 _READ_FOR_LANGUAGE = 4000
 """Characters from which the language is found."""
@@ -107,9 +109,19 @@ def language(name: str) -> Language:
     courtesy = tuple(phrase.replace("_", " ") for phrase in fold(words.get("courtesy", "")).split())
     known = _known_words([*marks, *named, *units(), *groups]) if name in SPACELESS else None
     return Language(
-        name, {word: frozenset(found) for word, found in marks.items()}, longest, _values(words.get("numbers", "")),
-        _values(words.get("scales", "")), named, courtesy, free, frozenset(fold(words.get("polite", "")).split()), groups, sides, known,
-    )  # fmt: skip
+        name=name,
+        marks={word: frozenset(found) for word, found in marks.items()},
+        longest=longest,
+        numbers=_values(words.get("numbers", "")),
+        scales=_values(words.get("scales", "")),
+        named=named,
+        courtesy=courtesy,
+        free=free,
+        polite=frozenset(fold(words.get("polite", "")).split()),
+        groups=groups,
+        sides=sides,
+        known=known,
+    )
 
 
 def _values(pairs: str) -> dict[str, Fraction]:
@@ -131,14 +143,21 @@ def _groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
                     groups[base], sides[base] = key, side
     for line in fold(table("synonyms").get(name, "")).splitlines():
         bases = [stem(word, name) for word in line.split() if "_" not in word]
-        key = next((groups[base] for base in bases if base in groups and base not in sides), f"~{bases[0] if bases else ''}")
+        key = next(
+            (groups[base] for base in bases if base in groups and base not in sides), f"~{bases[0] if bases else ''}"
+        )
         for base in bases:
             groups.setdefault(base, key)
     return groups, sides
 
 
 def _known_words(words: list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(word) for word in sorted((word for word in set(words) if not word.isascii()), key=len, reverse=True)))
+    return re.compile(
+        "|".join(
+            re.escape(word)
+            for word in sorted((word for word in set(words) if not word.isascii()), key=len, reverse=True)
+        )
+    )
 
 
 @lru_cache(maxsize=16384)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.likeness.facts import Fact, Piece, facts_in, western
-from holdfast.likeness.tables import SPACELESS, Language, fold, stem, units
+from holdfast.likeness.tables import SPACELESS, Language, fold, stem
 
 _LETTER = r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u200c\u200d])"
 _SCAN = re.compile(
@@ -125,10 +125,9 @@ def _tokens(text: str, lang: Language) -> list[Token]:
         text = western(text)
     tokens = list(_marked(_pieces(text, lang), lang))
     _set_bounds(tokens)
-    for token in tokens:
-        if token.kind not in ("sign",):
-            token.initial = True
-            break
+    first = next((token for token in tokens if token.kind != "sign"), None)
+    if first is not None:
+        first.initial = True
     return tokens
 
 
@@ -153,11 +152,13 @@ _HIRAGANA = re.compile(r"[\u3040-\u309f]")
 
 
 def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
-    """A run of signs without spaces: words of the tables, katakana words, and pairs of neighbouring signs of the rest."""
+    """A run of signs without spaces: words of the tables, katakana words, and pairs of neighbouring other signs."""
     at, rest = 0, ""
     while at <= len(run):
         match = known.match(run, at) or _RUNS.match(run, at)
-        single = match is not None and len(match[0]) == 1 and known.match(run, at) is None and not _HIRAGANA.match(match[0])
+        single = (
+            match is not None and len(match[0]) == 1 and known.match(run, at) is None and not _HIRAGANA.match(match[0])
+        )
         if not single and rest:
             yield from [rest[n : n + 2] for n in range(len(rest) - 1)] or [rest]
             rest = ""
@@ -232,21 +233,19 @@ def _set_bounds(tokens: list[Token]) -> None:
             number.bound = bound
 
 
-def name_words(clauses: list[Clause], others: list[Clause], lang: Language) -> None:
+def name_words(clauses: list[Clause], lang: Language) -> None:
     """Makes names of the words that are written with a capital letter inside a sentence, and nowhere without one."""
     if lang.name in _NO_NAMES:
         return
-    tokens = [token for clause in (*clauses, *others) for token in clause.tokens]
+    tokens = [token for clause in clauses for token in clause.tokens]
     small = {fold(token.text) for token in tokens if token.text[:1].islower()}
     names = {
-        fold(token.text)
-        for token in tokens
-        if token.kind == "word" and not token.initial and token.text[:1].isupper()
+        fold(token.text) for token in tokens if token.kind == "word" and not token.initial and token.text[:1].isupper()
     } - small
     for token in tokens:
         if token.kind == "word" and fold(token.text) in names and token.text[:1].isupper() and token.side is None:
             token.kind, token.key = "name", fold(token.text)
-    for clause in (*clauses, *others):
+    for clause in clauses:
         clause.tokens = _joined_names(clause.tokens)
 
 
@@ -260,6 +259,3 @@ def _joined_names(tokens: list[Token]) -> list[Token]:
             joined.append(token)
     return joined
 
-
-def is_unit(word: str) -> bool:
-    return word in units()

@@ -89,6 +89,8 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
     """It compares with a calm run of the same task."""
     asks_model: bool = False
     """It asks a model before it decides, in `consult`."""
+    calls_per_vote: int = 1
+    """How often it asks the model for one vote."""
     requires_probes: bool = False
     reads_cost: bool = False
     """It reads what model calls used, so they must be seen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from holdfast.model.spec import Invariant
+from holdfast.plan.checks import traits_of
 from holdfast.runner.consultations import asks_a_model
 from holdfast.runner.conversations import user_calls
 from holdfast.runner.job import Job
@@ -51,4 +52,5 @@ def planned(job: Job, rundir: RunDir | None) -> DryRun:
 def calls(rule: Invariant) -> int:
     """How often a model is asked for one verdict of the rule, where no reply is kept and none is malformed."""
     votes = rule.settings.get("votes", 1)
-    return votes if isinstance(votes, int) else 1  # of a plug-in that means something else by it
+    times = votes if isinstance(votes, int) else 1  # of a plug-in that means something else by it
+    return times * traits_of(rule).calls_per_vote

@@ -36,6 +36,7 @@ class BehaviorUnchanged:
         reads="text",
         verbatim=True,
         compares_words=True,
+        calls_per_vote=2,
         see=("invariants.similarity", "llm_faults.response_drift"),
     )
     codes: ClassVar[Mapping[str, str]] = {

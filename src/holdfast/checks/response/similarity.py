@@ -34,6 +34,7 @@ class Similarity:
         reads="text",
         verbatim=True,
         compares_words=True,
+        calls_per_vote=2,
         see=("invariants.behavior_unchanged", "invariants.llm_as_judge"),
     )
     codes: ClassVar[Mapping[str, str]] = same_answer.CODES
