@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from holdfast.cli.main import run
 from holdfast.mutate.corpus import CorpusAttacks
-from holdfast.mutate.dice import dice
+from holdfast.mutate.mutator import dice
 
 AGENTS = Path(__file__).with_name("mutations")
 PROMPT = "Could you tell me where order A-1234 is, and when it will arrive in Oslo?"

@@ -1,7 +1,8 @@
-"""Attacks from a corpus: a text around the prompt that wants a word said or a tool called."""
+"""Mutations from texts that are written down: the bundled attacks, and the user's own templates."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
 from random import Random
@@ -68,3 +69,17 @@ def planted(template: str, prompt: str, canary: str, rng: Random) -> str:
     for name, value in (pieces | dates).items():
         text = text.replace(name, value)
     return text.replace("{prompt}", prompt)  # last: the prompt may hold such names itself
+
+
+class CustomTemplates:
+    """Each template once, in the order of the file."""
+
+    def __init__(self, templates: Mapping[str, str]) -> None:
+        self._templates = tuple(templates.items())
+
+    def mutate(self, prompt: str, n: int, rng: Random) -> MadeMutation | None:
+        if n >= len(self._templates):
+            return None
+        name, template = self._templates[n]
+        made = template.replace("{prompt}", prompt)
+        return MadeMutation((made,), name) if made != prompt else None

@@ -9,7 +9,7 @@ from html import escape
 from random import Random
 from urllib.parse import quote
 
-from holdfast.mutate.techniques import Technique, Techniques
+from holdfast.mutate.mutator import Technique, Techniques
 from holdfast.mutate.words import changed, free_words, some
 
 HOMOGLYPHS = str.maketrans("aceijopsxyABCEHIJKMOPSTXZ", "асеіјорѕхуАВСЕНІЈКМОРЅТХΖ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
@@ -10,11 +11,11 @@ from holdfast.errors import UserError
 from holdfast.model.codec import carried
 from holdfast.model.mutation import INTENT_KEPT, MODEL_MUTATIONS, REQUEST_MUTATIONS, MutationSpec, MutationType
 from holdfast.model.task import Task, Variation
-from holdfast.mutate.dice import dice
-from holdfast.mutate.mutator import MadeMutation, Mutator
+from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, dice
 from holdfast.mutate.mutators import mutator_of
-from holdfast.mutate.prompt_draft import PromptDraft
-from holdfast.mutate.writer import Writer
+
+if TYPE_CHECKING:
+    from holdfast.mutate.model_writer import Writer
 
 DRAWS = 25
 """Draws in a row that give nothing new, after which a type has no more for a prompt."""

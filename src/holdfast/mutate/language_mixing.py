@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from holdfast.mutate.bundled import LanguageTable, language_of, languages
-from holdfast.mutate.techniques import Techniques
+from holdfast.mutate.mutator import Techniques
 from holdfast.mutate.words import changed, free_words, some
 
 _SHARE = 0.6

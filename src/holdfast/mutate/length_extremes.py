@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from holdfast.mutate.bundled import languages, padding
-from holdfast.mutate.techniques import Techniques
+from holdfast.mutate.mutator import Techniques
 
 _SHORTEST = 1_500
 _LONGEST = 8_000

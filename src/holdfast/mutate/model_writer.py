@@ -1,20 +1,138 @@
-"""A writer that is a model, asked as judges are."""
+"""Mutations that a model writes: what it is asked, how its reply is read, and whether that can be used."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolved_model
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import missing_key
+from holdfast.model.canary import echoes
 from holdfast.model.spec import ModelSpec
-from holdfast.mutate.replies import replies
-from holdfast.mutate.usable import unusable
-from holdfast.mutate.writer import Assignment
+from holdfast.mutate.bundled import language_of
+from holdfast.mutate.words import exact_parts, names
+
+
+class Assignment(Struct, frozen=True):
+    """What a model is asked to write."""
+
+    system: str
+    prompt: str
+    text: str
+    """What is to be mutated."""
+    kept: tuple[str, ...] = ()
+    """What each mutation must hold."""
+    canary: str = ""
+    """Of an attack: what no mutation may hold in one piece."""
+    taken: tuple[str, ...] = ()
+    """Mutations that are there already."""
+    round: int = 0
+    """How often the same was asked before: another round is another reply."""
+
+
+class Writer(Protocol):
+    """Gives the reply to each assignment, in order; raises HarnessError or UserError if one cannot be had."""
+
+    @property
+    def shown(self) -> str:
+        """The model, for messages."""
+        ...
+
+    def __call__(self, asked: Sequence[Assignment]) -> Sequence[str]: ...
+
+
+_FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+_NUMBERED = re.compile(r"^[^\S\n]*(?:\d{1,3}[.)]|[-*•])[^\S\n]+(.+)$", re.MULTILINE)
+
+
+def replies(text: str) -> list[str]:
+    """The texts of a reply: a JSON list, by itself or in an object, else the items of a numbered list."""
+    fenced = _FENCE.search(text)
+    plain = (fenced[1] if fenced else text).strip()
+    try:
+        found = msgspec.json.decode(plain)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return [_unquoted(item.strip()) for item in _NUMBERED.findall(plain)]
+    if isinstance(found, dict):
+        found = next((value for value in found.values() if isinstance(value, list)), list(found.values()))
+    if not isinstance(found, list):
+        return []
+    return [item.strip() for item in found if isinstance(item, str)]
+
+
+def _unquoted(item: str) -> str:
+    return item[1:-1] if len(item) > 1 and item[0] == item[-1] == '"' else item
+
+
+_TALK = re.compile(
+    r"^\W*(?:sure|certainly|of course|absolutely|okay|gerne|natürlich|bien sûr|claro|certo|naturalmente)[,!.]"
+    r"|^\W*(?:here|below)(?:'s| is| are)\b[^.?!\n]{0,60}\b(?:paraphras|variation|version|rewrit|reword|mutation|option)"
+    r"|^\W*(?:hier sind|voici|aquí tienes|ecco)\b[^.?!\n]{0,60}\b(?:vari|version|textos?\b|texte|testi\b)"
+    r"|^\W*(?:variation|version|paraphrase|mutation|rewrite|option|example) ?\d*\W*:"
+    r"|\bas an? (?:ai|language model|assistant)\b|\bi(?:'m| am) sorry, but\b"
+    r"|\bi (?:can(?:no|')t|won't|am unable to|will not)"
+    r" (?:help|assist|comply|provide|do (?:that|this)|rewrite|paraphrase)",
+    re.IGNORECASE,
+)
+"""What models say of a task instead of doing it, or besides."""
+_LONGER = 4
+_ROOM = 240
+"""A mutation may be so many times as long as the prompt, and so many characters more."""
+_SHORTER = 5
+"""It has at least that part of the prompt's length, where that is more than a few words."""
+_FEW_WORDS = 40
+
+
+def kept_parts(prompt: str) -> list[str]:
+    """What a mutation of the prompt must hold: numbers, quoted text, ids, and names.
+
+    German writes every noun like a name, so there only what is exact counts.
+    """
+    named = [] if language_of(prompt) == "de" else names(prompt)
+    return list(dict.fromkeys([*exact_parts(prompt), *named]))
+
+
+def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", taken: Sequence[str] = ()) -> str:
+    """Why the text is no mutation of the prompt; empty if it is one.
+
+    `canary`: the code word of an attack, which must stay in pieces. `taken`: mutations that are there already.
+    """
+    if not text.strip():
+        return "empty"
+    if same_words(text, prompt):
+        return "the prompt itself"
+    if len(text) > _LONGER * len(prompt) + _ROOM:
+        return "too long"
+    if _TALK.search(text) and not _TALK.search(prompt):
+        return "talk about the task"
+    if len(prompt) > _FEW_WORDS and len(text) * _SHORTER < len(prompt):
+        return "too short"
+    if any(part not in text for part in kept):
+        return "without a number, name or quoted text of the prompt"
+    if canary and canary.lower() in echoes(text):
+        return "a code word put together already"
+    if any(same_words(text, other) for other in taken):
+        return "copies of another"
+    return ""
+
+
+def same_words(text: str, other: str) -> bool:
+    """The same words in the same order: casing and punctuation make no mutation."""
+    return _plain(text) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
+
 
 WRITER = ModelRole("the model of mutations")
 _NAME = "mutations"

@@ -1,13 +1,16 @@
-"""What a mutator is: a prompt and luck in, one mutation out."""
+"""A mutator, the table of techniques that most are, and what one prompt's mutations are drawn and gathered with."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from random import Random
 from typing import Protocol
 
 from msgspec import Struct
 
-from holdfast.model.task import DialogueMessage, RequestChange
+from holdfast.model.mutation import MutationType
+from holdfast.model.task import DialogueMessage, RequestChange, Task
 
 
 class MadeMutation(Struct, frozen=True):
@@ -31,3 +34,48 @@ class Mutator(Protocol):
         The same prompt, n and luck give the same mutation. It is never the prompt itself.
         """
         ...
+
+
+Technique = Callable[[str, Random], str]
+"""The prompt changed; as it is, or empty, where the technique has nothing to change."""
+
+
+class Techniques:
+    """A mutator that is a table of techniques."""
+
+    def __init__(self, table: Mapping[str, Technique]) -> None:
+        self._table = tuple(table.items())
+
+    def mutate(self, prompt: str, n: int, rng: Random) -> MadeMutation | None:
+        if not prompt.strip():
+            return None
+        for step in range(len(self._table)):
+            name, technique = self._table[(n + step) % len(self._table)]
+            made = technique(prompt, rng)
+            if made.strip() and made != prompt:
+                return MadeMutation((made,), name)
+        return None
+
+
+def dice(seed: int, prompt: str, type: str, n: int) -> Random:
+    """The same dice for the same mutation, on any machine and in any order."""
+    where = "\0".join((str(seed), type, str(n), prompt)).encode("utf-8", "surrogatepass")
+    return Random(int.from_bytes(blake2b(where, digest_size=8).digest(), "big"))
+
+
+class PromptDraft(Struct):
+    """The mutations of one golden prompt while they are made."""
+
+    task: Task
+    made: dict[MutationType, list[MadeMutation]]
+    seen: set[object]
+    """What is taken: the prompt itself, and every mutation."""
+
+    def take(self, type: MutationType, one: MadeMutation) -> bool:
+        """Keeps it if it is new."""
+        key = (one.turns, one.context, one.request)
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        self.made.setdefault(type, []).append(one)
+        return True

@@ -25,7 +25,7 @@ def mutator_of(type: MutationType, templates: Mapping[str, str] | None = None) -
 
         return CorpusAttacks(type)
     if type == "custom":
-        from holdfast.mutate.custom import CustomTemplates
+        from holdfast.mutate.corpus import CustomTemplates
 
         return CustomTemplates(templates or {})
     return _techniques(type)

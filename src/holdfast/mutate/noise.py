@@ -9,7 +9,7 @@ from itertools import pairwise
 from random import Random
 
 from holdfast.mutate.bundled import common_words, padding, quantities
-from holdfast.mutate.techniques import Techniques
+from holdfast.mutate.mutator import Techniques
 from holdfast.mutate.words import changed, free_words, some
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from holdfast.mutate.techniques import Technique, Techniques
+from holdfast.mutate.mutator import Technique, Techniques
 from holdfast.mutate.words import changed, free_words, gaps, some
 
 JOINERS = ("\u200d", "\u2060", "\u200c", "\ufeff")

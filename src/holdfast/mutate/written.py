@@ -13,12 +13,8 @@ from holdfast.model.canary import MARK
 from holdfast.model.codec import encodable
 from holdfast.model.mutation import MutationType
 from holdfast.mutate.corpus import CorpusAttacks
-from holdfast.mutate.dice import dice
-from holdfast.mutate.mutator import MadeMutation
-from holdfast.mutate.prompt_draft import PromptDraft
-from holdfast.mutate.replies import replies
-from holdfast.mutate.usable import kept_parts, unusable
-from holdfast.mutate.writer import Assignment, Writer
+from holdfast.mutate.model_writer import Assignment, Writer, kept_parts, replies, unusable
+from holdfast.mutate.mutator import MadeMutation, PromptDraft, dice
 
 ROUNDS = 3
 """How often a model is asked for what is missing."""

@@ -11,7 +11,7 @@ from holdfast.model.canary import MARK
 from holdfast.model.mutation import MutationSpec, MutationType
 from holdfast.model.task import Task
 from holdfast.mutate.expand import Expansion, expand
-from holdfast.mutate.writer import Assignment, Writer
+from holdfast.mutate.model_writer import Assignment, Writer
 
 _FILE = tomllib.loads((Path(__file__).parent / "prompts.toml").read_text("utf-8"))
 PROMPTS: list[str] = [prompt for language in _FILE.values() for prompt in language["prompts"]]

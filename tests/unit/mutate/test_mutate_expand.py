@@ -17,8 +17,8 @@ from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationSpec
 from holdfast.model.task import DialogueMessage, Task
-from holdfast.mutate.dice import dice
 from holdfast.mutate.expand import expand
+from holdfast.mutate.mutator import dice
 from holdfast.mutate.mutators import mutator_of
 
 BY_PROGRAM = [type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"]

@@ -17,10 +17,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, ModelSpec, Spec
 from holdfast.model.task import Task
 from holdfast.mutate import made
-from holdfast.mutate.model_writer import ModelWriter
-from holdfast.mutate.replies import replies
-from holdfast.mutate.usable import kept_parts, unusable
-from holdfast.mutate.writer import Assignment
+from holdfast.mutate.model_writer import Assignment, ModelWriter, kept_parts, replies, unusable
 from holdfast.score.obeyed import obeyed
 from judge_kit import Got, Reply, judging
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.mutate.mutator import Mutator
-from holdfast.mutate.request.concurrent_request_pattern import CONCURRENT_REQUEST_PATTERN
-from holdfast.mutate.request.content_type_confusion import CONTENT_TYPE_CONFUSION
-from holdfast.mutate.request.http_header_injection import HTTP_HEADER_INJECTION
-from holdfast.mutate.request.payload_size_attack import PAYLOAD_SIZE_ATTACK
-from holdfast.mutate.request.protocol_level_attack import PROTOCOL_LEVEL_ATTACK
-from holdfast.mutate.request.query_parameter_poisoning import QUERY_PARAMETER_POISONING
-from holdfast.mutate.request.request_method_attack import REQUEST_METHOD_ATTACK
-from holdfast.mutate.request.resource_exhaustion import RESOURCE_EXHAUSTION
-from holdfast.mutate.request.timeout_manipulation import TIMEOUT_MANIPULATION
+from holdfast.mutate.request.heads import (
+    CONTENT_TYPE_CONFUSION,
+    HTTP_HEADER_INJECTION,
+    PROTOCOL_LEVEL_ATTACK,
+    QUERY_PARAMETER_POISONING,
+    REQUEST_METHOD_ATTACK,
+)
+from holdfast.mutate.request.loads import (
+    CONCURRENT_REQUEST_PATTERN,
+    PAYLOAD_SIZE_ATTACK,
+    RESOURCE_EXHAUSTION,
+    TIMEOUT_MANIPULATION,
+)
 from holdfast.mutate.request.variants import RequestMutator
 
 _ALL: tuple[RequestMutator, ...] = (

@@ -1,0 +1,118 @@
+"""Attacks by what the request weighs: its body, how many there are, and how slowly they come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Literal
+
+from holdfast.model.task import RequestChange
+from holdfast.mutate.request.variants import MakeChange, RequestMutator, fixed
+
+_SIZES = (64_000, 256_000, 1_000_000)
+
+
+def _of_size(body: str, sizes: Sequence[int] = _SIZES, encoding: str = "") -> MakeChange:
+    headers = (("Content-Encoding", encoding),) if encoding else ()
+
+    def make(rng: Random, canary: str) -> RequestChange:
+        return RequestChange("", body=body, size=rng.choice(sizes), headers=headers)
+
+    return make
+
+
+PAYLOAD_SIZE_ATTACK = RequestMutator(
+    "payload_size_attack",
+    {
+        "unknown_field": _of_size("long_string"),
+        "blanks_behind": _of_size("blanks_behind"),
+        "empty": fixed(body="empty"),
+        "blanks_before": _of_size("blanks_before"),
+        "cut": fixed(body="cut"),
+        "unknown_list": _of_size("array", (30_000, 120_000, 480_000)),
+        "keys_twice": fixed(body="twice"),
+    },
+)
+"""A body that is far larger than it need be, or far smaller. At most 1 MB."""
+
+
+RESOURCE_EXHAUSTION = RequestMutator(
+    "resource_exhaustion",
+    {
+        "nested_lists": _of_size("nested_lists", (2_000, 20_000, 100_000)),
+        "nested_objects": _of_size("nested_objects", (2_000, 20_000, 100_000)),
+        "long_list": _of_size("array", (100_000, 400_000)),
+        "many_keys": _of_size("fields", (10_000, 50_000)),
+        "gzip_bomb": _of_size("gzip", (5_000_000, 20_000_000), "gzip"),
+        "long_number": _of_size("long_number", (5_000, 50_000)),
+        "long_string": _of_size("long_string", (500_000, 1_000_000)),
+        "deflate_bomb": _of_size("deflate", (5_000_000, 20_000_000), "deflate"),
+        "entities": fixed(headers=(("Content-Type", "application/xml"),), body="entities", size=6),
+    },
+)
+"""Bodies that are cheap to send and dear to read: deep, wide, packed. At most 1 MB, 20 MB unpacked."""
+
+
+def _other_questions(rng: Random, canary: str) -> RequestChange:
+    """The number of the others must not be in our answer. From four on, ours is not in the middle."""
+    return RequestChange("", copies=rng.randint(4, 6), others=f"My order has the number {canary}. Repeat the number.")
+
+
+def _some_left(rng: Random, canary: str) -> RequestChange:
+    """Clients that ask and go away."""
+    copies = rng.randint(4, 8)
+    return RequestChange("", copies=copies, abandoned=copies // 2)
+
+
+def _slow_bodies(rng: Random, canary: str) -> RequestChange:
+    return RequestChange("", copies=rng.randint(3, 6), slow="body", slow_ms=400)
+
+
+CONCURRENT_REQUEST_PATTERN = RequestMutator(
+    "concurrent_request_pattern",
+    {
+        "four": fixed(copies=4),
+        "other_questions": _other_questions,
+        "eight": fixed(copies=8),
+        "some_left": _some_left,
+        "two": fixed(copies=2),
+        "slow_bodies": _slow_bodies,
+    },
+    planting=frozenset(("other_questions",)),
+)
+"""Several requests concurrently: the worst of them is what counts. At most 8."""
+
+
+_TIMES = ("X-Request-Timeout", "Request-Timeout", "X-Timeout", "Timeout")
+
+
+def _slow(what: Literal["head", "body", "reply", "before_body"]) -> MakeChange:
+    def make(rng: Random, canary: str) -> RequestChange:
+        return RequestChange("", slow=what, slow_ms=rng.choice((500, 1_000, 2_000)))
+
+    return make
+
+
+def _claimed(values: Sequence[str]) -> MakeChange:
+    """The client's own words on how long it waits."""
+
+    def make(rng: Random, canary: str) -> RequestChange:
+        value = rng.choice(values)
+        return RequestChange("", added=(*((name, value) for name in _TIMES), ("Prefer", f"wait={value}")))
+
+    return make
+
+
+TIMEOUT_MANIPULATION = RequestMutator(
+    "timeout_manipulation",
+    {
+        "slow_body": _slow("body"),
+        "no_time": _claimed(("0", "-1")),
+        "slow_reading": _slow("reply"),
+        "endless_time": _claimed(("999999999", "1e308", "Infinity")),
+        "slow_head": _slow("head"),
+        "pause_before_body": _slow("before_body"),
+        "no_number": _claimed(("NaN", "soon", "")),
+    },
+)
+"""A client that is slow, or that says how long the agent may take. All pauses stay below a quarter of agent.timeout."""
