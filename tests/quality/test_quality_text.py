@@ -35,9 +35,7 @@ def test_the_docs_print_the_error_rates_of_what_is_held_out(name, scorer):
 @pytest.mark.parametrize("name", SETS)
 def test_both_ways_round_give_the_same_verdict(name):
     turned = [
-        pair_id
-        for pair_id, _, a, b in pairs(name)
-        if (compare(a, b).score >= 0.75) != (compare(b, a).score >= 0.75)
+        pair_id for pair_id, _, a, b in pairs(name) if (compare(a, b).score >= 0.75) != (compare(b, a).score >= 0.75)
     ]
     assert turned == []
 

@@ -28,7 +28,7 @@ from holdfast.planes.describe import said
 from holdfast.planes.install import Installed
 
 if TYPE_CHECKING:
-    from holdfast.planes.weather import Weather
+    from holdfast.planes.injection.weather import Weather
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import World
 
@@ -84,7 +84,7 @@ class InlineAgent:
         trial, output = context.trial, self._output
         weather: Weather | None = None
         if self.installed.tools or self.installed.llm:
-            from holdfast.planes.weather import Weather
+            from holdfast.planes.injection.weather import Weather
 
             scenario = self._scenarios.get(trial.scenario, CALM)
             weather = Weather(trial, scenario, context.met, context.amend, context.took)

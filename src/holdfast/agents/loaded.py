@@ -36,7 +36,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
     """Imports all that the faults need, before the spec's folder can hide a library from us."""
     injections = [injection for scenario in scenarios for injection in scenario.injections]
     if injections:
-        from holdfast.planes.weather import make_fault
+        from holdfast.planes.injection.weather import make_fault
 
         for injection in injections:
             make_fault(injection)
@@ -55,7 +55,7 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
-                from holdfast.planes.raised_error import load_exception
+                from holdfast.planes.injection.raised_error import load_exception
 
                 load_exception(injection.raises)
     return loaded, reset, install(agent)

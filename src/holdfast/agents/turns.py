@@ -26,7 +26,7 @@ from holdfast.planes.describe import said
 
 if TYPE_CHECKING:
     from holdfast.agents.event_loop import EventLoop
-    from holdfast.planes.weather import Weather
+    from holdfast.planes.injection.weather import Weather
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
@@ -134,9 +134,9 @@ def perform(
     request: TrialRequest, scenario: Scenario, agent: Loaded, reset: ResetFunction | None, line: ReportLine
 ) -> None:
     """Runs the trial and sends what happens, when it happens."""
+    from holdfast.planes.injection.weather import Weather
     from holdfast.planes.open_call import drive, under
     from holdfast.planes.traced_call import CallTrace
-    from holdfast.planes.weather import Weather
 
     set_environment(request.trial)
     if reset is not None and not _reset(reset, line):

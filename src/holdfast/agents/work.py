@@ -14,8 +14,9 @@ from holdfast.model.codec import decoder, encode
 from holdfast.model.spec import CALM, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes import open_call, traced_call, weather  # noqa: F401  # `perform` needs them: loaded before any child
+from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
 from holdfast.planes.describe import said
+from holdfast.planes.injection import weather  # noqa: F401
 
 _read_request = decoder(TrialRequest).decode  # made before any child, so that none has to
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.execute.refusals import Refusals
     from holdfast.execute.simulated_users import TalkingUser
     from holdfast.execute.usage_meter import UsageMeter
-    from holdfast.planes.weather import Weather
+    from holdfast.planes.injection.weather import Weather
     from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
     from holdfast.protocols.trial import WorldFindings
 
@@ -105,7 +105,7 @@ class LiveContext:
     def weather(self) -> Weather:
         """Made when first needed: most trials of a fast agent in calm never look."""
         if self._weather is None:
-            from holdfast.planes.weather import Weather
+            from holdfast.planes.injection.weather import Weather
 
             self._weather = Weather(self.trial, self._scenario, self.met, self.amend, self.took)
         return self._weather
@@ -345,7 +345,7 @@ class LiveContext:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        from holdfast.planes.firing import DELAYED
+        from holdfast.planes.injection.firing import DELAYED
 
         for at in self._entries.get((plane, brief(target), n), ()):
             met = self.ledger[at]

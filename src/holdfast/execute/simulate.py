@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.answer_text import text_of
 from holdfast.model.observation import Answer, Turn
-from holdfast.planes.weather import ANSWER, Weather
+from holdfast.planes.injection.weather import ANSWER, Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 

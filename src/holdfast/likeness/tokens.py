@@ -258,4 +258,3 @@ def _joined_names(tokens: list[Token]) -> list[Token]:
         else:
             joined.append(token)
     return joined
-

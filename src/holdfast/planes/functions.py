@@ -12,11 +12,11 @@ from types import FunctionType, TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
+from holdfast.planes.injection.raised_error import exception_of
+from holdfast.planes.injection.weather import Weather
 from holdfast.planes.open_call import OpenCall, Waited, current, drive, inside
-from holdfast.planes.raised_error import exception_of
 from holdfast.planes.swap import kind_of
 from holdfast.planes.traced_call import TracedCall
-from holdfast.planes.weather import Weather
 from holdfast.protocols.fault import Call, Failed, Forward, Reply
 
 T = TypeVar("T")

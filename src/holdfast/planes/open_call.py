@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.errors import HarnessError
+from holdfast.planes.injection.weather import Weather
 from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.weather import Weather
 
 T = TypeVar("T")
 CallKey: TypeAlias = tuple[str, str]

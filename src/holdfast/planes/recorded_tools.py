@@ -18,7 +18,7 @@ from msgspec import Struct
 from holdfast.model.shorten import shorten
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording
 from holdfast.planes.describe import brief, describe, said
-from holdfast.planes.firing import TOOL_PLANES
+from holdfast.planes.injection.firing import TOOL_PLANES
 from holdfast.planes.recorded_value import read_reply
 from holdfast.planes.traced_call import given_as
 from holdfast.planes.urls import is_origin, is_url, url_matches

@@ -16,7 +16,7 @@ from holdfast.model.scenario import CALM, Scenario, Schedule
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.luck import trial_seed
+from holdfast.planes.injection.luck import trial_seed
 from holdfast.planes.recorded_tools import decoded, without_made_parts
 from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, lost_reply
 from holdfast.planes.urls import url_matches

@@ -69,7 +69,7 @@ def _called(waiting: Sequence[Injection], names: list[str], beside: str) -> tupl
 
 def was_called(placed: Iterable[Injection], calls: Mapping[str, int]) -> bool:
     """Whether a call went where one of the injections waits."""
-    from holdfast.planes.weather import faces
+    from holdfast.planes.injection.weather import faces
 
     return any(faces(injection, *_call(name)) for injection in placed for name in calls)
 

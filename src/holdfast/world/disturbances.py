@@ -15,8 +15,8 @@ from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection, Scenario
 from holdfast.planes.describe import said
-from holdfast.planes.luck import Luck
-from holdfast.planes.weather import make_fault
+from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.weather import make_fault
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.trial import TrialContext

@@ -17,7 +17,7 @@ from holdfast.model.spec import CALM
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
-from holdfast.planes.weather import LEDGER_LIMIT, Weather
+from holdfast.planes.injection.weather import LEDGER_LIMIT, Weather
 from holdfast.protocols.trial import TrialContext, WorldFindings
 
 CALL = TraceEvent(0.1, "llm_call", "m", "llm", 1)

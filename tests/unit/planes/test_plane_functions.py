@@ -21,9 +21,9 @@ from holdfast.errors import HarnessError, InjectedError, UserError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, ToolRef
 from holdfast.planes import registry
+from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
-from holdfast.planes.weather import Weather
 from holdfast.protocols.fault import Call, Reply
 
 EVIL = "malicious_response"

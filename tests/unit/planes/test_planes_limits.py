@@ -3,7 +3,7 @@
 from holdfast.model.spec import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes.weather import OTHERS, TARGETS_KEPT, Weather
+from holdfast.planes.injection.weather import OTHERS, TARGETS_KEPT, Weather
 
 
 def test_targets_beyond_the_limit_are_counted_together():

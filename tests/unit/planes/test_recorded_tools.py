@@ -21,11 +21,11 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.spec import AgentSpec, Injection, Scenario, ToolRef
 from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, Recording, Task
 from holdfast.planes import functions, registry
+from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
 from holdfast.planes.recorded_tools import RecordedTools, decoded
 from holdfast.planes.traced_call import CallTrace
-from holdfast.planes.weather import Weather
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from planes_kit import answer, replay, uses
 

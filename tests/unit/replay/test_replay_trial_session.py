@@ -16,7 +16,7 @@ from holdfast.model.task import DialogueMessage, RecordedFiring, RequestChange, 
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.planes.luck import trial_seed
+from holdfast.planes.injection.luck import trial_seed
 from holdfast.planes.recorded_value import write_lost, write_reply
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.trial_session import TrialSession, failures, identities, trial_session

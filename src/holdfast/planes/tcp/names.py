@@ -14,7 +14,7 @@ from socket import socket
 from typing import NamedTuple
 
 from holdfast.model.spec import Scenario
-from holdfast.planes.weather import step_plane
+from holdfast.planes.injection.weather import step_plane
 from holdfast.plugins import fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext

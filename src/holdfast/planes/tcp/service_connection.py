@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
+from holdfast.planes.injection.weather import step_plane
 from holdfast.planes.tcp import mysql, postgres
 from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
 from holdfast.planes.tcp.transaction_state import Due
 from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused, WireReader
-from holdfast.planes.weather import step_plane
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply, Sleep, TimedOut
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join

@@ -1,8 +1,8 @@
 import pytest
 
 from holdfast.model.spec import Injection
+from holdfast.planes.injection.weather import faces
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
-from holdfast.planes.weather import faces
 
 
 @pytest.mark.parametrize(

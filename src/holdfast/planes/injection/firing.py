@@ -15,9 +15,9 @@ from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.spec import Injection
 from holdfast.planes.describe import describe, said, same, witness
-from holdfast.planes.felt import CallEnd, alike_values
+from holdfast.planes.injection.felt import CallEnd, alike_values
+from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.recorded_value import write_reply
-from holdfast.planes.replayed_fault import ReplayedFault
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
 PIECE = 16

@@ -26,11 +26,11 @@ from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
-from holdfast.planes.faulted_call import FaultedCall
-from holdfast.planes.felt import CallEnd
-from holdfast.planes.firing import STEP, Firing
-from holdfast.planes.luck import Luck
-from holdfast.planes.replayed_fault import ReplayedFault
+from holdfast.planes.injection.faulted_call import FaultedCall
+from holdfast.planes.injection.felt import CallEnd
+from holdfast.planes.injection.firing import STEP, Firing
+from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
 from holdfast.protocols.fault import (
@@ -274,7 +274,7 @@ class Weather:
         facing = self.facing("context", "input")
         if not facing:
             return text
-        from holdfast.planes.input_attack import InputAttack, settled
+        from holdfast.planes.injection.input_attack import InputAttack, settled
 
         attacks: list[InputAttack] = []
         entries: list[FaultMet] = []

@@ -13,7 +13,7 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection
-from holdfast.planes.weather import ANSWER, Weather, faces
+from holdfast.planes.injection.weather import ANSWER, Weather, faces
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
 
 ROWS = {"rows": [1, 2]}
@@ -389,7 +389,7 @@ def test_calm_weather_makes_no_faults() -> None:
 
 
 def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.planes.weather.LEDGER_LIMIT", 3)
+    monkeypatch.setattr("holdfast.planes.injection.weather.LEDGER_LIMIT", 3)
     bench = Bench(fault("search", "error"), fault("look", "empty"))
     for _ in range(5):
         with pytest.raises(Failed):

@@ -15,8 +15,8 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
-from holdfast.planes.felt import CallEnd, alike, text_of_end
-from holdfast.planes.firing import Firing, FiringLedger
+from holdfast.planes.injection.felt import CallEnd, alike, text_of_end
+from holdfast.planes.injection.firing import Firing, FiringLedger
 from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call left nothing of it"

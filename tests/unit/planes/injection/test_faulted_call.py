@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.spec import Injection, Schedule
-from holdfast.planes.firing import came_through
+from holdfast.planes.injection.firing import came_through
 from holdfast.protocols.fault import Call, Failed, Reply
 from planes_kit import FakeContext
 

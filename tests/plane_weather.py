@@ -9,7 +9,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.spec import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes.weather import Weather
+from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 TRIAL = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), seed=1)
