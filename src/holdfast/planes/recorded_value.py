@@ -43,7 +43,7 @@ _NEW_OBJECT: Any = vars(copyreg)["__newobj__"]
 """How copying says that an object is made by its class's `__new__` alone."""
 
 
-class LostReply(Struct, frozen=True):
+class UnkeptReply(Struct, frozen=True):
     """A reply that was not kept, and why."""
 
     code: LossCode
@@ -55,7 +55,7 @@ class _Unkept(Exception):
     """A value that would not come back as it was."""
 
     def __init__(self, code: LossCode, kind: type | None = None) -> None:
-        self.lost = LostReply(code, "" if kind is None else f"{kind.__module__}:{kind.__qualname__}")
+        self.lost = UnkeptReply(code, "" if kind is None else f"{kind.__module__}:{kind.__qualname__}")
 
 
 def write_reply(value: Any) -> str:
@@ -77,11 +77,11 @@ def write_lost(code: LossCode, kind: str = "") -> str:
     return encode({TAG: _LOST, "code": code, "kind": encodable(kind)}).decode()
 
 
-def lost_reply(text: str) -> LostReply | None:
+def lost_reply(text: str) -> UnkeptReply | None:
     """Why a reply was not kept; None if it was."""
     if not text.startswith(f'{_MARK}"{_LOST}"'):
         return None
-    return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, LostReply)
+    return msgspec.convert({key: one for key, one in msgspec.json.decode(text).items() if key != TAG}, UnkeptReply)
 
 
 def has_python(text: str) -> bool:
