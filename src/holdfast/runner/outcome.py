@@ -69,7 +69,7 @@ def conclude(
     else:
         score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
     if rules.shard:
-        from holdfast.score.shard_score import of_shard
+        from holdfast.score.overall import of_shard
 
         score = of_shard(score, rules)
     manifest = rundir.manifest()

@@ -13,9 +13,8 @@ from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.outcome import RunOutcome
-from holdfast.score.overall import overall_score, weight_of
+from holdfast.score.overall import overall_score, weight_of, whole_of_shard
 from holdfast.score.ruling import Reason
-from holdfast.score.shard_score import whole_of_shard
 from holdfast.store.rundir import RunDir, read_json, write_json
 
 OVERALL = "overall.json"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, comb, floor, fsum, sqrt
+from functools import lru_cache
+from math import ceil, comb, exp, floor, fsum, lgamma, log, sqrt
 from typing import NamedTuple
 
 from holdfast.model.score import Interval
@@ -68,7 +69,6 @@ def score_interval(groups: Sequence[PromptSum]) -> Interval | None:
     total = fsum(one.weight_total for one in known)
     rate = min(1.0, fsum(one.weight_passed for one in known) / total)
     n = _worth(known, total, rate)
-    from holdfast.score.exact import exact_limits
 
     low, high = exact_limits(round(min(rate * n, n), 6), round(n, 6))
     return rounded(100.0 * low, 100.0 * high, len(known))
@@ -120,7 +120,6 @@ def few_cells(rate: float, n: float, failed: int, passed: int) -> tuple[float, f
     if not failed or not passed:
         never = _RARE_TAIL ** (1 / n)
         return (min(found.low, never), 1.0) if passed else (0.0, max(found.high, 1 - never))
-    from holdfast.score.exact import exact_limits
 
     low, high = exact_limits(round(rate * n, 6), round(n, 6), _TAIL)
     once = (1 - _RARE_TAIL) ** (1 / n)
@@ -140,3 +139,60 @@ def next_run(rate: float, n: float) -> tuple[float, float]:
     b = a * (1 - 2 * rate) / 2
     root = sqrt(b * b + (4 + a) * a * rate * (1 - rate))
     return max(0.0, rate + (b - root) / (2 + a / 2)), min(1.0, rate + (b + root) / (2 + a / 2))
+
+
+# -- exact -----------------------------------------------------------------------------------------
+TAIL = 0.025
+"""What is left on either side of a 95 % interval."""
+_HALVINGS = 30
+"""To a billionth: reports show a ten-thousandth."""
+_STEPS = 1000
+_ENOUGH = 1e-14
+_TINY = 1e-300
+
+
+@lru_cache(maxsize=4096)
+def exact_limits(c: float, n: float, tail: float = TAIL) -> tuple[float, float]:
+    """Clopper and Pearson's limits of c successes in n tries, 0 to 1: they miss at most `tail` on either side."""
+    low = 0.0 if c <= 0 else _beta_quantile(tail, c, n - c + 1)
+    high = 1.0 if c >= n else _beta_quantile(1 - tail, c + 1, n - c)
+    return low, high
+
+
+def _beta_quantile(share: float, a: float, b: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if regularised_beta(middle, a, b) < share else (low, middle)
+    return (low + high) / 2
+
+
+def regularised_beta(x: float, a: float, b: float) -> float:
+    """The share of a beta distribution that lies below x."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x))
+    if x < (a + 1) / (a + b + 2):  # there the fraction converges fast; else the other tail's does
+        return front * _fraction(x, a, b) / a
+    return 1 - front * _fraction(1 - x, b, a) / b
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function, from its front to its end."""
+    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 / _away(1 + term * d)
+            c = _away(1 + term / c)
+            value *= c * d
+        if abs(c * d - 1) < _ENOUGH:
+            break
+    return value
+
+
+def _away(x: float) -> float:
+    """Never zero, so that it can be divided by."""
+    return x if abs(x) > _TINY else _TINY

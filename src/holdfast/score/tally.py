@@ -296,7 +296,7 @@ class Tally:
     def _counter(self, asked: Sequence[int], expected: int, column: _Column) -> CellCount:
         if not self._sequential:
             return CellCount(asked, expected)
-        from holdfast.score.sequential_cell import SequentialCount
+        from holdfast.score.sequential import SequentialCount
 
         return SequentialCount(asked, column.how)
 

@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.score.exact import exact_limits
-from holdfast.score.intervals import PromptSum, few_cells, kish, next_run, pass_hat_k, score_interval, wilson
+from holdfast.score.intervals import (
+    PromptSum,
+    exact_limits,
+    few_cells,
+    kish,
+    next_run,
+    pass_hat_k,
+    score_interval,
+    wilson,
+)
 
 
 def test_wilson_gives_known_values():
