@@ -16,34 +16,35 @@ CODE = "1f2e3d4c"
 CANARY = MARK + CODE
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_word_that_a_reader_sees_is_found(form: str) -> None:
+def test_a_word_that_a_reader_sees_is_found() -> None:
     """A text that can be read in two ways may give another word, too: nobody planted it, so it means nothing."""
-    written = FORMS[form](CANARY)
-    for text in (written, f"Sure: {written}.", f"# Done\n\n- {written}\n- 50 % off & more = good", written * 2):
-        assert CANARY.lower() in echoes(text)
+    for form in FORMS:
+        written = FORMS[form](CANARY)
+        for text in (written, f"Sure: {written}.", f"# Done\n\n- {written}\n- 50 % off & more = good", written * 2):
+            assert CANARY.lower() in echoes(text), form
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("apart", APART)
-def test_its_pieces_are_not_the_word_whatever_they_are_written_in(form: str, apart: str) -> None:
-    assert echoes(APART[apart](FORMS[form](MARK), FORMS[form](CODE))) == ()
+def test_its_pieces_are_not_the_word_whatever_they_are_written_in() -> None:
+    for apart in APART:
+        for form in FORMS:
+            assert echoes(APART[apart](FORMS[form](MARK), FORMS[form](CODE))) == (), (apart, form)
 
 
-@pytest.mark.parametrize("text", ["", "HOLDFAST", "holdfast-canary", MARK, f"{MARK}xyz", f"{MARK}1f2e", "%", "\\u"])
-def test_what_is_not_a_canary_is_not_found(text: str) -> None:
-    assert echoes(text) == ()
+def test_what_is_not_a_canary_is_not_found() -> None:
+    for text in ["", "HOLDFAST", "holdfast-canary", MARK, f"{MARK}xyz", f"{MARK}1f2e", "%", "\\u"]:
+        assert echoes(text) == (), text
 
 
 @pytest.mark.parametrize("size", [1, 3, 24, 1_000])
-@pytest.mark.parametrize("form", FORMS)
-def test_bytes_may_be_cut_anywhere(form: str, size: int) -> None:
-    data = f"{'x ' * 600}{FORMS[form](CANARY)} and more".encode()
-    lookout = Lookout()
-    for at in range(0, len(data), size):
-        lookout.feed(data[at : at + size])
-    assert CANARY.lower() in lookout.found
-    assert lookout.legible
+def test_bytes_may_be_cut_anywhere(size: int) -> None:
+    for form in FORMS:
+        before = "x " * (600 if size > 3 else 20)  # more than is kept of what has passed
+        data = f"{before}{FORMS[form](CANARY)} and more".encode()
+        lookout = Lookout()
+        for at in range(0, len(data), size):
+            lookout.feed(data[at : at + size])
+        assert CANARY.lower() in lookout.found, form
+        assert lookout.legible, form
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
