@@ -17,7 +17,9 @@ from byte_proxy import byte_proxy
 from measure import own_cpu, project, row
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

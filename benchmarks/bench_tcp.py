@@ -13,7 +13,7 @@ from typing import Any
 from measure import own_cpu, project, row
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Wire

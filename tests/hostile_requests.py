@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.planes.trial_address import TrialAddress
 from planes_kit import FakeContext

@@ -19,7 +19,7 @@ import requests
 
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http import trust
 from holdfast.planes.http.authority import Authority

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.injection.weather import Weather

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.trial import Trial
 

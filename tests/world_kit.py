@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import OutsideError, QueryFailed
 from holdfast.execute.context import LiveContext
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import CALM
+from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec

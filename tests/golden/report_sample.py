@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.scenario import Injection, Position, Scenario
 from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
-from holdfast.model.spec import Injection, Invariant, Position, Scenario
+from holdfast.model.spec import Invariant
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.verdict import OUTCOMES
 from holdfast.protocols.reporter import Reporter

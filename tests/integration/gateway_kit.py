@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

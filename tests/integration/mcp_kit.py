@@ -12,7 +12,7 @@ import mcp
 from mcp.client.stdio import StdioServerParameters
 
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.task import Task
 from holdfast.planes.mcp.config import Target, relay_command
 from holdfast.planes.mcp.plane import McpPlane

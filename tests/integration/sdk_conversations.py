@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from gateway_kit import ARGUMENTS, FOUND, TEXT, USAGE, Got, Place, Provider, ServedTrial, attempt, site_planes
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.trace import Cost
 
 HOWS = ("plain", "streamed")

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway_kit import ARGUMENTS, RECORD, REFUSAL, TEXT, USAGE, Got, Place, ServedTrial, attempt
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 
 @dataclass(frozen=True)

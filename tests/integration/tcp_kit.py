@@ -21,7 +21,7 @@ import pymysql
 import pytest
 
 from free_port import free_port
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.tcp.plane import TcpPlane
 from planes_kit import FakeContext
 

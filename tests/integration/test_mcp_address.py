@@ -12,7 +12,8 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp_kit import text, warm_shop
 
-from holdfast.model.spec import AgentSpec, Injection
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from mcp_kit import SHOP, McpPlace, mcp_place, text
 
 from holdfast.model.canary import canaries
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp.config import Target
 
 LIMIT_S = 30

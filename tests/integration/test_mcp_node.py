@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_kit import mcp_place, text
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 BIN = Path(__file__).parents[2] / ".venv" / "node" / "node_modules" / ".bin"
 NODE = shutil.which("node")

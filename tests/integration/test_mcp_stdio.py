@@ -12,7 +12,7 @@ from mcp import Client, MCPError
 from mcp_kit import McpPlace, mcp_place, text
 
 from holdfast.model.canary import canaries
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 LIMIT_S = 30
 

@@ -15,8 +15,10 @@ from mcp_kit import warm_shop
 
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Schedule, Spec, ToolRef
+from holdfast.model.scenario import Injection, Scenario, Schedule
+from holdfast.model.spec import AgentSpec, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from http_proxy_kit import Server, served

@@ -13,7 +13,7 @@ import pytest
 from gateway_kit import ServedTrial, provider, site_planes
 from sdk_voices import genai
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 
 EVENTS = "text/event-stream"
 SLOW = Injection("llm", "*", "slow_tokens", {"ttft_ms": 1, "per_token_ms": 1})

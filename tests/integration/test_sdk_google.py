@@ -25,7 +25,7 @@ from sdk_weather import (
     nonsense,
 )
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 HOW = pytest.mark.parametrize("how", ["plain", "streamed"])
 ITS_OWN_WARNING = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")

@@ -17,7 +17,7 @@ from gateway_kit import FOUND, SCRIPTED, TEXT, Place, site_planes
 from sdk_conversations import HOWS, say, use
 from sdk_voices import Chat, OllamaChat
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 QUESTION = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
 NOBODY = "no trial is under way"

@@ -15,7 +15,7 @@ from sdk_conversations import check_conversation, check_healthy, check_passing, 
 from sdk_voices import OllamaChat, OllamaGenerate
 from sdk_weather import BEGUN, CUT, Want, Wants, cases, check, drifts, fails, incomplete, invented, nonsense
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 HOW = pytest.mark.parametrize("how", ["plain", "streamed"])
 VOICES = pytest.mark.parametrize("voice", [OllamaChat, OllamaGenerate])

@@ -28,7 +28,7 @@ from sdk_weather import (
     unreadable,
 )
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 HOW = pytest.mark.parametrize("how", ["plain", "streamed"])
 VOICES = pytest.mark.parametrize("voice", [Chat, Responses])

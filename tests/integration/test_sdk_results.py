@@ -12,7 +12,7 @@ from sdk_conversations import say, use
 from sdk_voices import TALKERS, Messages
 
 from holdfast.model.canary import canaries
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 OTHER = {"city": "Bern", "temperature": 15, "days": [1, 2, 3, 4]}
 

@@ -18,7 +18,8 @@ from gateway_kit import ARGUMENTS, CUT_OFF, FOUND, SCRIPTED, TEXT, Got, Place, p
 from sdk_conversations import HOWS, say, use
 from sdk_voices import VOICES, Chat, Messages, genai
 
-from holdfast.model.spec import Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.disturbances import Disturbances

@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 from holdfast.agents.turns import TrialRequest
 from holdfast.model.codec import canonical, carried, decoder, encodable, encode
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.scenario import Injection, Position, Scenario, Schedule
 from holdfast.model.score import Cell, Interval, Score
-from holdfast.model.spec import (
-    AgentSpec,
-    Aggregation,
-    Injection,
-    Invariant,
-    Position,
-    Scenario,
-    Schedule,
-    Scoring,
-    ToolRef,
-)
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.model.codec import canonical, digest
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Schedule, Spec, ToolRef
+from holdfast.model.scenario import Injection, Position, Scenario, Schedule
+from holdfast.model.spec import AgentSpec, Invariant, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.plan import agent_json, identity, plan
 

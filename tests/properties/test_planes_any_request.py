@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from hostile_requests import Planes, planes, send
 
 FAULTS = [Injection("http", "*", "latency", {"latency_ms": 1}), Injection("llm", "*", "garbage")]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

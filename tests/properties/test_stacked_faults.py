@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.values import write
 from holdfast.planes.injection.felt import alike
 from holdfast.protocols.fault import Call, Failed, Received, Reply

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from holdfast.agents.turns import Broke, Fault, FunctionCalls, Message, Noted, RecordingUsed
 from holdfast.model.codec import HALVES, carried, encode
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 
 HEAD = 8
 """Bytes of the length before each message."""

@@ -22,7 +22,8 @@ from holdfast.agents.loaded import Given, Loaded, ResetFunction, load, prepare
 from holdfast.agents.turns import raised_turn, take_turn
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import CALM, AgentSpec, Scenario
+from holdfast.model.scenario import CALM, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.planes.describe import said
 from holdfast.planes.install import Installed

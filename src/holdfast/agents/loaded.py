@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from holdfast.agents.dialogue import GivenMessage
 from holdfast.errors import UserError
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.install import Installed, install
 from holdfast.planes.resolve import resolve
 

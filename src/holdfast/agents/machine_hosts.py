@@ -15,7 +15,8 @@ from holdfast.agents.host_protocol import HostSetup, Ready
 from holdfast.agents.python_host import HOST_DIED, Begun, PythonHost
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import World

@@ -17,8 +17,8 @@ from holdfast.agents.dialogue import dialogue_of
 from holdfast.agents.environment import set_environment
 from holdfast.agents.loaded import Given, Loaded, ResetFunction
 from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import Scenario
 from holdfast.model.task import RecordedUse
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial

@@ -11,7 +11,7 @@ from holdfast.agents.host_protocol import TrialSocket, framed, read_frame
 from holdfast.agents.loaded import Loaded, ResetFunction
 from holdfast.agents.turns import Broke, Message, TrialRequest, perform
 from holdfast.model.codec import decoder, encode
-from holdfast.model.spec import CALM, Scenario
+from holdfast.model.scenario import CALM, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child

@@ -16,7 +16,8 @@ from holdfast.agents.turns import TrialRequest
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.all_ended import stopped
 from holdfast.processes.limits import GRACE_S

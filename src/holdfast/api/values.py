@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from holdfast.api.caller import caller
 from holdfast.errors import SpecError, UsageError
-from holdfast.model.spec import Plane
+from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import near_hint

@@ -15,7 +15,8 @@ from holdfast.execute.options import ModelOptions, WorldOptions
 from holdfast.execute.plane_needs import needs_planes, on_web
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
-from holdfast.model.spec import Injection, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions, control_trial

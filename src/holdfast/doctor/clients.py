@@ -14,7 +14,7 @@ from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, s
 from holdfast.execute.context import LiveContext
 from holdfast.http1.client import Upstreams
 from holdfast.model.completion import Completion
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from holdfast.planes.llm.codecs.formats import find
 

@@ -13,7 +13,8 @@ from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.model.codec import carried
-from holdfast.model.spec import AgentSpec, Injection, Problem, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plugins import fault_traits
 from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding

@@ -19,7 +19,8 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
 from holdfast.execute.sandbox_backend import interpreter, kept_here, open_backend, usual_environ
-from holdfast.model.spec import Injection, Schedule, Spec
+from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.spec import Spec
 from holdfast.planes.describe import said
 from holdfast.processes import scratch
 from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec

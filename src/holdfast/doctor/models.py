@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import UserError
 from holdfast.execute.options import ModelOptions
-from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.planes.llm.sources.cassette import Cassette
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
 from holdfast.planes.llm.sources.script_file import load

@@ -14,7 +14,9 @@ from msgspec import Struct
 
 from holdfast.execute.context import LiveContext
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

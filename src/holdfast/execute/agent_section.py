@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
-from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.spec.references import interpolate, names, resolve
 
 

@@ -15,8 +15,9 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.delivery import DeliveryPart
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import Injection, Scenario, UsageLimits
+from holdfast.model.spec import UsageLimits
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
 from holdfast.model.trial import Trial

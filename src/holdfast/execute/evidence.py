@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.model.observation import Answer, ForbiddenResult, Observation
-from holdfast.model.spec import Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.when import applies
 from holdfast.model.world import Evidence

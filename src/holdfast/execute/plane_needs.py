@@ -8,7 +8,8 @@ from msgspec import UNSET
 
 from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
-from holdfast.model.spec import Injection, Spec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import Spec
 from holdfast.model.traits import CheckTraits
 from holdfast.plan.checks import traits_of
 

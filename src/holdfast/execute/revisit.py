@@ -17,7 +17,8 @@ from holdfast.execute.context import LiveContext
 from holdfast.execute.options import ASKED
 from holdfast.execute.plane_settings import plane_settings
 from holdfast.execute.world_values import filling
-from holdfast.model.spec import CALM, AgentSpec, Spec
+from holdfast.model.scenario import CALM
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
 from holdfast.planes.site_planes import SitePlanes

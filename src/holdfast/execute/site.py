@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from holdfast.execute.targets import awaits_tools
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.spec.references import interpolate

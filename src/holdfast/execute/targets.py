@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 
 from holdfast.errors import SpecError
 from holdfast.model.observation import unread_models
-from holdfast.model.spec import Injection, Problem, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import Problem, Spec
 from holdfast.model.trace import TraceEvent
 from holdfast.spec.load import source_of
 

@@ -15,8 +15,8 @@ from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
 from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation, Turn
+from holdfast.model.scenario import CALM
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import CALM
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.planes.describe import said

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import WHOLE, Answer
-from holdfast.model.spec import CALM, Spec
+from holdfast.model.scenario import CALM
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.world.bare_world import BareWorld
 

@@ -14,8 +14,9 @@ from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.judges import Judges, Judging
 from holdfast.model.codec import canonical, digest
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
-from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Evidence
 from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
 from holdfast.planes.llm.sources.question import Question

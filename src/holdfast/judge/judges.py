@@ -11,7 +11,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError
 from holdfast.http1.client import Upstreams
 from holdfast.model.codec import digest
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.model_name import Meaning, meaning, without_meaning
 from holdfast.planes.llm.sources.provider import Provider

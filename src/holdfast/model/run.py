@@ -8,8 +8,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Case, Cell, Replica, Score
-from holdfast.model.spec import Invariant, Part, Scenario
+from holdfast.model.spec import Invariant, Part
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Outcome, Verdict

@@ -11,15 +11,9 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
-from holdfast.model.model_spec import ModelSpec as ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import MutationSpec
-from holdfast.model.scenario import CALM as CALM
-from holdfast.model.scenario import INPUT as INPUT
-from holdfast.model.scenario import Injection as Injection
-from holdfast.model.scenario import Plane as Plane
-from holdfast.model.scenario import Position as Position
-from holdfast.model.scenario import Scenario as Scenario
-from holdfast.model.scenario import Schedule as Schedule
+from holdfast.model.scenario import Position, Scenario
 from holdfast.model.session import ReplaySpec
 from holdfast.model.task import Task
 from holdfast.model.world import WorldSpec

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.model.spec import Scenario, When
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import When
 
 PLANES: Mapping[str, frozenset[str]] = {
     "tool_faults_active": frozenset({"tool", "mcp"}),

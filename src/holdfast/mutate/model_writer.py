@@ -17,7 +17,7 @@ from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, ModelRole
 from holdfast.judge.judges import missing_key
 from holdfast.model.canary import echoes
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.mutate.bundled import language_of
 from holdfast.mutate.words import exact_parts, names
 

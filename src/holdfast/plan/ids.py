@@ -11,7 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.model.codec import canonical, to_builtins
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.spec.stored_copy import without_keys
 

@@ -9,7 +9,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from holdfast.model.codec import canonical
-from holdfast.model.spec import Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import ids

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import canonical, digest
-from holdfast.model.spec import Invariant, Scenario, Spec, When
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Invariant, Spec, When
 from holdfast.model.task import Task
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies

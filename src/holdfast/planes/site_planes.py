@@ -10,7 +10,9 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from holdfast.http1.client import Upstreams
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Network
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options, proxy_environ

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from holdfast.model.delivery import AS_IT_IS, Delivery
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.traits import FaultTraits as FaultTraits
 from holdfast.model.traits import Step as Step
 

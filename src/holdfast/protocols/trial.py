@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.model.delivery import DeliveryPart
 from holdfast.model.observation import Answer, FaultMet, ForbiddenResult, Observation, Turn
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.task import RecordedUse, Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial

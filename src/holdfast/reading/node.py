@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.model.spec import Position
+from holdfast.model.scenario import Position
 
 NodeKind = Literal["null", "bool", "int", "float", "text", "list", "map"]
 

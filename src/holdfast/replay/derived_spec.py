@@ -10,8 +10,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import NothingProven, UserError
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Injection, Invariant, Scenario, Spec
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.model.when import applies
 from holdfast.plan.checks import traits_of

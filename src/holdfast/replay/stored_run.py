@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.model.format_numbers import JSON, too_new
 from holdfast.model.run import TracedTrial
+from holdfast.model.scenario import CALM
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import CALM, Part
+from holdfast.model.spec import Part
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import at, text

@@ -10,8 +10,9 @@ from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
-from holdfast.model.spec import PART_COMMANDS, Injection
+from holdfast.model.spec import PART_COMMANDS
 from holdfast.model.verdict import EXPLAINED
 from holdfast.report.paint import Paint
 from holdfast.report.safe import one_line

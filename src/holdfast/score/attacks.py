@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from holdfast.model.canary import echoes
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Attacks, Interval, Utility
-from holdfast.model.spec import Scenario
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.world import AUDIT_KEPT

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.spec import Aggregation, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.combine import needed, settle
 from holdfast.score.unmet import (

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Cell, Interval
-from holdfast.model.spec import Invariant, Scenario, Spec
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.model.observation import unread_models
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How near the agent came to the fault; the nearest is kept."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.spec import Aggregation, Part, PartAsked, Scenario, Scoring, Unbuilt
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Aggregation, Part, PartAsked, Scoring, Unbuilt
 from holdfast.model.task import Task
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader

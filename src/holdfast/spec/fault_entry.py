@@ -11,7 +11,7 @@ from msgspec.structs import fields
 
 from holdfast import plugins
 from holdfast.model.codec import to_builtins
-from holdfast.model.spec import INPUT, Injection, Plane, Schedule
+from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
 from holdfast.protocols.fault import TaskFault, WireFault
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node

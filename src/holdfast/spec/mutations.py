@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import (
     DEFAULT_MUTATIONS,
     INTENT_KEPT,
@@ -13,7 +14,6 @@ from holdfast.model.mutation import (
     MutationSpec,
     MutationType,
 )
-from holdfast.model.spec import ModelSpec
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.followups import unused_default

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from holdfast.model.spec import Position, Problem, Spec
+from holdfast.model.scenario import Position
+from holdfast.model.spec import Problem, Spec
 
 _START = Position(1, 1)
 

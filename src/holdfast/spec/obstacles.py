@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.world import WorldSpec
 from holdfast.protocols.fault import read_traits
 from holdfast.service_kinds import spoken

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.model.spec import Part, PartAsked, PartWeights, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Part, PartAsked, PartWeights
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.contract import CALM, ContractRules, Overrides, ScenarioSet

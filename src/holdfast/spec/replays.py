@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import encode
+from holdfast.model.scenario import Scenario
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
-from holdfast.model.spec import Invariant, Problem, Scenario
+from holdfast.model.spec import Invariant, Problem
 from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import UsageError
 from holdfast.model.codec import decoder
-from holdfast.model.spec import Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.store.rundir import RunDir, read_json, write_json
 

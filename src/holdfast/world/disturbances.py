@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.planes.describe import said
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.weather import make_fault

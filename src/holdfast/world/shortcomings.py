@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from holdfast.model.spec import AgentSpec, Scenario
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.traits import Disturbed
 from holdfast.model.world import Isolation, WorldSpec
 from holdfast.plugins import fault_traits

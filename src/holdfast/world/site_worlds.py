@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.model.codec import canonical
-from holdfast.model.spec import CALM, Scenario
+from holdfast.model.scenario import CALM, Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
 from holdfast.planes.site_planes import SitePlanes

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 
 URLLIB = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"

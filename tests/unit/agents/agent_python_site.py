@@ -13,7 +13,8 @@ from holdfast.execute.open_site import open_site
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec, ToolRef
+from holdfast.model.scenario import Injection, Scenario, Schedule
+from holdfast.model.spec import AgentSpec, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 

@@ -16,7 +16,8 @@ from holdfast.agents.launched import LaunchedHttpAgent
 from holdfast.execute.context import LiveContext
 from holdfast.execute.worlds import BareWorlds
 from holdfast.model.observation import Answer
-from holdfast.model.spec import CALM, AgentSpec
+from holdfast.model.scenario import CALM
+from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.process_tree import ProcessTree

@@ -16,7 +16,7 @@ from holdfast.agents import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Scenario
+from holdfast.model.scenario import Scenario
 
 pytestmark = pytest.mark.processes
 

@@ -16,7 +16,7 @@ from holdfast.execute.local import execute
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
-from holdfast.model.spec import Scenario
+from holdfast.model.scenario import Scenario
 
 
 def inline(folder: Path, code: str, *turns: str, **options: Any) -> Observation:

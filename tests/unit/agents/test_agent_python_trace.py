@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_python_site import ask, fault, observe, spec_of, trial_of
 
-from holdfast.model.spec import Scenario
+from holdfast.model.scenario import Scenario
 
 pytestmark = pytest.mark.processes
 

@@ -21,7 +21,8 @@ from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from warm_hosts import warm_hosts

@@ -5,7 +5,8 @@ import pytest
 from holdfast.doctor.agent import told
 from holdfast.execute.options import ModelOptions
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec
+from holdfast.model.scenario import Injection, Scenario, Schedule
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.report.diagnosis import CallsSeen
 

@@ -12,7 +12,8 @@ from holdfast.doctor.clients import _try, try_curl
 from holdfast.doctor.machine import FORKS, HTTP, HTTPS, MCP, ROUTES, SANDBOX, MachineRoute, needed, tried, try_machine
 from holdfast.doctor.probe_site import Absent, Unmet, opened, started
 from holdfast.execute.options import ModelOptions
-from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import WorldSpec
 
 pytestmark = pytest.mark.processes

@@ -9,7 +9,8 @@ from typing import Any
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer, Observation, Turn
-from holdfast.model.spec import AgentSpec, Injection, Scenario, Schedule, Spec
+from holdfast.model.scenario import Injection, Scenario, Schedule
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols.trial import TrialContext

@@ -13,7 +13,7 @@ from holdfast.execute.context import NOTES_KEPT, LiveContext
 from holdfast.execute.trial import run_trial
 from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
-from holdfast.model.spec import CALM
+from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence

@@ -15,7 +15,8 @@ from holdfast.errors import SpecError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
-from holdfast.model.spec import AgentSpec, Scenario, Spec, ToolRef
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Spec, ToolRef
 
 pytestmark = pytest.mark.processes
 

@@ -8,7 +8,9 @@ import pytest
 
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import unused_proxy
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Spec
 
 SET = {"HTTPS_PROXY": "http://user:secret@proxy:3128"}
 COMMAND = AgentSpec(type="command", command="agent")

@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.errors import SpecError
 from holdfast.execute.targets import check_tools_seen
-from holdfast.model.spec import AgentSpec, Injection, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trace import TraceEvent
 
 PLACE = "chatgpt.com speaks ChatGPT's own API"

@@ -12,7 +12,8 @@ from holdfast.agents.http import HttpAgent
 from holdfast.errors import HarnessError
 from holdfast.execute.worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.spec import CALM, AgentSpec, Spec
+from holdfast.model.scenario import CALM
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import Resources
 from holdfast.world.disturbances import Disturbances
 from planes_kit import FakeContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.checks.trace.calls import done
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.model.trace import TraceEvent
 from holdfast.protocols.fault import Call, Reply
 from planes_kit import FakeContext

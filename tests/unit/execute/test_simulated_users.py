@@ -13,7 +13,7 @@ from holdfast.errors import HarnessError, SpecError
 from holdfast.execute.context import LiveContext
 from holdfast.execute.simulated_users import END, SimulatedUsers
 from holdfast.model.observation import Turn
-from holdfast.model.spec import CALM
+from holdfast.model.scenario import CALM
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols.check import Advice

@@ -15,8 +15,9 @@ from holdfast.checks.state.judge_vote import is_vote
 from holdfast.errors import HarnessError
 from holdfast.judge.advice_cache import AdviceCache
 from holdfast.judge.consult import Consultation, all_printed, consulted
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Advice
 from judge_kit import Got, JudgeServer, Reply, judging, rating

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.when import applies, meeting
 
 

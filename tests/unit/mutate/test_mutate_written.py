@@ -12,9 +12,10 @@ from mutate_kit import PROMPTS, Pen, mutated, obedient
 
 from holdfast.errors import HarnessError, SpecError, UserError
 from holdfast.model.canary import MARK
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import MutationSpec, MutationType
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, ModelSpec, Spec
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.mutate import made
 from holdfast.mutate.model_writer import Assignment, ModelWriter, kept_parts, replies, unusable

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import PluginError
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Position, Scenario, Spec
+from holdfast.model.scenario import Injection, Position, Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.traits import CheckTraits
 from holdfast.model.trial import CONTROL

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import DialogueMessage, Recording, RequestChange, SimulatedUser, Task, Variation
 from holdfast.plan import CellKey, Select, plan
 from holdfast.plan.select import SelectedCell, TaskFilter, failed_task, positions

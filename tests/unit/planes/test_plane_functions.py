@@ -14,17 +14,18 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from plane_weather import Own, fault, weather_of
 
 from holdfast import plugins
 from holdfast.errors import HarnessError, InjectedError, UserError
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import AgentSpec, Injection, ToolRef
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
 from holdfast.protocols.fault import Call, Reply
+from plane_weather import Own, fault, weather_of
 
 EVIL = "malicious_response"
 

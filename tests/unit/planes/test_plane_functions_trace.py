@@ -13,15 +13,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from plane_weather import fault, weather_of
 
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import AgentSpec, Injection, ToolRef
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.model.trace import EVENTS_KEPT, TEXT_KEPT, TraceEvent
 from holdfast.planes import registry
 from holdfast.planes.install import Installed, install
 from holdfast.planes.open_call import under
 from holdfast.planes.traced_call import CallTrace
+from plane_weather import fault, weather_of
 
 
 class Traced:

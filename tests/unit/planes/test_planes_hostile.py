@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from hostile_requests import Planes, planes, send, status
 
 CHAT = b"openai/v1/chat/completions"

@@ -1,6 +1,6 @@
 """What one trial can make us remember is bounded."""
 
-from holdfast.model.spec import CALM
+from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.injection.weather import OTHERS, TARGETS_KEPT, Weather

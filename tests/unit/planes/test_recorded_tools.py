@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plane_weather import TRIAL, fault
 
 from holdfast.errors import InjectedError
 from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import AgentSpec, Injection, Scenario, ToolRef
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.model.task import RecordedFiring, RecordedResponse, RecordedUse, Recording, Task
 from holdfast.planes import functions, registry
 from holdfast.planes.injection.weather import Weather
@@ -27,6 +27,7 @@ from holdfast.planes.open_call import under
 from holdfast.planes.recorded_tools import RecordedTools, decoded
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
+from plane_weather import TRIAL, fault
 from planes_kit import answer, replay, uses
 
 SOURCE = """

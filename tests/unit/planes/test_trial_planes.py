@@ -3,7 +3,8 @@
 import asyncio
 import json
 
-from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext

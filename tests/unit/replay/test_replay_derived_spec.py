@@ -10,8 +10,9 @@ from msgspec import UNSET
 from replay_kit import answered, session
 
 from holdfast.errors import NothingProven, SpecError, UserError
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Injection, Scenario, Spec
+from holdfast.model.spec import Spec
 from holdfast.model.task import DialogueMessage, Recording
 from holdfast.plan import plan
 from holdfast.replay.derived_spec import replay_spec, replayed, unjudged

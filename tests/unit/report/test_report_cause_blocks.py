@@ -10,7 +10,7 @@ from report_cases_sample import alone
 from report_sample import INVARIANTS, cell, sample, trial, whole
 
 from holdfast.model.run import CellRow, Run
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import cases
 from holdfast.report.case_causes import case_causes
 from holdfast.report.html import Html

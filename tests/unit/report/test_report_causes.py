@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from report_sample import INVARIANTS, cell, sample, trial
 
 from holdfast.model.run import CellRow, Run
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import wording
 from holdfast.report.causes import MOST_REASONS, Cause, FaultName, causes
 

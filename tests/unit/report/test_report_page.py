@@ -17,8 +17,9 @@ from report_sample import sample, trial, whole
 
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Case, Cell, Replica
-from holdfast.model.spec import Invariant, Scenario
+from holdfast.model.spec import Invariant
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report.html import Html
 from holdfast.report.page import inlined

@@ -6,8 +6,8 @@ from report_sample import cell, large, sample, trial
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
-from holdfast.model.spec import Injection, Scenario
 from holdfast.report.safe import can_show_signs
 from holdfast.report.terminal import summary
 

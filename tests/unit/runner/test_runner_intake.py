@@ -10,7 +10,8 @@ import pytest
 from holdfast.model import events
 from holdfast.model.codec import HALVES
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.plan import RunOptions

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.preflight import NO_MODEL, preflight

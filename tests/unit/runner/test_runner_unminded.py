@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.plan import plan
 from holdfast.runner.unminded import unminded

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Case, Score
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RecordedUse, Task, Variation
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Spec
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.observation import FaultMet, ForbiddenResult, Observation
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Case, Score
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Verdict
 from holdfast.plan import plan

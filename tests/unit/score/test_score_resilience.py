@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Score
-from holdfast.model.spec import AgentSpec, Injection, Invariant, Scenario, Scoring, Spec
+from holdfast.model.spec import AgentSpec, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.plan import plan

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.score import Cell
-from holdfast.model.spec import AgentSpec, Aggregation, Injection, Invariant, Scenario, Schedule, Scoring, Spec
+from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial

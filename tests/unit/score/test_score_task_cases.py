@@ -6,7 +6,8 @@ import pytest
 from task_score_kit import STORM, cases_of, mutation, mutation_spec, tallied
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import Aggregation, Injection, Invariant, Scenario, Scoring, When
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import Aggregation, Invariant, Scoring, When
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import plan

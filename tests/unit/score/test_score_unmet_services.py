@@ -1,6 +1,6 @@
 """Why a fault of a service or of the machine was never met, in words."""
 
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.score.unmet import CALLED, NOT_CALLED, called_instead, never_met, was_called
 
 DOWN = Injection("service", "db", "down")

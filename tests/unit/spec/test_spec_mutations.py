@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.codec import decoder, encode
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import (
     DEFAULT_MUTATIONS,
     INTENT_KEPT,
@@ -14,7 +15,7 @@ from holdfast.model.mutation import (
     REQUEST_MUTATIONS,
     MutationSpec,
 )
-from holdfast.model.spec import ModelSpec, Problem
+from holdfast.model.spec import Problem
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.mutations import mutation_spec

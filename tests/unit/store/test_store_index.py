@@ -18,7 +18,8 @@ from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, Scenario, Spec
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import plugins
 from holdfast.faults.world.vanished import Vanished
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world_fault import FELT
 from holdfast.world.disturbances import Disturbances

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast import plugins
-from holdfast.model.spec import AgentSpec, Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
 from holdfast.world import shortcomings as asked
 from holdfast.world.clock import library

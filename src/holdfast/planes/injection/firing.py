@@ -13,7 +13,7 @@ from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.injection.felt import CallEnd, alike_values
 from holdfast.planes.injection.replayed_fault import ReplayedFault

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said
 from holdfast.protocols.fault import FaultContext
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from holdfast.model.delivery import AS_IT_IS
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply
 
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same

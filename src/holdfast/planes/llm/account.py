@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Usage
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import ModelSpec
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
 from holdfast.planes.llm.reply_sender import SentReply
 from holdfast.planes.llm.sources.prices import estimate

@@ -16,8 +16,8 @@ from holdfast.errors import HarnessError
 from holdfast.http1.server import Exchange
 from holdfast.http1.upgrade import asks_for_upgrade
 from holdfast.model.codec import digest
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import ModelSpec
 from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codecs.formats import ApiRoute, find
 from holdfast.planes.llm.codecs.loose import dump, parse

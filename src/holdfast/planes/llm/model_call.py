@@ -11,7 +11,7 @@ from holdfast.errors import HarnessError
 from holdfast.http1.heads import end_to_end, length_of
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codecs.asides import Like, left_out
 from holdfast.planes.llm.codecs.request import ModelRequest

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address
 from socket import socket
 from typing import NamedTuple
 
-from holdfast.model.spec import Scenario
+from holdfast.model.scenario import Scenario
 from holdfast.planes.injection.weather import step_plane
 from holdfast.plugins import fault_traits
 from holdfast.protocols.fault import Call, Failed, Reply

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
-from holdfast.model.spec import Aggregation, ModelSpec
+from holdfast.model.spec import Aggregation
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
 from holdfast.spec.forms import Aggregate, Code, Format

@@ -6,7 +6,7 @@ import pytest
 from llm_replies import ASKED, BOTH, SAID
 
 from holdfast.execute.context import LiveContext
-from holdfast.model.spec import Injection, Scenario, Schedule
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.protocols.fault import Call, Failed, Reply

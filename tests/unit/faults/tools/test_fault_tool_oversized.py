@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast.faults.tools.oversized import Oversized
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.protocols.fault import Call, Reply
 from planes_kit import FakeContext
 

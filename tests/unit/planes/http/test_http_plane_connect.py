@@ -11,7 +11,7 @@ import threading
 import pytest
 import requests
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import TRUST_VARIABLES
 from http_proxy_kit import ROWS

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from http_proxy_kit import ROWS, wait_for
 
 REPLIES = [

@@ -7,7 +7,7 @@ import time
 import pytest
 import requests
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from http_proxy_kit import ROWS
 
 WITHOUT_A_BODY = pytest.mark.parametrize(

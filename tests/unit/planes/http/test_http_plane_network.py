@@ -9,7 +9,7 @@ import time
 import pytest
 import requests
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from http_proxy_kit import ROWS
 
 BOTH = pytest.mark.parametrize("scheme", ["plain", "secure"])

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from holdfast.faults.tools.wrong_value import WrongValue
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from http_proxy_kit import ROWS, wait_for
 
 BOTH = pytest.mark.parametrize("scheme", ["plain", "secure"])

@@ -11,7 +11,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.codecs.formats import asks_model
 from planes_kit import answer, replay, uses

@@ -9,7 +9,7 @@ import threading
 import pytest
 import requests
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.urls import declares
 from http_proxy_kit import wait_for

@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.injection.weather import faces
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
 

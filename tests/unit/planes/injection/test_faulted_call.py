@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.injection.firing import came_through
 from holdfast.protocols.fault import Call, Failed, Reply
 from planes_kit import FakeContext

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.mcp.session import AsItCame
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply
 from planes_kit import FakeContext

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from plane_weather import TRIAL, Own, fault, weather_of
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.injection.weather import ANSWER, Weather, faces
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
+from plane_weather import TRIAL, Own, fault, weather_of
 
 ROWS = {"rows": [1, 2]}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import Task
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.http1.client import Upstreams
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

@@ -15,7 +15,9 @@ from aiohttp import web
 from upstream_server import serving
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm import provider_reply
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI

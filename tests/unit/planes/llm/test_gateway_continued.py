@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.results.continued_calls import CALLS_KEPT, CHARACTERS_KEPT, Continued
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

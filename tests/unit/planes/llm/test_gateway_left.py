@@ -11,7 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

@@ -13,7 +13,9 @@ from threading import Barrier
 from aiohttp import web
 from upstream_server import serving
 
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

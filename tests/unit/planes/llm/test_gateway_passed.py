@@ -12,7 +12,8 @@ from aiohttp import web
 from upstream_server import Server, serving
 
 from holdfast.http1.client import UpstreamReply, Upstreams
-from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.spec import AgentSpec
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm.codecs.usage import usage_in
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes

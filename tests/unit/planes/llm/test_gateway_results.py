@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.results.tool_results import ToolResults
 from planes_kit import FakeContext

@@ -8,7 +8,7 @@ import pytest
 from results_kit import FAULT, FIRST, Talk, Trial, every_format
 
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI

@@ -12,7 +12,9 @@ from aiohttp import web
 from upstream_server import Server, serving
 
 from holdfast.http1.client import UpstreamFailed, Upstreams
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

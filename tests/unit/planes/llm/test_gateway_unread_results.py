@@ -13,7 +13,9 @@ import pytest
 
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.completion import ToolCall
-from holdfast.model.spec import AgentSpec, Injection, ModelSpec, Schedule
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.results import tool_results as results
 from holdfast.planes.llm.results.tool_results import ToolResults

@@ -13,8 +13,9 @@ from aiohttp import web
 from upstream_server import Server, serving
 
 from holdfast.judge.rule import RuleJudge
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.spec import AgentSpec, Invariant, ModelSpec
+from holdfast.model.spec import AgentSpec, Invariant
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.codec import decoder
-from holdfast.model.spec import AgentSpec, ModelSpec
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.spec import AgentSpec
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

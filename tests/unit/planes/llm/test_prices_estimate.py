@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.completion import Usage
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.sources.prices import estimate, listed
 
 MILLION = Usage(1_000_000, 1_000_000)

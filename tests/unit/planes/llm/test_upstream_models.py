@@ -14,7 +14,7 @@ from upstream_server import AGENT, PLACEHOLDER, SAID, Server, answer, served
 
 from holdfast.errors import SpecError, UsageError
 from holdfast.http1.client import Upstreams
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import (
     PassedReply,

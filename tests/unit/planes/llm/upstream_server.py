@@ -13,7 +13,7 @@ from aiohttp import web
 from upstream_kit import read
 
 from holdfast.http1.client import Upstreams
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY, Query
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.session import ClientOutcome, McpSession
 from holdfast.planes.mcp.trial_state import McpTrialState

@@ -15,7 +15,7 @@ from mcp_talk import Talk, call
 from msgspec import UNSET
 
 from holdfast.faults.accepted_values import TRIES
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.mcp.declared_schema import declared, fits
 
 NEVER: dict[str, Any] = {"not": {}}

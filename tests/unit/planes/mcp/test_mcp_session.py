@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.faults.mcp.tool_poisoning import ToolPoisoning
 from holdfast.faults.tools.wrong_value import WrongValue
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp import rpc
 
 OK = {"content": [{"type": "text", "text": "hello"}], "isError": False}

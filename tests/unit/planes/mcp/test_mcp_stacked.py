@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp_talk import Talk, call
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 
 NEVER = Schedule(on_call=10_000)
 RESULTS = (

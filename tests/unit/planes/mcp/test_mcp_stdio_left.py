@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from mcp_talk import FakeLine, call, line
 
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState
 from planes_kit import FakeContext

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from mcp_talk import FakeLine, call, line
 
-from holdfast.model.spec import Injection, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp.relay import LINE_LIMIT
 from holdfast.planes.mcp.stdio import Pipe
 from holdfast.planes.mcp.trial_state import McpTrialState

@@ -12,7 +12,7 @@ from mcp_talk import call, line
 
 from holdfast.http1.client import Upstreams
 from holdfast.http1.server import Exchange, serve
-from holdfast.model.spec import Injection
+from holdfast.model.scenario import Injection
 from holdfast.planes.mcp.config import Target
 from holdfast.planes.mcp.plane import McpPlane
 from planes_kit import FakeContext

@@ -1,6 +1,6 @@
 """Whose names do not resolve."""
 
-from holdfast.model.spec import Injection, Scenario
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.planes.tcp.names import unresolved
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.http1.client import Upstreams
+from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
-from holdfast.model.spec import ModelSpec
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.sources.agent_headers import AgentHeaders
 from holdfast.planes.llm.sources.provider import send

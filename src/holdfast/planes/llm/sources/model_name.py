@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 
 _GLOB = frozenset("*?[")
 _PROVIDERS = ("openai", "anthropic", "google", "ollama")

@@ -13,7 +13,7 @@ from holdfast.errors import UsageError, UserError
 from holdfast.http1.client import Upstreams
 from holdfast.model.codec import carried, encode
 from holdfast.model.format_numbers import RECORDING
-from holdfast.model.spec import ModelSpec
+from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.cassette import Cassette, Occurrences, RecordedReply, prompt_of
