@@ -13,7 +13,7 @@ import pytest
 from cli import HOLDFAST, Result
 
 from holdfast.model.world import Secret
-from holdfast.world.secrets import resolve_secrets
+from holdfast.secrets.values import resolve_secrets
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "renewals"
 STORMS = ["killed-mid-transaction", "db-reset", "mail-reply-lost", "mail-rate-limited"]

@@ -14,8 +14,8 @@ from servers_kit import Bay, bay
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import ServiceSpec
-from holdfast.store.mask import Masker
-from holdfast.world.hidden_secrets import Hidden
+from holdfast.secrets.hidden import Hidden
+from holdfast.secrets.masker import Masker
 from holdfast.world.kept_world import mask_dump
 from holdfast.world.services import programs
 from holdfast.world.services.mysql.server import Mysql

@@ -20,8 +20,8 @@ from holdfast.plugins import fault_traits
 from holdfast.report.diagnosis import AskedAgent, Diagnosis, DoctorFinding
 from holdfast.report.wording import plural
 from holdfast.runner.job import refuse_unrunnable, world_secrets
+from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
-from holdfast.store.mask import Masker
 
 TellFindings = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
 """Takes a part as soon as it is known: its title, what it is about, what was found, and notes."""

@@ -124,7 +124,7 @@ async def _opened(order: WorkOrder) -> LocalExecutor:
 def _world_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], root: Path) -> dict[str, str]:
     if spec.world is None or not spec.world.secrets:
         return {}
-    from holdfast.world.secrets import resolve_secrets
+    from holdfast.secrets.values import resolve_secrets
 
     return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=order.trusted)
 

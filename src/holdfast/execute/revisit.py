@@ -23,7 +23,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, Secret, ServiceSpec, Setup, WorldSpec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
-from holdfast.world.disguises import MASK
+from holdfast.secrets.hidden import MASK
 from holdfast.world.kept_world import HOME, KeptWorld
 from holdfast.world.reopened_service import reopen
 from holdfast.world.sandbox.bubblewrap import Bubblewrap

@@ -21,8 +21,8 @@ from holdfast.model.task import RecordedResponse
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
 from holdfast.reading.tree import parse
+from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.fault_entry import written_faults
-from holdfast.spec.secrecy import KEY_SHAPED
 
 DEEPEST = 90
 """Levels that a tool's answer may have: a file of ours is read to 100."""

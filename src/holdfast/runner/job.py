@@ -50,7 +50,7 @@ def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -
     """The values of the world's secrets by name; UserError if one cannot be had."""
     if spec.world is None or not spec.world.secrets:
         return {}
-    from holdfast.world.secrets import resolve_secrets
+    from holdfast.secrets.values import resolve_secrets
 
     root = Path(spec.path).resolve().parent
     return resolve_secrets(spec.world.secrets, environ, root, spec.seed, commands=trusts_commands(spec, options))

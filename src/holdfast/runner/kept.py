@@ -40,12 +40,12 @@ class KeptWorlds:
         """What became of a trial is known."""
         if not self.wanted:
             return
-        from holdfast.world.kept_world import forget
+        from holdfast.world.sandbox.workspace import remove
 
         if went_wrong(seen, verdicts):
             self.trials.append(seen.trial)
         else:
-            forget(self._folder / seen.trial)
+            remove(self._folder / seen.trial)
 
     @property
     def notes(self) -> tuple[str, ...]:

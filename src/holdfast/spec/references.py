@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.spec import Spec
+from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
 
 _VARIABLE = r"\$\{(?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}"
 NAMED = r"\{\{\s*(?P<space>secrets|params)\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)\s*\}\}"
@@ -21,10 +22,6 @@ PROVIDER_KEYS = (
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY",
 )  # fmt: skip
 """Variables of the user's that agents and the gateway ask models with: masked whether or not the spec names them."""
-SHORTEST_SECRET = 6
-"""A shorter value would be masked in places where it means something else."""
-TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
-TOO_SHORT_HINT = "masking it would hide ordinary text; use a longer value, or write it literally"
 
 
 class Names(Struct, frozen=True):

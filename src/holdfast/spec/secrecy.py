@@ -13,7 +13,8 @@ from msgspec import Struct
 from holdfast.errors import UserError
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader, join
-from holdfast.spec.references import SHORTEST_SECRET, names
+from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET
+from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import SecretEntry
 from holdfast.spec.settled_values import SettledValues
@@ -31,14 +32,7 @@ _TEXT_ONLY = (
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
 _FILLED = "they are filled into what is asked, the agent's section and the settings of rules"
 
-KEY_SHAPED = re.compile(
-    r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
-)
 _HEADERS = r"agent\.(headers|mcp_config\..+\.headers)"
-KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
-"""A header whose value lets somebody in."""
 KEY_HEADER = rf"(?i){_HEADERS}\.{KEY_NAME}"
 HIDDEN = rf"{_HEADERS}\..+|.*\.api_key"
 _PASSED_ON = (

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.references import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT, given_by
+from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
+from holdfast.spec.references import given_by
 from holdfast.spec.secrecy import HIDDEN, RESOLVED, scalars, variable_of
 from holdfast.spec.sections.file import File
 

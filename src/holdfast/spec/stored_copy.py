@@ -9,8 +9,9 @@ from typing import Any
 from holdfast.model.codec import digest
 from holdfast.reading.node import Node
 from holdfast.reading.tree import parse
+from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED
 from holdfast.spec.references import names
-from holdfast.spec.secrecy import KEY_HEADER, KEY_NAME, KEY_SHAPED, RESOLVED, scalars
+from holdfast.spec.secrecy import KEY_HEADER, RESOLVED, scalars
 
 _MASKED = r"masked-[0-9a-f]{16}"
 _STATIC = "static://"

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
 from holdfast.reading.inside import covers
-from holdfast.reading.spelling import forms
+from holdfast.secrets.spelling import forms
 from holdfast.sqltext.tables import covers as covers_table
 
 SHOWN = 20

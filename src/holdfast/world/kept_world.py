@@ -10,12 +10,9 @@ kept.json        how to open it again: the environment without secrets, and what
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import mmap
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +26,11 @@ from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
+from holdfast.secrets.hidden import Hidden, mask_dump, mask_files
 from holdfast.service_kinds import spoken
-from holdfast.world.hidden_secrets import CannotMask, Hidden
 from holdfast.world.sandbox.tree import copy
+from holdfast.world.sandbox.workspace import remove
 
-REWRITTEN = 64_000_000
-"""Bytes of a file that is still rewritten."""
 ABOUT = "kept.json"
 HOME = "home"
 """Where a kept world has what its programs kept for themselves."""
@@ -93,7 +89,7 @@ class WorldKeeper:
     ) -> None:
         """Puts all that can be had into a folder of the trial's own; OSError if there is no place for it."""
         target = self.folder / world.trial
-        forget(target)
+        remove(target)
         self.folder.mkdir(parents=True, exist_ok=True)
         target.mkdir(mode=0o700)
         (target / "services").mkdir()
@@ -157,7 +153,7 @@ def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
     """Removes kept worlds that are older; which."""
     old = [path for path in kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
     for path in old:
-        forget(path)
+        remove(path)
     return [path for path in old if not path.exists()]
 
 
@@ -175,7 +171,7 @@ def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
         notes = _copied(view, target)
         return [*notes, *mask_files(target, hidden)]
     except OSError as refused:
-        forget(target)
+        remove(target)
         return [f"the {target.name} could not be copied: {refused}"]
 
 
@@ -216,75 +212,3 @@ async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
         name = ".".join(f"{quote}{part.replace(quote, quote * 2)}{quote}" for part in (schema, table))
         found[f"{schema}.{table}"] = await database.query(f"SELECT * FROM {name}", timeout_s=_QUERY_S, keep=keep)  # noqa: S608
     return found
-
-
-def forget(folder: Path) -> None:
-    """Removes a kept world, also where an agent took rights away."""
-    for at, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(os.path.join(at, name)):
-                with contextlib.suppress(OSError):  # another's, or gone: then it stays
-                    os.chmod(os.path.join(at, name), 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
-    """Takes secrets out of every file and every name; a file that cannot be rewritten goes, and that is told."""
-    for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
-        for path in (_renamed(Path(at, name), hidden) for name in (*names, *folders)):
-            if path.is_symlink() or not path.is_file() or not path.stat().st_size:
-                continue
-            why = _masked(path, hidden)
-            if why:
-                path.unlink()
-                yield f"{path.relative_to(folder)} is left out: {why}"
-
-
-def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
-    """Takes secrets out of what a server wrote, so that another can still read it; CannotMask if one would stay.
-
-    A mask is as long as its secret: in a file that is no text, sizes stand before what they count.
-    """
-    if not path.stat().st_size or not hidden.values:
-        return
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        hidden.overwrite(data, text=text)
-        if not hidden.spelled_in(data):
-            return
-    if not text:
-        raise CannotMask("a secret stands in it in a form that cannot be masked")
-    masked = path.with_name(f"{path.name}.masked")
-    try:
-        masked.touch(mode=0o600)
-        with path.open("rb") as script, masked.open("wb") as to:
-            to.writelines(hidden.masked(script))
-        masked.replace(path)
-    finally:
-        masked.unlink(missing_ok=True)
-
-
-def _masked(path: Path, hidden: Hidden) -> str:
-    """Rewrites a file without secrets; why not, if that cannot be done."""
-    if path.stat().st_size > REWRITTEN:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
-            return "it is large, and a secret is in it" if hidden.spelled_in(seen) else ""
-    before = path.read_bytes()
-    try:
-        data = b"".join(hidden.masked(BytesIO(hidden.plain(before))))
-    except CannotMask as refused:
-        return str(refused)
-    if data != before:
-        mode = path.stat().st_mode
-        path.chmod(0o600)
-        path.write_bytes(data)
-        path.chmod(mode)
-    return ""
-
-
-def _renamed(path: Path, hidden: Hidden) -> Path:
-    """Where it is now: a name with a secret in it is masked, a link that leads to such a name goes."""
-    if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
-        path.unlink()
-        return path
-    target = path.with_name(os.fsdecode(hidden.plain(os.fsencode(path.name))))
-    return path if target == path else path.replace(target)

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.model.observation import ForbiddenResult, Observation, Turn
 from holdfast.model.world import AuditEvent, Evidence, Isolation
+from holdfast.secrets.masker import MASK, Masker
 from holdfast.store.audits import LOST
 from holdfast.store.blobs import LIMIT
-from holdfast.store.mask import MASK, Masker
 from holdfast.store.record import RunRecord, observations
 from holdfast.store.rundir import RunDir
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.trace import Cost, TraceEvent
-from holdfast.store.mask import Masker
+from holdfast.secrets.masker import Masker
 from holdfast.store.record import RunRecord, observations
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import LOST

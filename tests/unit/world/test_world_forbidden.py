@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from holdfast.model.world import AuditEvent, Forbidden
-from holdfast.store.mask import Masker
+from holdfast.secrets.masker import Masker
 from holdfast.world.forbidden import Overheard, forbidden
 
 

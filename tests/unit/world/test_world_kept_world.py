@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import HarnessError, QueryFailed, UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world import kept_world
+from holdfast.secrets import hidden
 from holdfast.world import kept_world as keeping
 from holdfast.world.kept_world import ABOUT, KeptWorld, WorldKeeper, clear, dump_of, kept_worlds, read, without
 from world_kit import FakeDatabase, FakeMock, FolderSandbox, request, rows
@@ -65,7 +65,7 @@ def test_secrets_are_taken_out_of_files_names_and_links(tmp_path, workspace):
 
 
 def test_a_large_file_with_a_secret_is_left_out(tmp_path, workspace, monkeypatch):
-    monkeypatch.setattr(kept_world, "REWRITTEN", 100)
+    monkeypatch.setattr(hidden, "REWRITTEN", 100)
     (workspace / "large").write_text("x" * 200 + SECRET)
     folder = kept(tmp_path, workspace=workspace)
     assert not (folder / "workspace" / "large").exists()

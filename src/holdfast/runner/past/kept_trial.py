@@ -13,10 +13,10 @@ from holdfast.model.trial import Trial
 from holdfast.plan import RunOptions
 from holdfast.runner.job import trusts_commands
 from holdfast.runner.start import stored_spec
+from holdfast.secrets.values import resolve_secrets
 from holdfast.store.record import trials
 from holdfast.store.rundir import RunDir
 from holdfast.world.kept_world import KeptWorld
-from holdfast.world.secrets import resolve_secrets
 
 
 def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None]) -> StoredTrial:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from socket import socket
 
@@ -85,9 +86,10 @@ class FolderSandbox(OpenSandbox):
 
 
 def remove(folder: Path) -> None:
-    """Also where an agent took its own rights away."""
+    """Removes a folder of an agent's, also where it took its own rights away."""
     for at, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(at, name)):
-                os.chmod(os.path.join(at, name), 0o700)
+                with suppress(OSError):  # another's, or gone: then it stays
+                    os.chmod(os.path.join(at, name), 0o700)
     shutil.rmtree(folder, ignore_errors=True)

@@ -11,11 +11,11 @@ from msgspec.structs import astuple, replace
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
 from holdfast.model.observation import MASK, Observation
-from holdfast.reading.spelling import forms, spellings
+from holdfast.secrets.spelling import SHORTEST_SECRET, forms, spellings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-PIECE = 6
+PIECE = SHORTEST_SECRET
 """Characters of a secret that tell it: as few as a secret may have."""
 _LEFT_OUT = "…"
 """Where the middle of a text was left out before it came here. It may have been cut at its ends, too."""

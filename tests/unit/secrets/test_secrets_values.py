@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import UserError
 from holdfast.model.world import Secret
-from holdfast.world.secrets import resolve_secrets
+from holdfast.secrets.values import resolve_secrets
 
 
 def value(

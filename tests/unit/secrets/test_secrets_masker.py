@@ -1,7 +1,7 @@
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.verdict import Verdict
-from holdfast.store.mask import Masker
+from holdfast.secrets.masker import Masker
 
 
 def test_with_no_secret_nothing_is_copied() -> None:

@@ -1,4 +1,4 @@
-"""The ways in which a secret may be written: as it is, escaped for JSON or a URL, or inside of base64."""
+"""What looks like a secret, and how one may be written: as it is, escaped for JSON or a URL, or inside of base64."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from functools import cached_property
 from itertools import groupby
 from urllib.parse import quote, quote_plus
 
+SHORTEST_SECRET = 6
+"""A shorter value would be masked in places where it means something else."""
+TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
+TOO_SHORT_HINT = "masking it would hide ordinary text; use a longer value, or write it literally"
+KEY_SHAPED = re.compile(
+    r"\bsk-[A-Za-z0-9_-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
+)
+"""What is a key by its looks."""
+KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
+"""A header whose value lets somebody in."""
 _LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 """Characters that neither JSON nor a URL writes in another way."""
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}

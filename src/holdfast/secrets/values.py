@@ -11,9 +11,8 @@ from holdfast.errors import UserError
 from holdfast.model.codec import canonical, digest
 from holdfast.model.world import Secret
 from holdfast.processes.leftovers import kill_group
+from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT
 
-SHORTEST = 6
-"""A shorter value would be masked in places where it means something else."""
 COMMAND_S = 30.0
 """How long a command may take to give a secret."""
 
@@ -24,8 +23,8 @@ def resolve_secrets(
     """The value of each secret by its name; UserError for one that has none. `commands`: its commands may be run."""
     found = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
     for name, value in found.items():
-        if len(value) < SHORTEST:
-            message = f"the secret {name} is shorter than {SHORTEST} characters: it cannot be kept secret"
+        if len(value) < SHORTEST_SECRET:
+            message = f"the secret {name} {TOO_SHORT}"
             raise UserError(message, hint="masking it would hide ordinary text; use a longer value")
     return found
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.model.observation import Observation, Turn
-from holdfast.store.mask import MASK, Masker
+from holdfast.secrets.masker import MASK, Masker
 
 SECRETS = ["s3cret-value", 'pa"ss\\word\n/é', "a b+c/d=e&f", "zwölf\tGeißen€😀", "\\\\server\\share", "'''\"\"\"///"]
 secrets = st.text(st.characters(codec="utf-8"), min_size=6, max_size=40)

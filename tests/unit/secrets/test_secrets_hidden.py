@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
-from holdfast.store.mask import Masker
-from holdfast.world import hidden_secrets as hiding
-from holdfast.world.disguises import disguises
-from holdfast.world.hidden_secrets import CannotMask, Hidden
+from holdfast.secrets import hidden as hiding
+from holdfast.secrets.hidden import CannotMask, Hidden, disguises
+from holdfast.secrets.masker import Masker
 from holdfast.world.kept_world import mask_dump, mask_files
 
 SECRET = b"sesame-sesame"
