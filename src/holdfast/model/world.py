@@ -210,6 +210,8 @@ class Isolation(Struct, frozen=True, omit_defaults=True):
     feature: str
     enforced: bool
     why: str = ""
+    asked: bool = True
+    """False: a limit that nobody set, so that it is no lack."""
 
 
 class FileTexts(Struct, frozen=True, omit_defaults=True):

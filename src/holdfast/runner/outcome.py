@@ -186,7 +186,7 @@ def _own_word(spec: Spec) -> Iterator[Isolation]:
 def _unkept(ended: RunEnd) -> Iterator[str]:
     """What the worlds of single trials could not do, where no note says so yet; a limit nobody set is no lack."""
     said = " ".join(ended.notes)
-    missing = [one for one in ended.isolation if not one.enforced and one.why != "none was set"]
+    missing = [one for one in ended.isolation if one.asked and not one.enforced]
     told = [f"{one.feature} ({one.why})" if one.why else one.feature for one in missing if one.feature not in said]
     if told:
         yield f"not enforced in this world: {', '.join(told)}"

@@ -67,7 +67,7 @@ def of_sandbox(
         elif one.feature == "disk limit" and resources.disk is None and disk and one.enforced:
             told.append(Isolation(one.feature, True, f"{disk >> 20:,} MiB, as none was set"))
         elif one.feature in asked and not asked[one.feature]:
-            told.append(Isolation(one.feature, False, "none was set"))
+            told.append(Isolation(one.feature, False, "none was set", asked=False))
         elif one.feature == "pids limit" and resources.pids is None and one.enforced:
             told.append(Isolation(one.feature, True, f"{pids}, as none was set"))
         else:

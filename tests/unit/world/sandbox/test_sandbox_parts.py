@@ -50,7 +50,7 @@ def test_limits_that_nobody_set_are_not_claimed():
     told = {one.feature: one for one in promises.of_sandbox(machine, Resources(memory=1), 4096)}
     assert told["memory limit"].enforced
     assert not told["cpu limit"].enforced
-    assert told["disk limit"] == Isolation("disk limit", False, "none was set")
+    assert told["disk limit"] == Isolation("disk limit", False, "none was set", asked=False)
     assert told["pids limit"] == Isolation("pids limit", True, "4096, as none was set")
     usual = {one.feature: one for one in promises.of_sandbox(machine, Resources(), 4096, disk=6 << 30)}
     assert usual["disk limit"] == Isolation("disk limit", True, "6,144 MiB, as none was set")
