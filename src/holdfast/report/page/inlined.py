@@ -21,8 +21,8 @@ from holdfast.report.causes import Causes
 from holdfast.report.page.causes import causes_document
 from holdfast.report.page.cells import MatrixTable, trials_of
 from holdfast.report.page.run import overall_document, run_document
-from holdfast.report.page.trial import Bounds, observed
-from holdfast.report.page.values import MAX_TEXT, fitted, json_bytes, lean, utf16_span
+from holdfast.report.page.trial import Bounds, exchanged, observed
+from holdfast.report.page.values import MAX_TEXT, cut, fitted, json_bytes, lean, utf16_span
 from holdfast.report.wording import plural
 
 INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
@@ -144,20 +144,18 @@ class InlinedRun:
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
             # A cell's verdict on it is with the cell: the page puts together what all rules said.
-            found = observed(self._run, _seen(row), (), bounds, places=self._places)
-            found |= {"duration_ms": None, "attempts": None, "ending": row.ending, "detail": row.detail}
+            found = exchanged(_seen(row), bounds)
+            found |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
             found = observed(self._run, row.seen, row.verdicts, bounds, places=self._places)
             found["verdicts"] = [lean(one) for one in found["verdicts"]]
+            found["replica"] = row.replica.replica or None
         for name in ("turns", "trace", "faults"):
             found[name] = [lean(one) for one in found[name]]
-        column = wording.head(place.scenario, place.params)
-        replica = row.replica if isinstance(row, TrialRow) else row.replica.replica
-        found |= {"id": id, "column": column, "scenario": place.scenario, "params": wording.params(place.params)}
-        found |= {name: found[name] or None for name in ("trace_left_out", "audit_left_out")} | {
-            "replica": replica or None
-        }
-        size = self.packed.add(f"run/trial/{id}", lean({**found, "again": row.again}))
+        found["trace_left_out"] = found["trace_left_out"] or None
+        found |= {"id": id, "scenario": place.scenario, "params": wording.params(place.params)}
+        found |= {"column": wording.head(place.scenario, place.params), "again": row.again}
+        size = self.packed.add(f"run/trial/{id}", lean(found))
         self._room[held] -= max(0, size - _BARE)
 
 

@@ -82,17 +82,11 @@ def observed(
     run: Run, seen: Observation, verdicts: Sequence[Verdict] = (), bounds: Bounds = SERVED, *, places: wording.Places
 ) -> dict[str, Any]:
     """What was seen of a trial and said about it. `places` says where the rules are written."""
-    trace, audit = _first(seen.trace, bounds.calls, bounds.room), _first(seen.audit, bounds.events, bounds.room)
-    used = spent(seen.trace) if seen.trace else None
+    audit = _first(seen.audit, bounds.events, bounds.room)
     return {
+        **exchanged(seen, bounds),
         "outcome": _worst(verdicts),
-        "ending": "error" if seen.error else seen.ending,
-        "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), bounds.text),
-        "turns": [_turn(turn, bounds.text) for turn in seen.turns[: bounds.events]],
         "verdicts": [_verdict(one, seen, run, places, bounds) for one in verdicts],
-        "faults": [_fault(one) for one in seen.ledger[: bounds.events]],
-        "trace": [call_document(event, bounds.sent) for event in trace],
-        "trace_left_out": len(seen.trace) - len(trace),
         "audit": [_audited(event, seen.at, bounds) for event in audit],
         "audit_left_out": len(seen.audit) - len(audit),
         "files": file_changes(seen.audit, bounds),
@@ -107,15 +101,29 @@ def observed(
             {"tool": one.tool, "n": one.n, "call": one.call, "known": one.known, "passed": one.passed}
             for one in seen.recorded[: bounds.events]
         ],
-        "output": cut(seen.output, bounds.text),
-        "notes": list(seen.notes),
-        "standards": [str(one) for one in standards.of_faults(wording.met(seen.ledger))],
-        "canaries": sorted({word for met in seen.ledger for word in met.canaries}),
         "simulated": seen.simulated,
         "concurrent": seen.concurrent,
         "attempts": seen.attempts,
         "started": seen.at or None,
         "duration_ms": round(seen.duration_ms, 1),
+    }
+
+
+def exchanged(seen: Observation, bounds: Bounds) -> dict[str, Any]:
+    """What the agent was asked and answered, and the calls and faults on the way."""
+    trace, ledger = _first(seen.trace, bounds.calls, bounds.room), seen.ledger
+    used = spent(seen.trace) if trace else None
+    return {
+        "ending": "error" if seen.error else seen.ending,
+        "detail": cut(seen.error or next((turn.detail for turn in seen.turns if turn.detail), ""), bounds.text),
+        "turns": [_turn(turn, bounds.text) for turn in seen.turns[: bounds.events]],
+        "faults": [_fault(one) for one in ledger[: bounds.events]],
+        "trace": [call_document(event, bounds.sent) for event in trace],
+        "trace_left_out": len(seen.trace) - len(trace),
+        "output": cut(seen.output, bounds.text),
+        "notes": list(seen.notes),
+        "standards": [str(one) for one in standards.of_faults(wording.met(ledger))] if ledger else [],
+        "canaries": sorted({word for met in ledger for word in met.canaries}) if ledger else [],
         "spent": asdict(used) if used else None,
     }
 
