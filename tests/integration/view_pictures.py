@@ -1,4 +1,4 @@
-"""Makes the pictures of the viewer in docs/images: `python tests/integration/view_pictures.py [NAME...]`."""
+"""Makes the pictures of docs/images: `python tests/integration/view_pictures.py [NAME...]`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import tempfile
 import time
 from contextlib import chdir
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 from view_kit import ARGUMENTS, CHROMIUM, SPEC, contract_run, invoice_desk, viewing
+from view_kit import holdfast as run_holdfast
+
+import holdfast
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 A, B, C = "careless", "hasty", "careful"
@@ -41,9 +45,9 @@ def project(folder: Path) -> Path:
 
 
 def picture(page: Any, name: str) -> None:
-    page.screenshot(path=str(IMAGES / f"view-{name}.png"))
-    size = (IMAGES / f"view-{name}.png").stat().st_size
-    print(f"view-{name}.png {size // 1000} kB")
+    path = IMAGES / f"{name}.png"
+    page.screenshot(path=str(path))
+    print(f"{path.name} {path.stat().st_size // 1000} kB")
 
 
 class Pictures:
@@ -60,13 +64,13 @@ class Pictures:
     def list(self) -> None:
         page = self.page("#/", height=860)
         page.hover(".trend svg", position={"x": 760, "y": 60})
-        picture(page, "list")
+        picture(page, "view-list")
 
     def comparison(self) -> None:
-        picture(self.page("#/compare/0010/0012", height=960), "comparison")
+        picture(self.page("#/compare/0010/0012", height=960), "view-comparison")
 
     def run(self) -> None:
-        picture(self.page("#/run/0012", height=1000), "run")
+        picture(self.page("#/run/0012", height=1000), "view-run")
 
     def trial(self) -> None:
         page = self.page("#/run/0012")
@@ -77,16 +81,31 @@ class Pictures:
         page.set_viewport_size({"width": 1200, "height": 1030})
         page.evaluate("scrollTo(0, 0)")
         page.wait_for_timeout(300)
-        picture(page, "trial")
+        picture(page, "view-trial")
 
     def phone(self) -> None:
-        picture(self.page("#/run/0012", 390, 844, device_scale_factor=2), "phone")
+        picture(self.page("#/run/0012", 390, 844, device_scale_factor=2), "view-phone")
 
     def dark(self) -> None:
         page = self.page("#/run/0012", height=860, color_scheme="dark")
         page.evaluate("document.querySelector('.matrix').scrollIntoView({block: 'center'})")
         page.wait_for_timeout(200)
-        picture(page, "dark")
+        picture(page, "view-dark")
+
+    def report(self) -> None:
+        """The page of the careless finance agent, and a cell of it."""
+        demo = self.desk.parent / "finance"
+        copytree(Path(holdfast.__file__).parent / "demo" / "finance", demo)
+        run_holdfast(demo, "contract", "run", "-q", "-c", "careless.yaml")
+        page = self.browser.new_page(viewport={"width": 1200, "height": 1030})
+        page.goto((demo / ".holdfast/runs/0001/report.html").as_uri())
+        page.wait_for_selector("html[data-ready]")
+        page.evaluate("document.querySelectorAll('.cause').forEach((one) => (one.open = false))")
+        picture(page, "report")
+        page.set_viewport_size({"width": 1200, "height": 900})
+        page.click(".matrix .cell.fail >> nth=1")
+        page.wait_for_selector("#panel mark")
+        picture(page, "cell")
 
     def live(self) -> None:
         words = [str(Path(sys.executable).with_name("holdfast")), "contract", "run", "--no-report", "-q"]
@@ -96,7 +115,7 @@ class Pictures:
             time.sleep(3)
             page = self.page("#/run/0013", height=1000)
             page.wait_for_selector(".live:has(.under-way a) .recent li:nth-child(5)", timeout=30_000)
-            picture(page, "live")
+            picture(page, "view-live")
         finally:
             running.wait()
 
@@ -109,7 +128,7 @@ def main(names: list[str]) -> None:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
         with chdir(desk), viewing(desk) as url:  # commands are told as they are typed there
             pictures = Pictures(browser, url, desk)
-            for name in names or ["list", "run", "comparison", "trial", "phone", "dark", "live"]:
+            for name in names or ["report", "list", "run", "comparison", "trial", "phone", "dark", "live"]:
                 getattr(pictures, name)()
         browser.close()
 
