@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 from msgspec import Meta
 
-from holdfast.faults import drift_json, drift_text
-from holdfast.faults.drift_model import smaller
+from holdfast.faults import drift
 from holdfast.faults.llm_text import text_of, with_text
 from holdfast.faults.values import fields, is_rows, with_field, with_items
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
@@ -63,18 +62,18 @@ class ResponseDrift:
     def _drifted(self, text: str, rng: Random) -> str:
         match self.drift_type:
             case "json_field_rename":
-                return drift_json.rename_fields(text, self.severity, rng)
+                return drift.rename_fields(text, self.severity, rng)
             case "format_change":
-                return drift_json.change_format(text, self.severity)
+                return drift.change_format(text, self.severity)
             case "verbosity_shift":
                 factor = self.factor or _FACTORS[self.severity]
-                return drift_text.shift_verbosity(text, self.direction or "expand", factor, rng)
+                return drift.shift_verbosity(text, self.direction or "expand", factor, rng)
             case "refusal_rephrase":
-                return drift_text.rephrase_refusal(text, self.severity, rng)
+                return drift.rephrase_refusal(text, self.severity, rng)
             case "tone_shift":
-                return drift_text.shift_tone(text, self.severity, rng)
+                return drift.shift_tone(text, self.severity, rng)
             case "model_fallback":
-                return drift_text.shift_verbosity(text, "compress", _FACTORS[self.severity], rng)
+                return drift.shift_verbosity(text, "compress", _FACTORS[self.severity], rng)
             case other:
                 assert_never(other)
 
@@ -85,4 +84,4 @@ def _fallen_back(value: Any) -> Any:
         chunks = [_fallen_back(chunk) for chunk in value]
         return value if all(new is old for new, old in zip(chunks, value, strict=True)) else with_items(value, chunks)
     model = dict(fields(value)).get("model")
-    return with_field(value, "model", smaller(model)) if isinstance(model, str) and model else value
+    return with_field(value, "model", drift.smaller(model)) if isinstance(model, str) and model else value

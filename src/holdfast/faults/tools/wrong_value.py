@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from itertools import combinations, pairwise
+from random import Random
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from holdfast.faults.lies import LIES
-from holdfast.faults.values import edited
+from holdfast.faults.values import Path, edited, fields, is_record, is_rows, parts, put, with_items
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 
@@ -41,3 +47,125 @@ class WrongValue:
 
         ctx.idle = "nothing in the reply can be made wrong and still fit"
         return Reply(edited(reply.value, lie))
+
+
+# -- lies: each takes data and luck, and returns the very data if it finds nothing to lie about -----------------
+# Not part of a date, a time, a version or an identifier: those would no longer fit their form.
+_NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
+
+
+def lie_in_digits(data: Any, rng: Random) -> Any:
+    """Two digits of one number change places; in text, of a number found there."""
+    found = parts(data)
+    numbers = [(path, part) for path, part in found if _is_number(part)]
+    texts = [(path, part) for path, part in found if isinstance(part, str) and _NUMBER.search(part)]
+    if not numbers and not texts:
+        return data
+    path, part = rng.choice(numbers or texts)
+    return put(data, path, _other_text(part, rng) if isinstance(part, str) else _other_number(part, rng))
+
+
+def _is_number(part: Any) -> bool:
+    return isinstance(part, int | float | Decimal) and not isinstance(part, bool | Enum) and math.isfinite(part)
+
+
+def _other_number(number: Any, rng: Random) -> Any:
+    lie = type(number)(transposed(str(number), rng))
+    if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit is nothing, or too much
+        return number / 2
+    return lie
+
+
+def _other_text(text: str, rng: Random) -> str:
+    found = rng.choice(list(_NUMBER.finditer(text)))
+    return text[: found.start()] + transposed(found[0], rng) + text[found.end() :]
+
+
+def transposed(number: str, rng: Random) -> str:
+    """The number with two neighbouring digits exchanged or, where that changes nothing, with another digit."""
+    mantissa, exponent = re.split(r"(?=[eE]|$)", number, maxsplit=1)
+    # Beyond 15 digits a float may not notice the change.
+    places = [at for at, sign in enumerate(mantissa) if sign.isdecimal()][:15]
+    pairs = [(a, b) for a, b in pairwise(places) if mantissa[a] != mantissa[b]]
+    # A leading zero would give the lie away, and a number would lose it.
+    pairs = [(a, b) for a, b in pairs if a != places[0] or mantissa[b] != "0"]
+    signs = list(mantissa)
+    if pairs:
+        a, b = rng.choice(pairs)
+        signs[a], signs[b] = signs[b], signs[a]
+    else:
+        at = _whole_end(mantissa, places)
+        signs[at] = rng.choice([digit for digit in "123456789" if digit != signs[at]])
+    return "".join(signs) + exponent
+
+
+def _whole_end(mantissa: str, places: list[int]) -> int:
+    """The last digit before the point."""
+    point = mantissa.find(".")
+    return max(at for at in places if point < 0 or at < point)
+
+
+def lie_by_swap(data: Any, rng: Random) -> Any:
+    """Two fields of one record, of the same type, change values."""
+    pairs = [
+        ((*path, a[0]), a[1], (*path, b[0]), b[1])
+        for path, part in parts(data)
+        if is_record(part)
+        for a, b in combinations(fields(part), 2)
+        if _swappable(a[1], b[1])
+    ]
+    return _swapped(data, pairs, rng)
+
+
+def lie_by_other_entity(data: Any, rng: Random) -> Any:
+    """One field of two neighbouring records changes places."""
+    pairs = [
+        ((*path, at, key), one, (*path, at + 1, key), other)
+        for path, part in parts(data)
+        if is_rows(part)
+        for at, (first, second) in enumerate(pairwise(part))
+        for key, one, other in _shared(first, second)
+        if _swappable(one, other)
+    ]
+    return _swapped(data, pairs, rng)
+
+
+def _shared(first: Any, second: Any) -> Iterator[tuple[Any, Any, Any]]:
+    if is_record(first) and is_record(second):
+        others = dict(fields(second))
+        yield from ((key, part, others[key]) for key, part in fields(first) if key in others)
+
+
+def _swappable(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and isinstance(one, str | int | float | Decimal) and one != other
+
+
+def _swapped(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -> Any:
+    if not pairs:
+        return data
+    numbers = [pair for pair in pairs if _is_number(pair[1])]
+    path, one, other_path, other = rng.choice(numbers or pairs)
+    return put(put(data, path, other), other_path, one)
+
+
+def lie_by_dropping_rows(data: Any, rng: Random) -> Any:
+    """Up to half of the rows of one list are missing, and at least one."""
+    lists = [(path, part) for path, part in parts(data) if is_rows(part) and len(part) > 1 and _holds_rows(part)]
+    if not lists:
+        return data
+    path, rows = rng.choice(lists)
+    gone = set(rng.sample(range(len(rows)), rng.randint(1, len(rows) // 2)))
+    return put(data, path, with_items(rows, [row for at, row in enumerate(rows) if at not in gone]))
+
+
+def _holds_rows(rows: Any) -> bool:
+    # Numbers side by side may be a point or a range, whose length is part of the schema.
+    return all(isinstance(row, str) or is_record(row) for row in rows)
+
+
+LIES: Mapping[str, Callable[[Any, Random], Any]] = {
+    "digits": lie_in_digits,
+    "swap": lie_by_swap,
+    "other_entity": lie_by_other_entity,
+    "drop_rows": lie_by_dropping_rows,
+}

@@ -4,7 +4,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.lies import LIES, lie_in_digits, transposed
+from holdfast.faults.tools.wrong_value import LIES, lie_in_digits, transposed
 
 seeds = st.integers(0, 2**32).map(Random)
 

@@ -1,4 +1,4 @@
-from holdfast.faults.drift_model import smaller
+from holdfast.faults.drift import smaller
 
 
 def test_a_fallback_is_a_smaller_model_of_the_family():

@@ -1,0 +1,189 @@
+"""How answers drift: fields, formats, wording, a smaller model. Each returns the very text if nothing fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+from holdfast.faults.json_text import dump, dump_like, parse
+from holdfast.faults.renamed_field import renamed
+from holdfast.faults.texts import read_pairs, read_texts
+from holdfast.faults.tokens import count_tokens, first_tokens
+
+# -- structure ---------------------------------------------------------------------------------
+_FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
+
+
+def rename_fields(text: str, severity: str, rng: Random) -> str:
+    """JSON, also a fenced block of it, with one field renamed (subtle), half of them (moderate), or all."""
+    before, body, after = _json_body(text)
+    data = parse(body)
+    known = _field_names(data)
+    if not known:
+        return text
+    share = {"subtle": 1, "moderate": (len(known) + 1) // 2}.get(severity, len(known))
+    names = {name: renamed(name, known) for name in rng.sample(known, share)}
+    return before + dump_like(_with_names(data, names), body) + after
+
+
+def _json_body(text: str) -> tuple[str, str, str]:
+    fenced = _FENCED.fullmatch(text)
+    return (fenced[1], fenced[2], fenced[3]) if fenced else ("", text, "")
+
+
+def _field_names(data: Any) -> list[str]:
+    if isinstance(data, list):
+        return list(dict.fromkeys(name for item in data for name in _field_names(item)))
+    if not isinstance(data, dict):
+        return []
+    return list(dict.fromkeys([*data, *(name for part in data.values() for name in _field_names(part))]))
+
+
+def _with_names(data: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(data, list):
+        return [_with_names(item, names) for item in data]
+    if isinstance(data, dict):
+        return {names.get(key, key): _with_names(part, names) for key, part in data.items()}
+    return data
+
+
+def change_format(text: str, severity: str) -> str:
+    """JSON becomes fenced, fenced with a remark, or prose; prose becomes fenced, JSON, or fenced JSON with a remark."""
+    if not text.strip():
+        return text
+    _, body, _ = _json_body(text)
+    data = parse(body)
+    if data is not None:
+        return _json_otherwise(data, body.strip(), severity)
+    answer = dump({"answer": text})
+    return {
+        "subtle": f"```\n{text}\n```",
+        "moderate": answer,
+    }.get(severity, f"Here is the answer as JSON:\n\n```json\n{answer}\n```")
+
+
+def _json_otherwise(data: Any, body: str, severity: str) -> str:
+    fenced = f"```json\n{body}\n```"
+    return {
+        "subtle": fenced,
+        "moderate": f"Here is the JSON you asked for:\n\n{fenced}\n\nLet me know if you need anything else.",
+    }.get(severity, _prose(data))
+
+
+def _prose(data: Any) -> str:
+    """The content in sentences."""
+    if isinstance(data, list):
+        return " ".join(_prose(item) for item in data) or "There is nothing to list."
+    if isinstance(data, dict):
+        return " ".join(f"The {key.replace('_', ' ')} is {_phrase(part)}." for key, part in data.items()) or "Nothing."
+    return f"{_phrase(data)}."
+
+
+def _phrase(part: Any) -> str:
+    if isinstance(part, dict):
+        return ", ".join(f"{key} {_phrase(inner)}" for key, inner in part.items()) or "empty"
+    if isinstance(part, list):
+        return " and ".join(_phrase(item) for item in part) or "empty"
+    return part if isinstance(part, str) else dump(part)
+
+
+# -- wording -----------------------------------------------------------------------------------
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def shift_verbosity(text: str, direction: str, factor: float, rng: Random) -> str:
+    """Prose made longer or shorter by a factor; 0.5 and 2 mean the same."""
+    if not text.strip() or parse(text) is not None:
+        return text
+    times = max(factor, 1 / factor)
+    return _longer(text, times, rng) if direction == "expand" else _shorter(text, times)
+
+
+def _longer(text: str, times: float, rng: Random) -> str:
+    wanted = count_tokens(text) * times
+    phrases = list(read_texts("verbosity"))
+    rng.shuffle(phrases)
+    said = text
+    at = 0
+    while times > 1 and count_tokens(said) < wanted:
+        said = f"{said} {phrases[at % len(phrases)]}"
+        at += 1
+    return said
+
+
+def _shorter(text: str, times: float) -> str:
+    """As many whole sentences as fit; at least a part of the first."""
+    limit = max(1, int(count_tokens(text) / times))
+    kept = ""
+    for sentence in _SENTENCE_END.split(text):
+        longer = f"{kept} {sentence}".strip()
+        if count_tokens(longer) > limit:
+            break
+        kept = longer
+    return kept or first_tokens(text, limit)
+
+
+def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
+    """A refusal in other words: a contraction (subtle), another phrase (moderate), or another text altogether."""
+    if not any(_pattern(old).search(text) for old, _ in read_pairs("refusals_moderate")):
+        return text
+    if severity == "significant":
+        return rng.choice(read_texts("refusals_significant"))
+    return _replaced(text, read_pairs(f"refusals_{severity}"))
+
+
+def shift_tone(text: str, severity: str, rng: Random) -> str:
+    """Prose with another opening (subtle), other words too (moderate), and another closing (significant)."""
+    if not text.strip() or parse(text) is not None:
+        return text
+    opening, closing = rng.choice(read_pairs("tone_frames"))
+    if severity == "subtle":
+        return f"{opening} {text}"
+    register = "casual" if opening.endswith("!") else "formal"
+    said = f"{opening} {_replaced(text, read_pairs(f'tone_{register}'))}"
+    return said if severity == "moderate" else f"{said} {closing}"
+
+
+def _replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Each phrase exchanged in one pass, so that no exchange undoes another; capitals at the start stay."""
+    swaps = {_key(old): new for old, new in pairs}
+    ordered = sorted(swaps, key=len, reverse=True)
+    either = re.compile("|".join(_pattern(old).pattern for old in ordered), re.IGNORECASE)
+
+    def swap(found: re.Match[str]) -> str:
+        new = swaps[_key(found[0])]
+        return new[0].upper() + new[1:] if found[0][0].isupper() else new
+
+    return either.sub(swap, text)
+
+
+def _key(phrase: str) -> str:
+    return phrase.lower().replace("’", "'")
+
+
+def _pattern(phrase: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(phrase)}\b".replace("'", "['’]"), re.IGNORECASE)
+
+
+# -- the model ---------------------------------------------------------------------------------
+_SMALLER: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"opus|sonnet"), "haiku"),
+    (re.compile(r"-pro\b"), "-flash"),
+    (re.compile(r"-flash(?!-lite)"), "-flash-lite"),
+    (re.compile(r"-mini\b"), "-nano"),
+    (re.compile(r"-(large|medium)\b"), "-small"),
+    (re.compile(r"(?<![\d.])(?:\d{2,}|9)b\b"), "8b"),
+    (re.compile(r"(?<![\d.])[2-8]b\b"), "1b"),
+)
+"""Families of models by the word that tells their size; the first that fits is used."""
+_DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
+
+
+def smaller(model: str) -> str:
+    """The name of a smaller model of the same family, else the name without its date and with `-mini`."""
+    for size, word in _SMALLER:
+        if size.search(model):
+            return size.sub(word, model, count=1)
+    return f"{_DATE.sub('', model)}-mini" if model else model
