@@ -1,8 +1,7 @@
 import pytest
 from check_exhibits import exhibit
 
-from holdfast.checks.prose import unescaped
-from holdfast.checks.response.excludes_pattern import ExcludesPattern
+from holdfast.checks.response.excludes_pattern import ExcludesPattern, unescaped
 
 
 def test_forbidden_pattern_fails_and_is_shown():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -10,12 +11,27 @@ from msgspec import Meta
 
 from holdfast.checks.caseless import find_folded
 from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.prose import unescaped
 from holdfast.checks.wording import shorten
 from holdfast.errors import NothingToJudge
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+
+_SURELY_REGEX = re.compile(r"[\\\[\]{}|^$*+]|\(\?|\.\?|\?\?|\)\?")
+_SIGNS = {
+    ".": re.compile(r"\w\.(?=[\w\s\"')]|$)"),
+    # 'colou?r' and 'secrets?' are regexes; a question has words before it.
+    "?": re.compile(r"\s.*\w\?(?=[\s\"')]|$)"),
+    "(": re.compile(r"\([^()]*\)"),
+}
+
+
+def unescaped(pattern: str) -> str:
+    """The signs among `. ? (` that look meant as themselves; empty if the pattern looks like a regex."""
+    if _SURELY_REGEX.search(pattern):
+        return ""
+    return "".join(sign for sign, meant in _SIGNS.items() if meant.search(pattern))
+
 
 FLAGS = "i"
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import fault_in, why_never
-from holdfast.checks.state.mock_assertion import Assertion, judged, unseen
-from holdfast.checks.state.mock_requests import FIELD, MockRequests, fault_in_field, kept
+from holdfast.checks.patterns import fault_in, search, why_never
+from holdfast.checks.state.json_equality import as_number, as_text, has_part, same
+from holdfast.checks.state.mock_requests import (
+    FIELD,
+    MISSING,
+    MockRequests,
+    SeenRequest,
+    fault_in_field,
+    json_of,
+    kept,
+    matching,
+    unclear,
+    value_at,
+)
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.codec import encodable
 from holdfast.model.observation import Observation
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.verdict import Finding
@@ -22,6 +36,152 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
+
+
+class AssertionResult(NamedTuple):
+    """Whether an assertion holds, None if that is not known, and why."""
+
+    holds: bool | None
+    why: str
+    code: str = "value-as-expected"
+
+
+"""Whether it holds, None where that cannot be told, and why."""
+
+
+class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that must hold of the requests a mock recorded."""
+
+    field: Annotated[str, about("What is looked at, such as request_count or last_request.body.", min_length=1)]
+    filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
+    equals: Annotated[Any, about("Equal, as JSON.")] = UNSET
+    contains: Annotated[Any, about("A substring, key or member.")] = UNSET
+    matches: Annotated[str | None, about("A regex that matches.")] = None
+    at_least: Annotated[float | None, about("Not less.")] = None
+    at_most: Annotated[float | None, about("Not more.")] = None
+
+    @property
+    def empty(self) -> bool:
+        rest = (self.matches, self.at_least, self.at_most)
+        return self.equals is UNSET and self.contains is UNSET and all(value is None for value in rest)
+
+
+def judged(one: Assertion, found: MockRequests) -> AssertionResult:
+    """Whether the assertion holds of these requests."""
+    counted = matching(found.requests, one.filters)
+    maybe = unclear(found.requests, one.filters)
+    if one.field == "request_count":
+        if not one.filters:
+            return _count(one, len(counted) + found.more, 0, ())
+        return _count(one, len(counted), found.more, maybe)
+    field = FIELD.fullmatch(one.field)
+    index = int(field[2]) if field and field[2] else -1
+    if maybe:
+        return AssertionResult(None, f"{one.field} is not known: {_hidden(maybe)}")
+    if found.more and (index < 0 or index >= len(counted)):
+        return AssertionResult(None, f"{one.field} is not known: {found.more} requests more came than are kept")
+    if not -len(counted) <= index < len(counted):
+        of = " that fit the filters" if one.filters else ""
+        why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
+        return AssertionResult(False, why, "request-missing")
+    return _holds(one, counted[index], (field[3] or "") if field else "")
+
+
+def unseen(one: Assertion, found: MockRequests) -> bool:
+    """Whether there is nothing to look at: no such request, or a path into a body that is no JSON."""
+    field = FIELD.fullmatch(one.field)
+    if one.field == "request_count" or field is None:
+        return False
+    counted = matching(found.requests, one.filters)
+    index = int(field[2]) if field[2] else -1
+    if not -len(counted) <= index < len(counted):
+        return True
+    inside = (field[3] or "").startswith(("body.", "body["))
+    return inside and json_of(counted[index].body) is MISSING
+
+
+def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
+    """A number of requests; where more came than are kept, or more may fit, it may be higher."""
+    code, wrong = next(_wrong(one, count, body=False), ("value-as-expected", ""))
+    what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
+    if wrong and code == "value-differs" and (wanted := as_number(one.equals)) is not None:
+        code = "value-above" if count > wanted else "value-below"  # a mail too many and a mail too few are two causes
+    if not more and not maybe:
+        return AssertionResult(not wrong, what, code)
+    limits = (one.at_most, as_number(one.equals))
+    if any(limit is not None and count > limit for limit in limits):
+        return AssertionResult(False, what, code)
+    enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
+    kept = f", and {more} requests more came than are kept" if more else ""
+    return AssertionResult(True if enough else None, f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}")
+
+
+def _hidden(maybe: Sequence[SeenRequest]) -> str:
+    return f"the filters look at the body of {_requests(len(maybe))}, but {maybe[0].hidden}"
+
+
+def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
+    if request.hidden and (not part or part.startswith("body")):
+        return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
+    value = value_at(request, part)
+    if value is MISSING:
+        return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
+    if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
+        value = {**value, one.contains: ""}  # header names are the same in any case
+    code, wrong = next(_wrong(one, value, body=part == "body"), ("value-as-expected", ""))
+    return AssertionResult(not wrong, f"{shorten(one.field)} {wrong or 'is as it should be'}", code)
+
+
+def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[tuple[str, str]]:
+    """Everything in which the value is not as asserted."""
+    shown = shorten(as_text(value), 60)
+    if one.equals is not UNSET and not (_same_body(value, one.equals) if body else _equal(value, one.equals)):
+        yield "value-differs", f"is {shown}, not {shorten(as_text(one.equals), 60)}"
+    if one.contains is not UNSET and not has_part(value, one.contains, tuple(_readings(value))):
+        yield "value-lacks", f"is {shown}, without {shorten(as_text(one.contains), 60)}"
+    if one.matches is not None and not any(search(one.matches, text, "") for text in _readings(value)):
+        yield "value-no-match", f"is {shown}, which does not match {shorten(one.matches, 60)}"
+    if one.at_least is None and one.at_most is None:
+        return
+    number = as_number(value)
+    if number is None:
+        yield "value-no-number", f"is {shown}, which is no number"
+    elif one.at_least is not None and number < one.at_least:
+        yield "value-below", f"is {number:g}, less than {one.at_least:g}"
+    elif one.at_most is not None and number > one.at_most:
+        yield "value-above", f"is {number:g}, more than {one.at_most:g}"
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    """As JSON; a number also equals its text."""
+    if isinstance(value, str) != isinstance(wanted, str):
+        number = as_number(value)
+        return number is not None and number == as_number(wanted)
+    return same(value, wanted)
+
+
+def _same_body(body: str, wanted: Any) -> bool:
+    """A body is text; where both are JSON, what it says counts, not how it is written."""
+    if isinstance(wanted, str):
+        meant = json_of(wanted)
+        return body == wanted or (isinstance(meant, dict | list) and same(json_of(body), meant))
+    return same(json_of(body), wanted)
+
+
+def _readings(value: Any) -> Iterator[str]:
+    """The value as text; JSON also as it is meant, without its escapes."""
+    yield as_text(value)
+    meant = json_of(value) if isinstance(value, str) and "\\" in value else MISSING
+    if meant is not MISSING:
+        yield encodable(json.dumps(meant, ensure_ascii=False))
+
+
+def _filtered(filters: Mapping[str, Any]) -> str:
+    return f" of {shorten(as_text(dict(filters)), 60)}" if filters else ""
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count} requests"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.checks.state import mock_requests
-from holdfast.checks.state.http_mock_assertions import HttpMockAssertions
-from holdfast.checks.state.mock_assertion import Assertion
+from holdfast.checks.state.http_mock_assertions import Assertion, HttpMockAssertions
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
 from holdfast.protocols.service import Recorded
