@@ -13,9 +13,8 @@ from holdfast.model.spec import Spec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.world.mounted_agent import MountedAgent
-from holdfast.world.shortcomings import shortcomings
+from holdfast.world.shortcomings import refuse_lacking, shortcomings
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
-from holdfast.world.strict import refuse_lacking
 from holdfast.world.world_factory import WorldFactory
 
 

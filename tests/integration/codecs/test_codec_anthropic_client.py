@@ -13,7 +13,7 @@ from codec_clients import anthropic_client, plain, refused, stream
 from codec_kit import CALLING, SUNNY
 from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
-from holdfast.planes.llm.codecs.odd_chunks import odd_frames
+from holdfast.planes.llm.reply_sender import odd_frames
 from holdfast.protocols.fault import Failed
 
 ASK = {"model": "model-1", "max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}

@@ -11,7 +11,7 @@ from codec_clients import google_client, plain, quietly, refused, stream
 from codec_kit import ASKED, CALLING, SUNNY
 from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
-from holdfast.planes.llm.codecs.odd_chunks import odd_frames
+from holdfast.planes.llm.reply_sender import odd_frames
 from holdfast.protocols.fault import Failed
 
 errors, types = quietly("google.genai.errors"), quietly("google.genai.types")

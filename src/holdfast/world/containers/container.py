@@ -18,8 +18,7 @@ from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import Stdio
 from holdfast.world.containers.owner import LABEL, owner
 from holdfast.world.holders import wire
-from holdfast.world.holders.connections import connected
-from holdfast.world.holders.holder_connection import GONE, HolderConnection
+from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
 from holdfast.world.holders.running_program import RunningProgram
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import HolderMessage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -129,3 +130,35 @@ def _drop(asked: asyncio.Future[HolderMessage]) -> None:
     if asked.done() and not asked.cancelled() and asked.exception() is None:
         for fd in asked.result().fds:
             os.close(fd)
+
+
+async def connected(fd: int) -> socket.socket:
+    """The socket of a connection that has begun, once it is there; OSError if it is refused."""
+    way = socket.socket(fileno=fd)
+    way.setblocking(False)
+    try:
+        await _writable(way)
+        failed = way.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if not failed and way.getsockname() == way.getpeername():
+            failed = errno.ECONNREFUSED  # nothing listens: a port of the system's own range can meet itself
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+    except BaseException:
+        way.close()
+        raise
+    return way
+
+
+async def _writable(way: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(way, _settle, done)
+    try:
+        await done
+    finally:
+        loop.remove_writer(way)
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -17,8 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
-from holdfast.world.holders.connections import connected
-from holdfast.world.holders.holder_connection import GONE, HolderConnection
+from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.holders.wire import HolderMessage

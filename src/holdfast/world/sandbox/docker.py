@@ -22,8 +22,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
-from holdfast.world.containers.first_process import first_process
-from holdfast.world.containers.folders import make_folders
+from holdfast.world.containers.folders import first_process, make_folders
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
 from holdfast.world.sandbox import tree

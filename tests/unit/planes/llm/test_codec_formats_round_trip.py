@@ -13,7 +13,7 @@ from codec_kit import ASKED, CALLING, CODECS, SUNNY, completions, read, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Cut, FinishReason, Hollow, Pause, Text, Trouble, Usage
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.odd_chunks import odd_frames
+from holdfast.planes.llm.reply_sender import odd_frames
 
 every_codec = pytest.mark.parametrize("name", CODECS)
 

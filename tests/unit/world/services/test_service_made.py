@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.world.services.mysql.audit import emptied
-from holdfast.world.services.table_shape import Tables, TableShape, remade
+from holdfast.world.services.write_tally import Tables, TableShape, remade
 
 OLD = TableShape("id int", (1,))
 

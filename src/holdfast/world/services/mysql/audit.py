@@ -24,8 +24,7 @@ from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, plain, writes_of
 from holdfast.world.services.mysql.session import MySqlSession
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.table_shape import Tables, TableShape, remade
-from holdfast.world.services.write_tally import Counters
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
 
 SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 _SHAPES = f"SELECT table_schema, table_name, create_time, table_rows = 0, engine = 'InnoDB' FROM information_schema.tables WHERE engine IS NOT NULL AND table_schema NOT IN {SYSTEM}"  # noqa: E501, S608  # fmt: skip

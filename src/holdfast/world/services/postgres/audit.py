@@ -23,8 +23,7 @@ from holdfast.sqltext.writes import Write, writes_of
 from holdfast.world.services.postgres.kept_session import FLUSHES
 from holdfast.world.services.postgres.session import PgSession, results
 from holdfast.world.services.sql_service import StatementLog
-from holdfast.world.services.table_shape import Tables, TableShape, remade
-from holdfast.world.services.write_tally import Counters
+from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
