@@ -26,7 +26,7 @@ _NETWORK = "holdfast.faults.network."
 _SERVICE = "holdfast.faults.service."
 _WORLD = "holdfast.faults.world."
 _REPORT = "holdfast.report."
-_KIND = "holdfast.world.services.kinds."
+_KIND = "holdfast.world.services.kinds:"
 
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "checks": {
@@ -170,12 +170,12 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "vanished": _WORLD + "vanished:Vanished",
     },
     "services": {
-        "container": _KIND + "container:AnyImage",
-        "external": _KIND + "external:ExternalKind",
-        "http_mock": _KIND + "http_mock:MockKind",
-        "mysql": _KIND + "mysql:MysqlKind",
-        "postgres": _KIND + "postgres:PostgresKind",
-        "redis": _KIND + "redis:RedisKind",
+        "container": _KIND + "AnyImage",
+        "external": _KIND + "ExternalKind",
+        "http_mock": _KIND + "MockKind",
+        "mysql": _KIND + "MysqlKind",
+        "postgres": _KIND + "PostgresKind",
+        "redis": _KIND + "RedisKind",
     },
     "sandboxes": {
         "bubblewrap": "holdfast.world.sandbox.bubblewrap:Bubblewrap",

@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "integration"))  # the kit of re
 from servers_kit import bay
 
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.postgres import kept_session as pg_kept_session
+from holdfast.world.services.postgres import session as pg_session
 from holdfast.world.services.postgres.server import Postgres
 
 KEPT = Path(__file__).parent / "kept.json"
@@ -46,7 +46,7 @@ def counted(folder: Path) -> dict[str, int]:
 
 
 def test_a_trial_asks_its_database_no_more_than_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pg_kept_session, "IDLE_S", 30.0)
+    monkeypatch.setattr(pg_session, "IDLE_S", 30.0)
     found = counted(tmp_path)
     assert found["statements"] > 0
     kept = json.loads(KEPT.read_text())

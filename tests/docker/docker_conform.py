@@ -23,9 +23,8 @@ from holdfast.runner.start import begin
 from holdfast.spec import load
 from holdfast.store.record import observations
 from holdfast.testing.sandboxes import CHECKS, ENV
-from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
-from holdfast.world.clock.library import clock_inside, clock_library
 from holdfast.world.sandbox.docker import DockerBackend
+from holdfast.world.world_clock import Clock, clock_environ, clock_inside, clock_library, nanoseconds
 
 MB = 1 << 20
 

@@ -19,7 +19,7 @@ from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, ManyPorts
 from holdfast.world.containers import owner
 from holdfast.world.services import open_keeper
-from holdfast.world.services.container import ready as container_ready
+from holdfast.world.services.container import ports as container_ports
 from holdfast.world.services.container.keeper import KEEPER
 
 TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("x",)))
@@ -123,7 +123,7 @@ def test_one_that_ends_tells_its_log(image, tmp_path):
 
 
 def test_one_that_never_listens_is_told(image, tmp_path, monkeypatch):
-    monkeypatch.setattr(container_ready, "LIMIT_S", 2.0)
+    monkeypatch.setattr(container_ports, "LIMIT_S", 2.0)
     with pytest.raises(HarnessError, match="takes no connection on port 81 after 2 s"):
         asyncio.run(_serve(ServiceSpec("one", "container", image, {}, (81,)), tmp_path))
 

@@ -14,9 +14,8 @@ from sandbox_kit import ENV, as_ordinary_user, in_sandbox
 
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import SandboxSpec
-from holdfast.world.clock.control import Clock, clock_environ, nanoseconds
-from holdfast.world.clock.library import COVERED, clock_inside, clock_library
 from holdfast.world.sandbox import process
+from holdfast.world.world_clock import COVERED, Clock, clock_environ, clock_inside, clock_library, nanoseconds
 
 STARTS = datetime(2019, 6, 1, 12, tzinfo=UTC)
 START_S = STARTS.timestamp()

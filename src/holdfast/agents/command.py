@@ -12,8 +12,7 @@ from holdfast.agents.command_turns import CommandTurns
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.processes.environment import variables
-from holdfast.processes.startable import BEGIN, argv_of
+from holdfast.processes.startable import BEGIN, argv_of, variables
 from holdfast.protocols.world import World
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.model.trial import Trial
-from holdfast.processes.environment import TRIAL, variables
+from holdfast.processes.startable import TRIAL, variables
 
 _set: dict[str, str] = {}
 """What the last trial set in this process."""

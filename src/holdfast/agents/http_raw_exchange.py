@@ -11,7 +11,7 @@ from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.http1.raw_socket import RawSocket, open_socket
 from holdfast.model.task import RequestChange
-from holdfast.processes.all_ended import stopped
+from holdfast.processes.program import stopped
 
 PIECES = 10
 """Into how many pieces what is slow is cut."""

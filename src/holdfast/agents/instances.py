@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 from holdfast.agents.instance import Instance
 from holdfast.agents.time_limit import left_s
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.processes.all_ended import all_ended
 from holdfast.processes.pipes import Tail
+from holdfast.processes.program import all_ended
 from holdfast.protocols.world import World
 
 StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]

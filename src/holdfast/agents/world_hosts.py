@@ -19,8 +19,8 @@ from holdfast.model.observation import Answer
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.processes.all_ended import stopped
 from holdfast.processes.limits import GRACE_S
+from holdfast.processes.program import stopped
 from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import World

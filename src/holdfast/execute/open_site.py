@@ -86,7 +86,7 @@ class _Opening:
             site.close_rest = parts.pop_all().aclose
         if agent.launched:
             from holdfast.execute.sandbox_backend import program_search
-            from holdfast.world.program_stamps import ProgramStamps
+            from holdfast.world.program_search import ProgramStamps
 
             site.programs = ProgramStamps(agent, program_search(self.spec, agent, self.root, self.environ))
         return site

@@ -23,7 +23,7 @@ from holdfast.world.machine import Machine
 if TYPE_CHECKING:
     from holdfast.agents import Agent
     from holdfast.execute.simulated_users import SimulatedUsers
-    from holdfast.world.program_stamps import ProgramStamps
+    from holdfast.world.program_search import ProgramStamps
 
 
 class Site:

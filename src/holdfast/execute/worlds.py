@@ -75,7 +75,7 @@ class BoxedWorlds:
 
     async def run(self, agent: Agent, task: Task, context: TrialContext) -> Answer:
         from holdfast.execute.evidence import checks_of, foresee, found_in, programs_of
-        from holdfast.world.nested_sandbox import refused_nesting
+        from holdfast.world.audit import refused_nesting
 
         settings = self._factory.shared.settings
         scenario = self._scenarios.get(context.trial.scenario, CALM)

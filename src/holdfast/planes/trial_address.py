@@ -20,7 +20,7 @@ from holdfast.http1.heads import RawFields, end_to_end
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
 from holdfast.planes.process_tree import ProcessTree
-from holdfast.processes.all_ended import all_ended
+from holdfast.processes.program import all_ended
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:

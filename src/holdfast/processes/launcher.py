@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from holdfast.errors import HarnessError
-from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED
-from holdfast.processes.launch_request import TICKET, packed
+from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, packed
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.pipes import read_now
 from holdfast.processes.program import KILL_S, Program

@@ -1,12 +1,16 @@
-"""A program that Holdfast has started, as we see it: alive or ended, and how it is made to end."""
+"""A program that Holdfast has started, as we see it: alive or ended, and how it is made to end.
+
+Where several things end, one that fails keeps no other open, and nobody forgets that it was cancelled.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group, survived
@@ -102,3 +106,23 @@ def how_it_ended(status: int | None) -> str:
     number = os.WTERMSIG(status)
     known = {s.value: s.name for s in signal.Signals}
     return f"was killed by {known.get(number, f'signal {number}')}"
+
+
+T = TypeVar("T")
+
+
+async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
+    """Awaits every one at the same time, to its end; then raises the first failure, if there was one."""
+    ended = await asyncio.gather(*ending, return_exceptions=True)
+    for one in ended:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in ended if not isinstance(one, BaseException)]
+
+
+async def stopped(task: asyncio.Task[T]) -> None:
+    """Cancels a task and waits for its end; what it raised before is raised, and our own cancellation is not lost."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()

@@ -1,4 +1,4 @@
-"""What to execute for an agent that Holdfast starts, and why it cannot be."""
+"""What to execute for an agent that Holdfast starts, what its environment says, and why it cannot be started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.codec import encode
 from holdfast.model.spec import AgentSpec
+from holdfast.model.trial import Trial
 from holdfast.processes.launcher import Descriptors, Launcher
 from holdfast.processes.program import Program
 
@@ -111,3 +113,14 @@ def install_hint(program: str) -> str:
     """The same as the beginning of a hint."""
     line = install_line(program)
     return f"to install {os.path.basename(program)}: {line}; " if line else ""
+
+
+TRIAL = "HOLDFAST_TRIAL"
+
+
+def variables(trial: Trial) -> dict[str, str]:
+    """What an agent's environment says of the trial."""
+    wanted = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
+    for name, value in trial.params.items():
+        wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()
+    return wanted

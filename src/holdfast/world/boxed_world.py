@@ -17,27 +17,24 @@ from holdfast.model.world import AuditEvent, Isolation, PlacedFile, WorldSpec
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 from holdfast.planes.site_planes import placeholders
 from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
-from holdfast.processes.environment import variables as trial_variables
+from holdfast.processes.startable import variables as trial_variables
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox, SandboxSpec
 from holdfast.protocols.service import Database, Mock, Service
 from holdfast.protocols.trial import TrialContext
-from holdfast.world.addresses import GATEWAY, hosts, listening, variables
 from holdfast.world.audit import AuditLog
 from holdfast.world.boxed_place import BoxedPlace, WorkspaceAnswerFile
 from holdfast.world.disturbances import Disturbances
-from holdfast.world.file_texts import ChangedTexts
+from holdfast.world.file_texts import ChangedTexts, in_database, in_file
 from holdfast.world.forbidden import Overheard
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
-from holdfast.world.preparation import fill, set_up
-from holdfast.world.sandbox.tree import copy
-from holdfast.world.service_planes import NAMES, ServicePlanes
+from holdfast.world.sandbox.workspace import copy_tree
+from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, hosts, listening, variables
 from holdfast.world.shortcomings import WORKDIR, disturbed
 from holdfast.world.site_worlds import SiteWorlds
-from holdfast.world.workspace import lay_out, place_files
+from holdfast.world.workspace import fill, lay_out, place_files, set_up
 from holdfast.world.world_clock import WorldClock
-from holdfast.world.written_canaries import in_database, in_file
 
 if TYPE_CHECKING:
     from holdfast.planes.trial_address import TrialAddress
@@ -92,7 +89,7 @@ class BoxedWorld:
         lay_out(layer, self.root, self.spec.fixtures)
         place_files(layer, self.root, self.spec.setup.files)
         if self._site.settings.home is not None:
-            copy(self._site.settings.home, home)
+            copy_tree(self._site.settings.home, home)
         place_files(home, self.root, self.spec.setup.home_files)
         self._hide_secrets(layer)
         await self._open_services()

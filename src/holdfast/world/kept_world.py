@@ -28,8 +28,7 @@ from holdfast.protocols.sandbox import Sandbox
 from holdfast.protocols.service import Database, Lasting, Mock, Rows, Service
 from holdfast.secrets.hidden import Hidden, mask_dump, mask_files
 from holdfast.service_kinds import spoken
-from holdfast.world.sandbox.tree import copy
-from holdfast.world.sandbox.workspace import remove
+from holdfast.world.sandbox.workspace import copy_tree, remove
 
 ABOUT = "kept.json"
 HOME = "home"
@@ -177,7 +176,7 @@ def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
 
 def _copied(view: Path, target: Path) -> list[str]:
     try:
-        copy(view, target)
+        copy_tree(view, target)
     except shutil.Error as some:  # it has copied the others
         return [f"{len(some.args[0])} files of the {target.name} could not be copied"]
     return []

@@ -1,4 +1,7 @@
-"""Where a program of the user's lies: on PATH, past the shims that only choose among versions."""
+"""Where a program of the user's lies: on PATH, past the shims that only choose among versions.
+
+Some programs update themselves: whether one is still the same at the end of a run is known by its stamp.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from holdfast.model.spec import AgentSpec
+from holdfast.reading.program_word import program_calls
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -180,3 +186,35 @@ def _said(asked: Popen[bytes]) -> bytes:
     finally:
         if asked.returncode is None:  # with all that it started
             os.killpg(asked.pid, signal.SIGKILL)
+
+
+_Stamp = tuple[str, int, int, int]
+"""Where a path really leads, and the file there: its number, its size, when it was written."""
+
+
+class ProgramStamps:
+    """The programs that a section names, as they are now."""
+
+    def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
+        calls = [] if agent.command is None else program_calls(agent.command)
+        named = [word for call in calls for word in (call.program, call.script or "")]
+        paths = [_path(word, search) for word in (*named, agent.binary or "")]
+        self._stamps = {path: stamp for path in paths if path and (stamp := _stamp(path)) is not None}
+
+    def changed(self) -> tuple[str, ...]:
+        """Those that are others by now."""
+        return tuple(path for path, stamp in self._stamps.items() if _stamp(path) != stamp)
+
+
+def _path(word: str, search: ProgramSearch) -> str | None:
+    if not word or "/" in word or (search.root / word).is_file():
+        return os.path.join(search.root, re.sub(r"^~(?=/)", str(search.home), word)) if word else None
+    return search.find(word)
+
+
+def _stamp(path: str) -> _Stamp | None:
+    try:
+        about = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return os.path.realpath(path), about.st_ino, about.st_size, about.st_mtime_ns

@@ -90,7 +90,7 @@ def _without_network(spec: WorldSpec) -> Iterator[Isolation]:
 async def _clock(spec: WorldSpec, scenarios: Iterable[Scenario]) -> AsyncIterator[Isolation]:
     if spec.determinism.clock is None and not any("clock" in disturbed(one) for one in scenarios):
         return
-    from holdfast.world.clock.library import clock_library
+    from holdfast.world.world_clock import clock_library
 
     library = await clock_library()
     if isinstance(library, Isolation):

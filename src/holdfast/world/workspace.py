@@ -1,16 +1,22 @@
-"""What is in workspace and home before the agent comes: folders, files, repositories, as the spec asks for them."""
+"""What is done in a world before the agent comes: files and repositories in workspace and home, data in databases."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from random import Random
+from typing import TypeAlias
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, QueryFailed
 from holdfast.folders import OWN, own_folder, runs_folder
+from holdfast.model.codec import canonical, digest
+from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, PlacedFile
+from holdfast.protocols.sandbox import Sandbox
+from holdfast.protocols.service import Database
 
 CLONE_S = 120.0
 
@@ -83,3 +89,51 @@ def _clone(fixture: Fixture, target: Path, root: Path) -> None:
         raise HarnessError(f"git clone of {fixture.url} took longer than {CLONE_S:g} s") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+SETUP_S = 600.0
+_SHELL = "/bin/sh"
+Begin: TypeAlias = Callable[[str], None]
+"""Is told what is begun, by its place in the spec."""
+
+
+async def fill(
+    fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial, begin: Begin
+) -> None:
+    """Fixtures of the databases, in order; HarnessError names the one that failed."""
+    for number, fixture in enumerate(fixtures):
+        if fixture.type not in ("sql", "drift"):
+            continue
+        database = databases.get(fixture.service or "")
+        if database is None:
+            raise HarnessError(f"fixtures[{number}] needs a database, and {fixture.service} is none")
+        begin(f"fixtures[{number}] ({fixture.type})")
+        try:
+            await _into(database, fixture, root, trial)
+        except QueryFailed as refused:
+            why = f"fixtures[{number}] ({fixture.type}) failed in {fixture.service}: {refused}"
+            raise HarnessError(why) from refused
+
+
+async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
+    if fixture.type == "drift":
+        from holdfast.world.services.drift import drift
+
+        rng = Random(digest(canonical([trial.seed, trial.replica, fixture.table])))
+        await drift(database, fixture.table or "", fixture.rate, fixture.kinds, rng)
+        return
+    sql = fixture.sql
+    if sql is None:
+        sql = (root / (fixture.file or "")).read_text(encoding="utf-8")
+    await database.execute(sql)
+
+
+async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
+    """Runs each command to its end; HarnessError says what the one that failed said."""
+    for number, command in enumerate(commands):
+        begin(f"setup.commands[{number}]")
+        ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
+        if ran.exit_code != 0:
+            said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
+            how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
+            raise HarnessError(f"setup.commands[{number}] {how}: {said}")

@@ -1,12 +1,23 @@
-"""The clock of one world: the agent's programs read it in a file that they cannot write to."""
+"""The clock of one world: the agent's programs read it in a file that they cannot write to.
+
+A library that they preload, compiled for this machine and tried, shifts the time of day that a program reads, and the
+deadlines that it gives in it. Monotonic clocks and the times of files stay real. It does not reach programs that are
+statically linked, that ask the kernel themselves (Go), that are of another architecture or C library, or that clear
+their environment.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import mmap
 import os
 import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,15 +25,153 @@ from pathlib import Path
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.world.clock.control import OFFSET, Clock, clock_environ
-from holdfast.world.clock.library import FEATURE, OTHERS, clock_inside, clock_library
+from holdfast.world.compiled import CannotCompile, compiled
+
+CONTROL, OFFSET = "HOLDFAST_CLOCK", "HOLDFAST_CLOCK_OFFSET_NS"
+"""What the library reads in a program's environment: the control file, or a fixed shift where there is none."""
+SIZE = 24
+_BILLION = 1_000_000_000
+_AHEAD, _STANDS, _CHANGES = 0, 1, 2
+_MOST_NS = 2**62
+"""Some 146 years on either side of 1970: sums of two of them still fit into 64 bits."""
+
+
+class Clock:
+    """The clock of one trial, in a small file that its programs map. Close it after use; the file is the caller's.
+
+    Each change is one store of 8 bytes, in an order in which no program ever sees a time that is neither before
+    nor after it.
+    """
+
+    def __init__(self, path: Path, *, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._now_ns = now_ns
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            os.fchmod(fd, 0o644)  # the agent's user reads it, whatever our mask is
+            os.ftruncate(fd, SIZE)
+            self._map = mmap.mmap(fd, SIZE)
+        finally:
+            os.close(fd)
+        self._numbers = memoryview(self._map).cast("q")
+
+    @property
+    def time_ns(self) -> int:
+        """What programs see now, in nanoseconds since 1970."""
+        return self._numbers[_STANDS] or self._now_ns() + self._numbers[_AHEAD]
+
+    @property
+    def stands(self) -> bool:
+        return bool(self._numbers[_STANDS])
+
+    def set(self, offset_ns: int) -> None:
+        """It goes, so far ahead of the real clock."""
+        self._numbers[_AHEAD] = within(offset_ns)
+        self._numbers[_STANDS] = 0
+
+    def jump(self, to_ns: int) -> None:
+        """It shows this time, and goes on from there."""
+        self.set(to_ns - self._now_ns())
+
+    def freeze(self, at_ns: int | None = None) -> None:
+        """It stands still, at this time or at what it shows now."""
+        self._numbers[_STANDS] = within(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it goes
+
+    def changed(self) -> int:
+        """From now on whoever reads the clock tells of this change, by its number."""
+        self._numbers[_CHANGES] += 1
+        return self._numbers[_CHANGES]
+
+    def close(self) -> None:
+        self._numbers.release()
+        self._map.close()
+
+
+def within(ns: int) -> int:
+    """The nearest number that a clock can hold."""
+    return max(-_MOST_NS, min(_MOST_NS, ns))
+
+
+def nanoseconds(moment: datetime) -> int:
+    """Since 1970, exactly; a moment without a zone is one of UTC."""
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
+    return (since.days * 86_400 + since.seconds) * _BILLION + since.microseconds * 1000
+
+
+def clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
+    """What a program's environment needs, so that its clock starts there; `control` is the file as programs find it.
+
+    The library must be first in LD_PRELOAD; a value that the program has anyway goes behind it.
+    """
+    offset = within(nanoseconds(starts) - round(now * _BILLION))
+    found = {"LD_PRELOAD": library_inside, OFFSET: str(offset)}
+    return found if control is None else {**found, CONTROL: control}
+
+
+SOURCE = Path(__file__).with_name("realtime.c")
+FEATURE = "clock"
+COVERED = "what programs read through this machine's C library, where they keep their environment"
+OTHERS = Isolation(
+    "clock of other programs",
+    False,
+    "programs that are statically linked, ask the kernel themselves (Go) or clear their environment (env -i) see the "
+    "real time, and so do the times of files and monotonic clocks",
+)
+"""What no preloaded library reaches, and no namespace of the kernel either."""
+_FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
+_LIBRARIES = ("-ldl", "-lpthread")
+_TRIED_AT_S = 1_000_000_000
+"""The moment that a program is to see when the library is tried: long ago."""
+_TRY_S = 60.0
+_SLACK_S = 60
+"""How long a busy machine may take to run a program."""
+
+
+async def clock_library() -> Path | Isolation:
+    """The library; where it cannot be had, the promise that is not kept, and why."""
+    if sys.platform != "linux":
+        return Isolation(FEATURE, False, "a program's clock can be set on Linux only")
+    try:
+        return await asyncio.to_thread(compiled, SOURCE, _FLAGS, _LIBRARIES, _try)
+    except CannotCompile as why:
+        return Isolation(FEATURE, False, str(why))
+
+
+async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
+    """Whether programs in a sandbox see that clock: an image may have another C library, or no program to ask."""
+    try:
+        ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
+    except OSError as missing:
+        return Isolation(FEATURE, False, f"it cannot be tried: the sandbox cannot execute date: {missing.strerror}")
+    shown = ran.stdout.strip()
+    if shown.isdigit() and abs(int(shown) - clock.time_ns // 10**9) <= _SLACK_S:
+        return Isolation(FEATURE, True, COVERED)
+    said = ran.stderr.decode("utf-8", "replace").strip()[-200:]
+    return Isolation(FEATURE, False, f"programs in the sandbox see another time: {said or shown.decode()}")
+
+
+def _try(library: Path) -> None:
+    """A library that is there and changes nothing would be a silent lie."""
+    with tempfile.NamedTemporaryFile(dir=library.parent) as control:
+        control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
+        control.flush()
+        shown = _date({"LD_PRELOAD": str(library), CONTROL: control.name})
+    if shown.strip() != str(_TRIED_AT_S).encode():
+        raise CannotCompile("its library was compiled, but a program that preloads it sees the real time")
+
+
+def _date(env: Mapping[str, str]) -> bytes:
+    try:
+        ran = subprocess.run(["/bin/date", "+%s"], env=dict(env), capture_output=True, timeout=_TRY_S, check=False)
+    except subprocess.TimeoutExpired:
+        return b""
+    return ran.stdout
+
 
 SUFFIX = ".reads"
 """Of the pipe's name, after that of the control file; the library has it, too."""
 _CHANGE = struct.Struct("=q")
 _AT_ONCE = _CHANGE.size * 8192
 _LIBRARY, _CONTROL = "clock.so", "clock"
-_BILLION = 1_000_000_000
 
 
 class WorldClock:

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.errors import HarnessError
 from holdfast.processes import program as programs
-from holdfast.processes.launch_request import packed, unpacked
+from holdfast.processes.launch_host import packed, unpacked
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import Program, ended_after, how_it_ended

@@ -10,7 +10,7 @@ from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Determinism, Forbidden, Isolation, Network, ServiceSpec, Setup, WayIn, WorldSpec
 from holdfast.world import shortcomings as asked
-from holdfast.world.clock import library
+from holdfast.world import world_clock as library
 
 
 def opened(backend):

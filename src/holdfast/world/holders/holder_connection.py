@@ -1,4 +1,4 @@
-"""Our end of the line to a holder."""
+"""Our end of the line to a holder, and the connections that it opens for us inside."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from holdfast.protocols.sandbox import CommandEnd, SandboxSpec
 from holdfast.world.holders.holder_connection import HolderConnection
 from holdfast.world.holders.surroundings import WORKSPACE, find_bwrap, whom
 from holdfast.world.holders.wire import SandboxLayout
-from holdfast.world.sandbox import bpf, kernel, limits, promises, system
+from holdfast.world.sandbox import kernel, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
@@ -100,7 +100,7 @@ class Bubblewrap:
         """Opens a sandbox and runs a command in it; UserError, with the line that puts it right, if that fails."""
         limits.sweep()
         ends: list[CommandEnd] = []
-        sandbox_spec = SandboxSpec("probe", commands=(lambda _: ends.append) if bpf.known() else None)
+        sandbox_spec = SandboxSpec("probe", commands=(lambda _: ends.append) if kernel.can_filter() else None)
         try:
             sandbox = await self.open(sandbox_spec)
             try:
@@ -185,8 +185,8 @@ class Bubblewrap:
             disk=sandbox_spec.resources.disk or DISK,
             pids=sandbox_spec.resources.pids or PIDS,
             memory=None if in_group else sandbox_spec.resources.memory,
-            commands=sandbox_spec.commands is not None and bpf.known(),
-            watched=sandbox_spec.watched if bpf.known() else (),
+            commands=sandbox_spec.commands is not None and kernel.can_filter(),
+            watched=sandbox_spec.watched if kernel.can_filter() else (),
         )
 
     def _executable(self, sources: Sources) -> str:

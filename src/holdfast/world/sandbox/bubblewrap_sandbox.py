@@ -21,11 +21,10 @@ from holdfast.world.holders.holder_connection import GONE, HolderConnection, con
 from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.sandbox import bpf
+from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
-from holdfast.world.sandbox.paths import resolve
-from holdfast.world.sandbox.workspace import OpenSandbox
+from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 
 _ROUND_MS = 10_000
 """For the next piece of a list of changes: long, since on a busy machine slowness is ours."""
@@ -128,7 +127,7 @@ class BubblewrapSandbox(OpenSandbox):
         return self._strain.strained(what)
 
     async def watch(self, hazard: FileHazard) -> Callable[[], bool] | None:
-        if not self._sandbox_spec.watched or not bpf.known():
+        if not self._sandbox_spec.watched or not kernel.can_filter():
             return None
         self._watches += 1
         number = self._watches

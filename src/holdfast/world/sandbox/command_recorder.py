@@ -27,7 +27,7 @@ from typing import NamedTuple
 from holdfast.processes.leftovers import die_with_parent
 from holdfast.world.holders import wire
 from holdfast.world.holders.wire import UNTOLD, CommandEndMessage
-from holdfast.world.sandbox import bpf, kernel
+from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, attempt, executes, leader
 from holdfast.world.sandbox.file_calls import told_calls
 from holdfast.world.sandbox.file_watch import FileWatch
@@ -52,7 +52,7 @@ class CommandRecorder:
 
     def __init__(self, line: socket.socket, own: str, watched: Sequence[str] = ()) -> None:
         """`own` is bubblewrap, which we start ourselves; `watched`: what faults of files there will be."""
-        program = bpf.tell_of_programs(more=told_calls(watched) if watched else ())
+        program = kernel.tell_of_programs(more=told_calls(watched) if watched else ())
         self._orders, orders = wire.pair()
         holder = os.getpid()
         self.pid = os.fork()
@@ -89,7 +89,7 @@ class _Writing:
         self._files = FileWatch(own)
         self._number = 0
         self._ends: list[wire.CommandEndMessage] = []
-        self._executing, self._executing_at, self._exiting = bpf.program_calls()
+        self._executing, self._executing_at, self._exiting = kernel.program_calls()
         self._poll = select.epoll()
         self._poll.register(told, select.EPOLLIN)
         self._poll.register(orders.fileno(), select.EPOLLIN)

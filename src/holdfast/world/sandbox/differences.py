@@ -1,7 +1,8 @@
 """How a workspace differs from its snapshot, read from the upper layer of its overlay. Standard library only.
 
 Folders are told of only where they are empty: else what is in them speaks for them. A file that was copied up and
-is as it was (touched, or opened and not written to) is no change.
+is as it was (touched, or opened and not written to) is no change. Paths may have any length: a kernel takes 4,095 bytes
+at a time, but a program may step deeper.
 """
 
 from __future__ import annotations
@@ -9,9 +10,83 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from contextlib import contextmanager
+from typing import BinaryIO, Literal, NamedTuple
 
-from holdfast.world.sandbox import long_paths
+_AT_ONCE = 3_500
+"""Bytes of a path that one system call is given."""
+
+
+def lstat(path: str) -> os.stat_result:
+    with _reached(path) as (name, folder):
+        return os.lstat(name, dir_fd=folder)
+
+
+def listdir(path: str) -> list[str]:
+    with _reached(path) as (name, folder):
+        if folder is None:
+            return os.listdir(name)
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            return os.listdir(fd)
+        finally:
+            os.close(fd)
+
+
+def readlink(path: str) -> str:
+    with _reached(path) as (name, folder):
+        return os.readlink(name, dir_fd=folder)
+
+
+def open_file(path: str) -> BinaryIO:
+    """To be read."""
+    with _reached(path) as (name, folder):
+        return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
+
+
+def attribute(path: str, name: str) -> bytes:
+    """An extended attribute of a folder; OSError if it has none."""
+    with _reached(path) as (last, folder):
+        if folder is None:
+            return os.getxattr(last, name, follow_symlinks=False)
+        fd = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            return os.getxattr(fd, name)
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def _reached(path: str) -> Iterator[tuple[str, int | None]]:
+    """The end of a path, and the folder that it begins in; None: the whole path."""
+    path = path.rstrip("/") or "/"
+    if len(os.fsencode(path)) < _AT_ONCE:
+        yield path, None
+        return
+    fd: int | None = None
+    try:
+        for part in (parts := list(_parts(path)))[:-1]:
+            last, fd = fd, os.open(part, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+            if last is not None:
+                os.close(last)
+        yield parts[-1], fd
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """Pieces of a path that are each short enough; a name has at most 255 bytes."""
+    piece, size = "/" if path.startswith("/") else "", 0
+    for name in filter(None, path.split("/")):
+        length = len(os.fsencode(name)) + 1
+        if size + length > _AT_ONCE:
+            yield piece
+            piece, size = "", 0
+        piece += name if piece in ("", "/") else f"/{name}"
+        size += length
+    yield piece
+
 
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _CHUNK = 1 << 18
@@ -83,12 +158,12 @@ def _same(here: str, there: str, now: os.stat_result, was: os.stat_result) -> bo
     if now.st_mode != was.st_mode or now.st_size != was.st_size:
         return False
     if stat.S_ISLNK(now.st_mode):
-        return long_paths.readlink(here) == long_paths.readlink(there)
+        return readlink(here) == readlink(there)
     return not stat.S_ISREG(now.st_mode) or _same_content(here, there)
 
 
 def _same_content(here: str, there: str) -> bool:
-    with long_paths.open_file(here) as one, long_paths.open_file(there) as other:
+    with open_file(here) as one, open_file(there) as other:
         while True:
             mine, theirs = one.read(_CHUNK), other.read(_CHUNK)
             if mine != theirs:
@@ -105,14 +180,14 @@ def _key(name: str, *paths: str) -> str:
 
 def _names(folder: str) -> list[str]:
     try:
-        return long_paths.listdir(folder)
+        return listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
 def _stat(path: str) -> os.stat_result | None:
     try:
-        return long_paths.lstat(path)
+        return lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -124,7 +199,7 @@ def _whiteout(found: os.stat_result) -> bool:
 def _opaque(folder: str) -> bool:
     for name in _OPAQUE:
         try:
-            if long_paths.attribute(folder, name) == b"y":
+            if attribute(folder, name) == b"y":
                 return True
         except OSError:
             continue

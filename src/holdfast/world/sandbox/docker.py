@@ -25,10 +25,9 @@ from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.folders import first_process, make_folders
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
-from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
-from holdfast.world.sandbox.workspace import FolderSandbox, remove
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, remove
 
 
 class DockerBackend:
@@ -213,7 +212,7 @@ def furnish(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[
 
     def fill(name: str, target: Path) -> None:
         for source in sources.get(name, ()):
-            tree.copy(source, target)
+            copy_tree(source, target)
 
     make_folders(shape, hosts_file(hosts), fill)
 

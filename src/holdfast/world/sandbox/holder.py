@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from holdfast.processes.leftovers import end_orphans, ended_children
 from holdfast.world.holders import wire
 from holdfast.world.holders.wire import HolderMessage, SandboxLayout
-from holdfast.world.sandbox import bpf, inside_paths, kernel
+from holdfast.world.sandbox import inside_paths, kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
 from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
@@ -38,8 +38,8 @@ def settle(machine: System) -> SandboxMounts:
     kernel.map_self(uid, gid)
     kernel.raise_loopback()
     mounts = SandboxMounts(machine)
-    if bpf.known():
-        bpf.guard()
+    if kernel.can_filter():
+        kernel.guard()
     wire.layout_of(wire.written(SandboxLayout()))  # the memory that an order writes to is this process's own by then
     return mounts
 
@@ -97,8 +97,8 @@ class Holder:
         listeners = [_listener(host, port) for host, port in layout.listen]
         view = self._mounts.furnish(layout, trees)
         kernel.forgo_privileges()
-        if bpf.known():
-            kernel.filter_calls(bpf.guard())  # here, so that it holds for bubblewrap's own processes inside, too
+        if kernel.can_filter():
+            kernel.filter_calls(kernel.guard())  # here, so that it holds for bubblewrap's own processes inside, too
         if layout.commands or layout.watched:
             self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)

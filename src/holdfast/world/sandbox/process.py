@@ -17,12 +17,11 @@ from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection
 from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.sandbox import tree
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.promises import ALWAYS
-from holdfast.world.sandbox.workspace import FolderSandbox, remove
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, remove
 
 WHY = "the process backend isolates nothing"
 ISOLATION = (
@@ -95,9 +94,9 @@ class ProcessSandbox(FolderSandbox):
         self._root.mkdir()
         os.mkdir(self.home)
         if self._sandbox_spec.home is not None:
-            await asyncio.to_thread(tree.copy, self._sandbox_spec.home, Path(self.home))
+            await asyncio.to_thread(copy_tree, self._sandbox_spec.home, Path(self.home))
         for layer in self._sandbox_spec.layers:
-            await asyncio.to_thread(tree.copy, layer, self._root)
+            await asyncio.to_thread(copy_tree, layer, self._root)
         for address in self._sandbox_spec.listen:
             self._listeners[address] = _listener()
         await self.snapshot()

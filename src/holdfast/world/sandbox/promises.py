@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from holdfast.model.world import Isolation, Resources
-from holdfast.world.sandbox import bpf, limits
+from holdfast.world.sandbox import kernel, limits
 
 NESTED = "nested user namespaces"
 _WEAKENED = (
@@ -37,7 +37,7 @@ _PER_NAMESPACE = (5, 14)
 def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     """What holds for every sandbox here; `commands`: whether we heard of the one that was tried."""
     machine = platform.machine()
-    families = "" if bpf.known() else f"no filter is known for {machine}: AF_VSOCK and others can be opened"
+    families = "" if kernel.can_filter() else f"no filter is known for {machine}: AF_VSOCK and others can be opened"
     heard = "" if commands else "the kernel does not tell of commands here"
     words = "that a command started is the kernel's word; its argv is read then, and a thread of its own may swap that"
     alone = _kernel() >= _PER_NAMESPACE

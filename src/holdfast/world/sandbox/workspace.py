@@ -1,21 +1,27 @@
-"""What the sandboxes of all backends have in common, and the workspace that is a folder of this machine."""
+"""What the sandboxes of all backends have in common, and the workspace that is a folder of this machine.
+
+A path of it is found without ever leaving it, whatever links an agent has made.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from socket import socket
+from typing import NamedTuple
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import FileChange, SandboxSpec
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.sandbox import tree
-from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
 
 
 class OpenSandbox:
@@ -55,15 +61,15 @@ class FolderSandbox(OpenSandbox):
         super().__init__(sandbox_spec, isolation)
         self._folder = folder
         self._root = folder / "workspace"
-        self._before: list[tree.TreeEntry] = []
+        self._before: list[TreeEntry] = []
         self._seen: Path | None = None
         """The copy that scripts read, once it is made."""
 
     async def snapshot(self) -> None:
-        self._before = await asyncio.to_thread(lambda: [*tree.entries(str(self._root))])
+        self._before = await asyncio.to_thread(lambda: [*tree_entries(str(self._root))])
 
     def changes(self) -> Iterator[FileChange]:
-        return tree.compared(iter(self._before), tree.entries(str(self._root)))
+        return compare_trees(iter(self._before), tree_entries(str(self._root)))
 
     def find(self, path: str) -> Path | None:
         root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
@@ -77,7 +83,7 @@ class FolderSandbox(OpenSandbox):
         """A copy, made once: what a script does there changes nothing."""
         if self._seen is None:
             seen = self._folder / "view"
-            tree.copy(self._root, seen)
+            copy_tree(self._root, seen)
             self._seen = seen
         return self._seen
 
@@ -93,3 +99,165 @@ def remove(folder: Path) -> None:
                 with suppress(OSError):  # another's, or gone: then it stays
                     os.chmod(os.path.join(at, name), 0o700)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+_LINKS = 40
+"""As many as the kernel follows."""
+
+
+def resolve(root: int, workspace: str, path: str) -> str | None:
+    """The same place without links, relative to the folder `root` is open at; None if there is nothing.
+
+    `workspace` is how programs inside name that folder. OutsideError if the path leaves it, or leads to what is
+    neither a regular file nor a folder.
+    """
+    left = _parts(path, workspace, path)
+    done: list[str] = []
+    links = 0
+    while left:
+        part = left.pop()
+        if part == "..":
+            if not done:
+                raise OutsideError(f"{path} leaves the workspace")
+            done.pop()
+            continue
+        found = _stat(root, "/".join([*done, part]), path)
+        if found is None or (left and not _passable(found)):
+            return None
+        if not stat.S_ISLNK(found.st_mode):
+            done.append(part)
+            continue
+        links += 1
+        if links > _LINKS:
+            raise OutsideError(f"{path} is a link to itself")
+        target = os.readlink("/".join([*done, part]), dir_fd=root)
+        left += _parts(target, workspace, path)
+        if target.startswith("/"):
+            done.clear()
+    return _usable(root, "/".join(done) or ".", path)
+
+
+def _parts(path: str, workspace: str, asked: str) -> list[str]:
+    """Last part first; an absolute path must begin with the workspace."""
+    parts = PurePosixPath(path).parts
+    if path.startswith("/"):
+        base = PurePosixPath(workspace).parts
+        if parts[: len(base)] != base:
+            raise OutsideError(f"{asked} is not in the workspace" + (f": it leads to {path}" if path != asked else ""))
+        parts = parts[len(base) :]
+    return [*reversed(parts)]
+
+
+def _passable(found: os.stat_result) -> bool:
+    return stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode)
+
+
+def _stat(root: int, at: str, asked: str) -> os.stat_result | None:
+    try:
+        return os.stat(at, dir_fd=root, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as refused:
+        if refused.errno == errno.ENAMETOOLONG:
+            return None
+        raise OutsideError(f"{asked} cannot be read: {refused.strerror}") from refused
+    except ValueError:
+        raise OutsideError(f"{asked!r} is no path") from None
+
+
+def _usable(root: int, at: str, asked: str) -> str:
+    found = _stat(root, at, asked)
+    if found is not None and not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise OutsideError(f"{asked} is neither a regular file nor a folder")
+    return at
+
+
+_CHUNK = 1 << 18
+
+
+class TreeEntry(NamedTuple):
+    """One file, link or empty folder."""
+
+    path: str
+    mode: int
+    size: int
+    digest: bytes
+
+
+def tree_entries(root: str) -> Iterator[TreeEntry]:
+    """All of a folder, sorted by path; no link is followed. Folders count only where they are empty."""
+    waiting = [*_listed(root, "")]
+    while waiting:
+        path = waiting.pop()
+        found = lstat(f"{root}/{path}")
+        if not stat.S_ISDIR(found.st_mode):
+            yield TreeEntry(path, found.st_mode, found.st_size, _digest(f"{root}/{path}", found.st_mode))
+            continue
+        below = [*_listed(root, f"{path}/")]
+        waiting += below
+        if not below:
+            yield TreeEntry(path, found.st_mode, 0, b"")
+
+
+def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
+    """How two sorted lists differ."""
+    was, found = next(before, None), next(now, None)
+    while was is not None or found is not None:
+        if found is None or (was is not None and was.path < found.path):
+            assert was is not None
+            yield FileChange(_shown(was.path), "deleted")
+            was = next(before, None)
+        elif was is None or found.path < was.path:
+            yield FileChange(_shown(found.path), "created", found.size)
+            found = next(now, None)
+        else:
+            if was != found:
+                yield FileChange(_shown(found.path), "modified", found.size)
+            was, found = next(before, None), next(now, None)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Files, folders and links, over what is there; what is none of these is left out."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_odd, copy_function=_copy_file)
+
+
+def _listed(root: str, at: str) -> Iterator[str]:
+    """Last first; a folder sorts as what lies in it."""
+    try:
+        names = listdir(f"{root}/{at}")
+    except (PermissionError, FileNotFoundError):
+        return
+    modes = {name: lstat(f"{root}/{at}{name}").st_mode for name in names}
+    keys = [(f"{name}/" if stat.S_ISDIR(mode) else name, name) for name, mode in modes.items()]
+    yield from (f"{at}{name}" for _, name in sorted(keys, reverse=True))
+
+
+def _digest(path: str, mode: int) -> bytes:
+    if stat.S_ISLNK(mode):
+        return os.fsencode(readlink(path))
+    if not stat.S_ISREG(mode):
+        return b""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        with open_file(path) as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+    except PermissionError:
+        return b"unreadable"
+    return digest.digest()
+
+
+def _odd(folder: str, names: list[str]) -> set[str]:
+    modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+    return {n for n, m in modes.items() if not (stat.S_ISREG(m) or stat.S_ISDIR(m) or stat.S_ISLNK(m))}
+
+
+def _copy_file(source: str, target: str) -> None:
+    """A file that is there is replaced, not written through: it may be a link."""
+    if os.path.lexists(target):
+        os.unlink(target)
+    shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _shown(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

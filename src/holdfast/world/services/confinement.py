@@ -1,4 +1,4 @@
-"""The confinement of a server: what a database's superuser can make it do, it does in here.
+"""Who runs a server, and what confines it: what a database's superuser can make it do, it does in here.
 
 A superuser of PostgreSQL may run programs (`COPY … TO PROGRAM`), Redis and MariaDB write files where they are told.
 So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a file
@@ -13,13 +13,60 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from holdfast.processes import scratch
 from holdfast.world.holders.surroundings import find_bwrap
-from holdfast.world.services.user import User, reachable
+
+
+@dataclass(frozen=True)
+class User:
+    """An account of this machine that owns a server and its files."""
+
+    uid: int
+    gid: int
+
+
+def server_user(*names: str) -> User | None:
+    """The first account of these that the machine has, else nobody's; None where we may not choose."""
+    if os.geteuid() != 0:
+        return None
+    import pwd
+
+    for name in (*names, "nobody"):
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return User(found.pw_uid, found.pw_gid)
+    return User(65534, 65534)
+
+
+def reachable(path: Path, user: User | None) -> bool:
+    """Whether that user may read a file or folder, so far as its modes and those above it say."""
+    if user is None:
+        return os.access(path, os.R_OK)
+    path = path.resolve()
+    return all(_allows(place, user, 1) for place in path.parents) and _allows(path, user, 4)
+
+
+def _allows(path: Path, user: User, bit: int) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    shift = 6 if found.st_uid == user.uid else 3 if found.st_gid == user.gid else 0
+    return bool(found.st_mode >> shift & bit)
+
+
+def give(path: Path, user: User | None) -> None:
+    """Makes that user the owner."""
+    if user is not None:
+        os.chown(path, user.uid, user.gid)
+
 
 SOCKETS = "/sockets"
 DATA = "/data"

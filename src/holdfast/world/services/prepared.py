@@ -20,9 +20,8 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.codec import canonical, digest
-from holdfast.world.services.confinement import as_user, confinement
+from holdfast.world.services.confinement import User, as_user, confinement, give
 from holdfast.world.services.socket_folder import PREFIX, place
-from holdfast.world.services.user import User, give
 
 FORMAT = 1
 """Counts up when the way in which data is prepared changes."""

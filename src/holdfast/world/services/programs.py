@@ -1,24 +1,32 @@
-"""The programs that come with a server and write or read all that it holds.
+"""The programs of a server: where they are, `wait_for`, and those that write or read all that it holds.
 
-What an agent left in a database is not trusted, and these programs read it: they are confined like the server's.
+What an agent left in a database is not trusted, and the latter read it: they are confined like the server's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from glob import glob
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
+from msgspec import Struct
+
 from holdfast.errors import HarnessError
+from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill_group
-from holdfast.world.services.confinement import SOCKETS, as_user, confinement
-from holdfast.world.services.user import User
+from holdfast.world.services.confinement import SOCKETS, User, as_user, confinement
 
 Argv = Callable[[str], list[str]]
 """A command, of the folder in which the server's socket is seen."""
@@ -121,3 +129,121 @@ def beside(program: Path, *names: str) -> Path:
         if os.access(path, os.X_OK):
             return path
     raise HarnessError(f"{program} has no {names[0]} beside it")
+
+
+class ServerProgram(Struct, frozen=True):
+    """A server on this machine."""
+
+    program: Path
+    version: str
+    """As it says itself: `PostgreSQL 15.9`."""
+
+    @property
+    def prefix(self) -> Path:
+        """The folder that holds all of it; for a wheel the one above its package, where its libraries are, too."""
+        program = self.program.resolve()
+        packages = [folder for folder in program.parents if (folder / "__init__.py").exists()]
+        return packages[-1].parent if packages else program.parents[1]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        said = re.search(r"\d+(?:\.\d+)*", self.version)
+        return tuple(map(int, said[0].split("."))) if said else ()
+
+
+def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
+    """Every program of these names, in the order in which it is preferred."""
+    for name in names:
+        on_path = shutil.which(name)
+        if on_path:
+            yield Path(on_path)
+        for place in places:
+            for path in sorted(glob(f"{place}/{name}"), key=_by_number, reverse=True):
+                if os.access(path, os.X_OK):
+                    yield Path(path)
+        for module, folder in bundles:
+            bundled = _bundled(module, folder, name)
+            if bundled is not None:
+                yield bundled
+
+
+def choose(found: Sequence[ServerProgram], image: str | None) -> ServerProgram:
+    """The one of the major version that the image asks for, else the first."""
+    wanted = re.search(r":v?(\d+)", image or "")
+    return next((f for f in found if wanted and f.numbers[:1] == (int(wanted[1]),)), found[0])
+
+
+@lru_cache(maxsize=64)
+def version(program: Path) -> str:
+    """What it says of itself."""
+    try:
+        ran = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.decode("utf-8", "replace").strip().partition("\n")[0]
+
+
+def note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
+    """What the reader is told of the version that is used."""
+    return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
+
+
+def _bundled(module: str, folder: str, name: str) -> Path | None:
+    spec = find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    path = Path(next(iter(spec.submodule_search_locations))) / folder / name
+    return path if os.access(path, os.X_OK) else None
+
+
+def _by_number(path: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", path)))
+
+
+WAIT_S = 30.0
+PAUSE_S = 0.1
+_KNOWN = re.compile(
+    r"\s*(?:pg_isready\b|(?:redis-cli|valkey-cli)\b.*\bping\b|(?:mysqladmin|mariadb-admin)\b.*\bping\b|healthcheck\.sh\b)"
+    r"[^;&|]*",
+    re.IGNORECASE,
+)
+"""Commands that ask what we have asked already: whether the server takes connections."""
+
+
+async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | None) -> None:
+    """Runs the command until it succeeds, with the service's address in its environment."""
+    if spec.wait_for is None or _KNOWN.fullmatch(spec.wait_for):
+        return
+    until = time.monotonic() + WAIT_S
+    while True:
+        code, text = await asyncio.to_thread(_try, spec.wait_for, address, user, until - time.monotonic())
+        if code == 0:
+            return
+        if time.monotonic() + PAUSE_S >= until:
+            raise HarnessError(
+                f"service {spec.name}: wait_for did not succeed in {WAIT_S:.0f} s: {spec.wait_for}: {text}. "
+                "It runs on this machine, with the address of the service in its environment"
+            )
+        await asyncio.sleep(PAUSE_S)
+
+
+def _try(command: str, address: Mapping[str, str], user: User | None, limit_s: float) -> tuple[int, str]:
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", **address}
+    with tempfile.TemporaryFile() as output:
+        try:
+            ran = subprocess.run(  # noqa: S603
+                ["sh", "-c", command],  # noqa: S607
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=env,
+                cwd="/",
+                timeout=max(limit_s, 0.1),
+                check=False,
+                **as_user(user),
+            )
+        except subprocess.TimeoutExpired:
+            return -1, "it did not end"
+        output.seek(max(0, output.tell() - 500) if output.tell() else 0)
+        said = output.read(500).decode("utf-8", "replace").strip()
+    return ran.returncode, said or f"exit code {ran.returncode}"

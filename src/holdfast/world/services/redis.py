@@ -9,14 +9,11 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.confinement import data_limit
-from holdfast.world.services.programs import Programs, beside
+from holdfast.world.services.confinement import User, data_limit, reachable, server_user
+from holdfast.world.services.programs import Programs, ServerProgram, beside, candidates, choose, version, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
 from holdfast.world.services.settings import RedisSettings, redis_settings
 from holdfast.world.services.spares import ServerOfTrial, ServerSetup, SpareKeeper, set_up
-from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.wait_for import wait_for
 
 _PLAIN = {
     ("CONFIG", "SET", "rdbcompression", "no"): "OK",

@@ -23,10 +23,9 @@ from typing import Any
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.limits import GRACE_S
-from holdfast.world.services.confinement import DATA, SOCKETS, confinement
+from holdfast.world.services.confinement import DATA, SOCKETS, User, confinement, give
 from holdfast.world.services.log import ServerLog
 from holdfast.world.services.socket_folder import SocketFolder
-from holdfast.world.services.user import User, give
 
 START_S = 30.0
 """For a server to take connections: long, since on a busy machine slowness is ours."""

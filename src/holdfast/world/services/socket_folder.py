@@ -9,7 +9,7 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
-from holdfast.world.services.user import User, give, reachable
+from holdfast.world.services.confinement import User, give, reachable
 
 PREFIX = "holdfast-services-"
 _NAME = re.compile(re.escape(PREFIX) + r"(\d+)-.+")

@@ -12,11 +12,10 @@ from typing import Any, Generic, TypeVar
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import WarmService
-from holdfast.world.services.confinement import unconfined
+from holdfast.world.services.confinement import User, unconfined
+from holdfast.world.services.programs import ServerProgram, note
 from holdfast.world.services.server import Server
-from holdfast.world.services.server_program import ServerProgram, note
 from holdfast.world.services.socket_folder import SocketFolder, sweep
-from holdfast.world.services.user import User
 
 MOST = 2
 """Servers that wait: more would only use memory, since starting one takes less time than a trial."""

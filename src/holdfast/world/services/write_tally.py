@@ -1,4 +1,7 @@
-"""Writes of one database, added up by table and operation, whatever their number."""
+"""Writes of one database, added up by table and operation, whatever their number, and how tables are made.
+
+Two looks at the tables tell what no statement and no row counter says.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,6 @@ from msgspec import Struct
 from holdfast.model.world import AuditEvent
 from holdfast.sqltext.tables import depth
 from holdfast.sqltext.writes import Write
-
-MOST = 10_000
-"""Tables and operations that are told apart; the rest is one entry."""
-BEYOND = Write("write", "*", counted=False)
 
 
 class TableShape(Struct, frozen=True):
@@ -45,6 +44,11 @@ def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) ->
         elif was.file != now.file:
             found.setdefault(now.of or name, "truncate" if now.empty else "rewrite")
     return found
+
+
+MOST = 10_000
+"""Tables and operations that are told apart; the rest is one entry."""
+BEYOND = Write("write", "*", counted=False)
 
 
 class WriteEntry(Struct):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.world.sandbox.differences import differences
-from holdfast.world.sandbox.tree import compared, entries
+from holdfast.world.sandbox.workspace import compare_trees, tree_entries
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_two_folders_compare_as_their_files_do(tmp_path_factory, before, now):
         write(root, kept)
         roots.append((str(root), kept))
     (old, was), (new, has) = roots
-    told = [(one.path, one.op) for one in compared(entries(old), entries(new))]
+    told = [(one.path, one.op) for one in compare_trees(tree_entries(old), tree_entries(new))]
     expected = {p: "deleted" for p in was if p not in has} | {p: "created" for p in has if p not in was}
     expected |= {p: "modified" for p in has if p in was and has[p] != was[p]}
     assert told == sorted(expected.items())
@@ -142,7 +142,7 @@ def test_a_file_deeper_than_a_path_can_name_is_seen(tmp_path: Path, levels: int)
         assert [(d.path, d.op, d.bytes) for d in differences(str(upper), str(before))] == [
             (changed, "modified", 3), (made, "created", 3)
         ]  # fmt: skip
-        seen = [(c.path, c.op) for c in compared(entries(str(before)), entries(str(upper)))]
+        seen = [(c.path, c.op) for c in compare_trees(tree_entries(str(before)), tree_entries(str(upper)))]
         assert seen == [(changed, "modified"), (gone, "deleted"), (made, "created")]
     finally:
         subprocess.run(["rm", "-rf", str(upper), str(before)], check=True)

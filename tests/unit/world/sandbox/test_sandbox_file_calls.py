@@ -5,8 +5,8 @@ import os
 import pytest
 
 from holdfast.world.sandbox import file_calls
-from holdfast.world.sandbox.bpf import NUMBERS
 from holdfast.world.sandbox.file_calls import AT_CWD, path_calls, told_calls, uses, write_calls
+from holdfast.world.sandbox.kernel import NUMBERS
 
 MACHINES = list(NUMBERS)
 

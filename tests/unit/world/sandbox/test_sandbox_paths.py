@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from example_counts import examples
 from holdfast.errors import OutsideError
-from holdfast.world.sandbox.paths import resolve
+from holdfast.world.sandbox.workspace import resolve
 
 
 @contextmanager

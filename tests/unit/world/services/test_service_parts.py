@@ -16,15 +16,15 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services import open_keeper, redis, socket_folder
-from holdfast.world.services import wait_for as waiting
+from holdfast.world.services import programs as waiting
+from holdfast.world.services.confinement import User, reachable
 from holdfast.world.services.external import External, ExternalSql
 from holdfast.world.services.mysql import server as mysql
 from holdfast.world.services.mysql.server import accounts
 from holdfast.world.services.postgres import server as postgres
-from holdfast.world.services.server_program import ServerProgram, candidates, choose
+from holdfast.world.services.programs import ServerProgram, candidates, choose
 from holdfast.world.services.settings import mysql_settings
 from holdfast.world.services.spares import SpareKeeper
-from holdfast.world.services.user import User, reachable
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))
 
@@ -219,7 +219,7 @@ def test_a_url_that_leads_nowhere_is_refused(url: str, tmp_path: Path) -> None:
 
 # -- wait_for -----------------------------------------------------------------------------------
 def waited(command: str, limit_s: float, monkeypatch: pytest.MonkeyPatch, **address: str) -> None:
-    monkeypatch.setattr(waiting, "LIMIT_S", limit_s)
+    monkeypatch.setattr(waiting, "WAIT_S", limit_s)
     asyncio.run(waiting.wait_for(ServiceSpec("db", "postgres", wait_for=command), address, None))
 
 

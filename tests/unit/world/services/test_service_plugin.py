@@ -19,7 +19,7 @@ from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
 from holdfast.spec.editors import json_schema
 from holdfast.spec.reference import reference
-from holdfast.world.addresses import addresses, variables
+from holdfast.world.service_planes import addresses, variables
 from holdfast.world.services import open_keeper
 
 TRIAL = Trial("0", "contract", "calm", Task(("?",)))

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.errors import HarnessError
 from holdfast.world.services import programs
+from holdfast.world.services.confinement import server_user
 from holdfast.world.services.programs import Programs, beside
 from holdfast.world.services.socket_folder import SocketFolder
-from holdfast.world.services.user import server_user
 
 
 def run(tmp_path, script, **files):

@@ -6,9 +6,8 @@ import pytest
 
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.passwords import native, scram
 from holdfast.world.services.redis import configuration
-from holdfast.world.services.settings import mysql_settings, postgres_settings, redis_settings, url
+from holdfast.world.services.settings import mysql_settings, native, postgres_settings, redis_settings, scram, url
 
 
 def spec(kind: str, **env: str) -> ServiceSpec:

@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.services.rows import KeptRows, as_json
+from holdfast.world.services.sql_service import KeptRows, as_json
 
 
 def test_values() -> None:

@@ -13,7 +13,6 @@ from holdfast.protocols.service import ServiceContainer
 from holdfast.service_kinds import port_of
 from holdfast.world.services.mysql.audit import MyCounters
 from holdfast.world.services.mysql.session import MySqlSession
-from holdfast.world.services.passwords import scram
 from holdfast.world.services.postgres.audit import PgCounters
 from holdfast.world.services.postgres.session import PgSession, quoted
 from holdfast.world.services.settings import (
@@ -23,6 +22,7 @@ from holdfast.world.services.settings import (
     mysql_settings,
     postgres_settings,
     redis_settings,
+    scram,
 )
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 

@@ -31,8 +31,7 @@ from holdfast.world.containers.owner import LABEL, owner, sweep
 from holdfast.world.holders.surroundings import hosts_file, whom
 from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.container.contained import Contained
-from holdfast.world.services.container.ports import ContainerPorts
-from holdfast.world.services.container.ready import ready, said, state
+from holdfast.world.services.container.ports import ContainerPorts, ready, said, state
 from holdfast.world.services.socket_folder import SocketFolder
 from holdfast.world.services.socket_folder import sweep as sweep_folders
 from holdfast.world.services.spares import SpareKeeper

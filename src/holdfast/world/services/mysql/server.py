@@ -11,19 +11,15 @@ from typing import Any
 
 from holdfast.errors import HarnessError, NoServer, UserError
 from holdfast.model.world import ServiceSpec
+from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
-from holdfast.world.services.mysql.dump import MyDump
-from holdfast.world.services.mysql.session import MySqlSession, said
-from holdfast.world.services.passwords import native
+from holdfast.world.services.mysql.session import MyDump, MySqlSession, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
-from holdfast.world.services.programs import Programs
+from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
-from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings
+from holdfast.world.services.settings import OURS, MysqlSettings, mysql_settings, native
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
-from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.wait_for import wait_for
 
 PLACES = ("/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/opt/homebrew/opt/*/bin")
 _SHARED = (

@@ -20,8 +20,7 @@ from holdfast.errors import QueryFailed
 from holdfast.sqltext.statement_cursor import statements
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.writes import Write, writes_of
-from holdfast.world.services.postgres.kept_session import FLUSHES
-from holdfast.world.services.postgres.session import PgSession, results
+from holdfast.world.services.postgres.session import FLUSHES, PgSession, results
 from holdfast.world.services.sql_service import StatementLog
 from holdfast.world.services.write_tally import Counters, Tables, TableShape, remade
 

@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HarnessError, NoServer
 from holdfast.model.world import ServiceSpec
-from holdfast.world.services.passwords import scram
+from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
 from holdfast.world.services.postgres.dump import PgDump
 from holdfast.world.services.postgres.session import PgSession, quoted, said
 from holdfast.world.services.prepared import PreparedData, RunAsUser, prepared
-from holdfast.world.services.programs import Programs
+from holdfast.world.services.programs import Programs, ServerProgram, candidates, choose, version, wait_for
 from holdfast.world.services.server import Launch, Server, start
-from holdfast.world.services.server_program import ServerProgram, candidates, choose, version
-from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings
+from holdfast.world.services.settings import OURS, PostgresSettings, postgres_settings, scram
 from holdfast.world.services.spares import ServerSetup, SpareKeeper, set_up
 from holdfast.world.services.sql_service import SqlServerOfTrial
-from holdfast.world.services.user import User, reachable, server_user
-from holdfast.world.services.wait_for import wait_for
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.world import Isolation
-from holdfast.world.clock.library import clock_library
 from holdfast.world.compiled import INSTALL
+from holdfast.world.world_clock import clock_library
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from holdfast.errors import OutsideError, QueryFailed
 from holdfast.model.world import ServiceSpec, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Database, Rows
-from holdfast.world.written_canaries import in_database, in_file
+from holdfast.world.file_texts import in_database, in_file
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 FOUND = WrittenCanaries((CANARY.lower(),))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.model.spec import AgentSpec
-from holdfast.world.program_search import ProgramSearch
-from holdfast.world.program_stamps import ProgramStamps
+from holdfast.world.program_search import ProgramSearch, ProgramStamps
 
 
 def test_a_program_that_is_another_in_the_end_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.processes.all_ended import all_ended, stopped
+from holdfast.processes.program import all_ended, stopped
 
 
 def test_every_close_runs_and_the_first_failure_is_told() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.world import Network, ServiceSpec, WorldSpec
-from holdfast.world.addresses import addresses, hosts, listening, variables
+from holdfast.world.service_planes import addresses, hosts, listening, variables
 
 WORLD = WorldSpec(
     services=(

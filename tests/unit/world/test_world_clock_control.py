@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.world.clock.control import CONTROL, OFFSET, SIZE, Clock, clock_environ, nanoseconds
+from holdfast.world.world_clock import CONTROL, OFFSET, SIZE, Clock, clock_environ, nanoseconds
 
 YEAR_NS = 365 * 86_400 * 10**9
 

@@ -1,1 +1,0 @@
-"""One file for each kind of service. What it takes to run one is imported when it is opened."""
