@@ -111,7 +111,7 @@ class RunPage {
       scored ? scoreView(found, (found.weights ? "Overall" : found.has_matrix ? "Resilience" : "Score") + (this.running ? " so far" : "")) : null,
       el("ul", { class: "judged" }, ...[found.judged, found.one_sample, found.flaky, found.attacks, found.used].filter(Boolean).map((text) => plain(text.replace(/ {3}/g, " · "), "li"))),
       found.tolerated?.length ? plain(`Tolerated by the minimum: ${found.tolerated.join(", ")}.`, "p") : null,
-      ...(found.warnings ?? []).map((text) => el("p", { class: "warning" }, el("strong", null, "Warning"), plain(text))),
+      ...(found.warnings ?? []).map((one) => el("p", { class: "warning", "data-code": one.code }, el("strong", null, "Warning"), plain(one.text))),
       found.weights || run.parts?.length ? partsTable(found.weights, run.parts, this.id) : null,
       (this.neighbours ??= el("nav", { class: "neighbours", "aria-label": "Other runs" })),
     ];

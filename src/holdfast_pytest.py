@@ -79,7 +79,7 @@ class HoldfastItem(pytest.Item):
         self.decision = found
         self.user_properties += [("holdfast_outcome", found.word), ("holdfast_run", found.run)]
         if found.warnings:
-            self.add_report_section("setup", "holdfast", "\n".join(found.warnings))
+            self.add_report_section("setup", "holdfast", "\n".join(map(str, found.warnings)))
         if found.word == "error":
             pytest.fail("\n".join(found.lines), pytrace=False)
 

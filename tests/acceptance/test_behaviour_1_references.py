@@ -305,7 +305,7 @@ def test_a_short_environment_value_refuses_no_run(tmp_path: Path) -> None:
     told = tell(tmp_path, "contract", "run", "--json", PORT_="8080")
     assert told.code == 0
     assert told.trial("cites")["answer"] == "source 8080"
-    assert any("PORT_" in warning for warning in told.json["warnings"])
+    assert any("PORT_" in warning["text"] for warning in told.json["warnings"])
 
 
 def test_a_secret_of_the_world_can_be_given_to_the_agent_by_another_name(tmp_path: Path) -> None:
@@ -341,4 +341,4 @@ def test_the_same_question_twice_is_a_warning_and_asked_once(tmp_path: Path, whe
     project(tmp_path, twice if where == "golden_prompts" else probes)
     told = tell(tmp_path, "contract", "run", "--json")
     assert len(told.json["parts"]["contract"]["cells"][0]["trials"]) == 2
-    assert any("it is asked once" in warning for warning in told.json["warnings"])
+    assert "lint-repeated-prompt" in [one["code"] for one in told.json["warnings"]]

@@ -124,7 +124,7 @@ def test_stateful_agent_without_a_reset_is_warned_of_verbatim_and_not_failed(tmp
     assert told.code == 0
     assert told.err.count(STATEFUL) == 1
     assert "(an agent that samples also looks like this)" in told.err
-    assert [w for w in told.json["warnings"] if STATEFUL in w]
+    assert [one["code"] for one in told.json["warnings"]] == ["stateful"]
 
 
 # -- system_prompt_leak_probe and behavior_unchanged ----------------------------------------------

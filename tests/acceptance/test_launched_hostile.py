@@ -134,7 +134,7 @@ def test_lines_that_it_forges_do_not_change_the_verdict_of_its_run(project: Make
     assert again.code == 0
     assert all(trial["outcome"] == "fail" and trial["reason"] != "forged" for trial in again.trials)
     assert len(found.stored("verdicts-1.jsonl")) == 3  # its lines were taken out again
-    assert any("verdicts-1.jsonl" in warning for warning in again.json["warnings"])
+    assert any("verdicts-1.jsonl" in warning["text"] for warning in again.json["warnings"])
 
 
 GOES_HOME = """

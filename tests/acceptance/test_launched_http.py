@@ -72,7 +72,7 @@ def test_a_worker_without_a_reset_that_keeps_state_is_warned_of(project: MakePro
     found = made(project, server(isolation="worker"))
     result = quick(found)
     assert "Warning: No reset_endpoint configured." in result.err
-    assert any("No reset_endpoint configured" in warning for warning in result.json["warnings"])
+    assert "stateful" in [one["code"] for one in result.json["warnings"]]
 
 
 LATE = """

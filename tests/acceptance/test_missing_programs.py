@@ -24,7 +24,7 @@ def test_it_is_an_error_and_the_preflight_warns(project: MakeProject) -> None:
     result = desk(project).cli("run", "--json", "--no-report")
     assert result.code == 3
     assert [case["status"] for case in result.json["parts"]["scenario"]["cases"]] == ["error"]
-    assert any("no-such-pytest" in warning for warning in result.json["warnings"])
+    assert any("no-such-pytest" in warning["text"] for warning in result.json["warnings"])
 
 
 def test_the_doctor_tries_it_in_the_world(project: MakeProject) -> None:

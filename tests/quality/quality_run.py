@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.run import CellRow
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Cell
 from holdfast.model.task import Task
 from holdfast.plan import RunOptions
@@ -32,7 +33,7 @@ class Result(Struct, frozen=True):
     """What a run came to."""
 
     cells: tuple[Cell, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[RunWarning, ...]
     exit_code: int
     reasons: dict[tuple[str, str], str]
     """By rule and scenario, what the first trial that failed says."""

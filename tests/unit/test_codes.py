@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import holdfast
+from holdfast.model.run_warning import STATEFUL, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
 from holdfast.spec.rule_schema import checks
@@ -48,3 +49,18 @@ def test_every_documented_code_is_given_somewhere() -> None:
     # Once where it is documented, and once where it is given; rows-above is put together from its parts.
     idle = [code for code in meanings if source.count(f'"{code}"') < 2 and not code.startswith("rows-")]
     assert idle == []
+
+
+def test_every_warning_of_a_run_has_a_documented_code_and_every_code_is_given() -> None:
+    """`RunWarning(code, …)` and `warn(code, …)`; a warning about the spec file has its problem's code."""
+    found = set()
+    for file in sorted(SRC.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and node.args:
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                code = node.args[0]
+                if name in ("RunWarning", "warn") and isinstance(code, ast.Constant):
+                    found.add(code.value)
+                elif name == "warn" and isinstance(code, ast.Name) and code.id == "STATEFUL":
+                    found.add(STATEFUL)
+    assert found == set(WARNINGS)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from holdfast.errors import AgentUnavailable, SpecError, UsageError
 from holdfast.execute.loop_choice import loop_factory
 from holdfast.folders import runs_folder
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.consultations import check_judges
@@ -56,7 +57,7 @@ def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> 
 
 
 def settled_job(
-    spec: Spec, given: RunOptions, warnings: Iterable[str], environ: Mapping[str, str] = os.environ
+    spec: Spec, given: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
     """A new job, once everything that it needs is known to be there."""
     loop_factory(environ)  # refused here if it cannot be had

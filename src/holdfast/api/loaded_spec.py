@@ -15,17 +15,18 @@ from holdfast.api.caller import Caller
 from holdfast.api.job import load_part
 from holdfast.api.part_spec import made_part
 from holdfast.errors import UsageError
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PART_COMMANDS, PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.reading.words import near
-from holdfast.runner.job import told
+from holdfast.runner.job import spec_warnings
 
 
 class LoadedSpec(Struct, frozen=True):
     """A spec that can be run. It is read by `load` or `build`; nothing of it can be changed."""
 
     spec: Spec
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
     """What probably does not mean what it seems to."""
     part: PartAsked | None = None
     functions: dict[str, Callable[..., Any]] = {}
@@ -74,7 +75,7 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
     spec, problems = load_part(path, replace(options, part=part), text)
     spec, made = made_part(spec, os.environ)
     functions = {} if builder is None else builder.functions
-    return LoadedSpec(spec, (*told(spec, problems), *made), part, functions, options.seed, options.replicas)
+    return LoadedSpec(spec, (*spec_warnings(spec, problems), *made), part, functions, options.seed, options.replicas)
 
 
 def _check_given(options: RunOptions, part: PartAsked | None) -> None:
@@ -115,7 +116,7 @@ def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> L
     if spec.digest != before.digest:
         raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again")
     spec, made = made_part(spec, os.environ)
-    warnings = (*told(spec, problems), *made)
+    warnings = (*spec_warnings(spec, problems), *made)
     return LoadedSpec(spec, warnings, asked.part, source.functions, asked.seed, asked.replicas)
 
 

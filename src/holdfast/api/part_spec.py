@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.when import applies
 
 
-def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
+def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The spec with what is asked, and what the user should know of it."""
     if spec.part == "replay":
         return _replayed(spec, environ)
@@ -25,10 +26,10 @@ def made_part(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, 
     probes = [Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes]
     tasks = (*made.tasks, *dict.fromkeys(probes))
     spec = replace(spec, tasks=tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))
-    return spec, (*made.notes, *_unjudged(spec))
+    return spec, (*made.warnings, *_unjudged(spec))
 
 
-def _unjudged(spec: Spec) -> Iterator[str]:
+def _unjudged(spec: Spec) -> Iterator[RunWarning]:
     """Types that nobody asks the agent: no rule judges their mutations in the weather of this run."""
     rules = [rule for rule in spec.invariants if any(applies(rule.when, one) for one in spec.scenarios)]
     idle = Counter(
@@ -37,10 +38,11 @@ def _unjudged(spec: Spec) -> Iterator[str]:
         if task.variation is not UNSET and not any(rule.concerns(task) for rule in rules)
     )
     for name, count in idle.items():
-        yield f"{name}: {count} mutation{'' if count == 1 else 's'} not asked, as no rule judges them in this run"
+        many = f"{count} mutation{'' if count == 1 else 's'}"
+        yield RunWarning("mutations-unjudged", f"{name}: {many} not asked, as no rule judges them in this run")
 
 
-def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
+def _replayed(spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The sessions of the file, and of its sources that are imported at each run."""
     from datetime import UTC, datetime
 

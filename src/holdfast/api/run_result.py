@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.model.run import CaseRow, CellRow, Run, TracedTrial
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Score
 from holdfast.runner.outcome import RunOutcome
 
@@ -78,7 +79,7 @@ class RunResult:
         return self._outcome.cells.traced()
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[RunWarning, ...]:
         return self.run.warnings
 
     def cell(self, invariant: str, scenario: str, **params: Any) -> CellRow:

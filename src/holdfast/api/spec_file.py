@@ -22,6 +22,7 @@ from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import canonical
 from holdfast.model.run import CaseRow, CellRow
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Invariant
 from holdfast.plan import Plan, RunOptions, Select, plan
 from holdfast.plan.matrix import case_rules
@@ -53,7 +54,7 @@ class ItemOutcome(Struct, frozen=True):
     lines: tuple[str, ...] = ()
     run: str = ""
     """The folder of the run that decided it."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 _Key = tuple[str, str, str, str]

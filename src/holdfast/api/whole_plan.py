@@ -15,16 +15,17 @@ from holdfast.api.job import PreparedJob, load_part, settled_job
 from holdfast.api.part_spec import made_part
 from holdfast.errors import HarnessError, NothingProven, UsageError
 from holdfast.folders import runs_folder
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
-from holdfast.runner.job import told
+from holdfast.runner.job import spec_warnings
 from holdfast.runner.past.whole_history import baseline_run
 from holdfast.runner.start import take_up
 from holdfast.runner.whole import NOT_DECLARED, ORDER
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
-WarnOf = Callable[[Spec, RunOptions], Iterable[str]]
+WarnOf = Callable[[Spec, RunOptions], Iterable[RunWarning]]
 """What the user should know of options beside a spec."""
 
 
@@ -46,7 +47,7 @@ class WholePlan(Struct, frozen=True):
     """Parts that our side could not make, and why."""
 
 
-def no_warnings(spec: Spec, given: RunOptions) -> Iterable[str]:
+def no_warnings(spec: Spec, given: RunOptions) -> Iterable[RunWarning]:
     """Nothing to say."""
     return ()
 
@@ -127,7 +128,7 @@ def _prepared(
         return PreparedJob(take_up(rundir, config=config, force=force, options=options, environ=os.environ), rundir)
     own, problems = load_part(Path(spec.path), options)
     own, made = made_part(own, os.environ)
-    warnings = made if warn is None else [*told(own, problems), *made, *warn(own, options)]
+    warnings = made if warn is None else [*spec_warnings(own, problems), *made, *warn(own, options)]
     return settled_job(own, options, warnings)
 
 

@@ -20,7 +20,6 @@ from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
 from holdfast.runner.past.whole_history import compared, regressions_named
-from holdfast.runner.preflight import was_stateful
 from holdfast.runner.start import begin_whole
 from holdfast.runner.whole import forget_overall, overall, part_results, skipped, store_overall, stored_overall
 from holdfast.score.overall import interrupted
@@ -125,7 +124,7 @@ def _after(
     }
     used_up = next((name for name, rest in left.items() if rest is not None and rest <= 0), "")
     job = prepared.job
-    stateful = any(was_stateful(outcome.run.warnings) for outcome in before.values())
+    stateful = any(outcome.run.stateful for outcome in before.values())
     concurrency = 1 if stateful else job.options.concurrency
     job.options = replace(job.options, preflight=False, concurrency=concurrency, **left)
     return prepared, f"--{used_up.removesuffix('_s').replace('_', '-')}" if used_up else ""
@@ -144,10 +143,7 @@ def _beside(plan: WholePlan, whole: RunDir, outcomes: dict[Part, RunOutcome]) ->
 
 def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
     """What a budget left out of each part."""
-    from holdfast.runner.run import STOPPED
-
-    said = [(part, note) for part, found in outcomes.items() for note in found.run.notes]
-    return [f"{part}: {note}" for part, note in said if note.startswith(STOPPED)]
+    return [f"{part}: {found.run.stopped}" for part, found in outcomes.items() if found.run.stopped]
 
 
 def _discard(whole: RunDir, new: bool) -> None:

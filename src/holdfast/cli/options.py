@@ -17,6 +17,7 @@ from holdfast.folders import OPTION, runs_in
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
 
 if TYPE_CHECKING:  # a run is planned once the words are read: TAB and --help need none of that
+    from holdfast.model.run_warning import RunWarning
     from holdfast.model.spec import PartAsked, Problem, Spec
     from holdfast.plan import RunOptions
     from holdfast.plan.select import Shard
@@ -317,9 +318,9 @@ def _check_place(on: str | None, *, send_secrets: bool) -> None:
 
 def warn(message: str) -> None:
     """Says on stderr what the user should know and what stops nothing."""
-    from holdfast.report.wording import warned
+    from holdfast.report.safe import one_line
 
-    print(warned(message), file=sys.stderr)
+    print(f"warning: {one_line(message)}", file=sys.stderr)
 
 
 def show_lines(lines: Iterable[str]) -> None:
@@ -331,8 +332,9 @@ def show_lines(lines: Iterable[str]) -> None:
         print(line if signs else ascii_only(line))
 
 
-def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
+def option_warnings(spec: Spec, given: RunOptions) -> list[RunWarning]:
     """What the command line asks for and probably does not mean."""
+    from holdfast.model.run_warning import RunWarning
     from holdfast.plan import RunOptions, traits_of
 
     warnings = []
@@ -347,14 +349,17 @@ def option_warnings(spec: Spec, given: RunOptions) -> list[str]:
         "--strict-world": given.strict_world,
     }
     for option in [name for name, there in asked.items() if there and spec.world is None]:
-        warnings.append(f"{option} changes nothing: this file opens no world, and its agent runs without a sandbox")
+        text = f"{option} changes nothing: this file opens no world, and its agent runs without a sandbox"
+        warnings.append(RunWarning("option-idle", text))
     if given.min_score is not None and 0 < given.min_score <= 1:
-        warnings.append(f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %")
+        text = f"--min-score is 0 to 100: {given.min_score:g} means {given.min_score:g} %"
+        warnings.append(RunWarning("option-min-score", text))
     cores = os.cpu_count() or 1
     timed = any(traits_of(rule).reads == "latency" for rule in spec.invariants)
     if timed and given.concurrency is not None and given.concurrency > cores:
         cost = "trials that wait for a core look slow"
-        warnings.append(f"{given.concurrency} trials at once on {cores} cores, beside a latency rule: {cost}")
+        text = f"{given.concurrency} trials in parallel on {cores} cores, and a rule measures latency: {cost}"
+        warnings.append(RunWarning("option-concurrency", text))
     return warnings
 
 

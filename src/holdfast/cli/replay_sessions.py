@@ -13,6 +13,7 @@ import click
 
 from holdfast.api.config_file import find_config
 from holdfast.errors import UsageError, UserError
+from holdfast.model.run_warning import RunWarning
 
 if TYPE_CHECKING:
     from holdfast.model.session import SessionSource
@@ -92,7 +93,7 @@ class ChosenSessions:
         keep(self._found, self.path, force=force, quiet=quiet)
         return tuple(one for one in outputs if one not in folders)
 
-    def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[str, ...]]:
+    def made(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
         """The spec that replays them, and what the user should know of it."""
         from holdfast.replay.derived_spec import replayed
         from holdfast.replay.session_list import ListedSessions, sessions_in, sessions_of

@@ -22,10 +22,11 @@ from holdfast.cli.screen_output import Screen
 from holdfast.errors import HoldfastError, UsageError, UserError
 from holdfast.folders import runs_folder
 from holdfast.model.run import Run
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PartAsked, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.files import left_out, named, reporter, suffix_of, write
-from holdfast.runner.job import Job, told
+from holdfast.runner.job import Job, spec_warnings
 from holdfast.runner.start import take_up
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.reporter import Reporter
     from holdfast.runner.outcome import RunOutcome
 
-MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[str, ...]]]
+MakePart = Callable[[Spec, Mapping[str, str]], tuple[Spec, tuple[RunWarning, ...]]]
 """What a command makes of the spec of a part, and what the user should know of it."""
 HARNESS = 3
 """The exit code of what our side could not do."""
@@ -70,7 +71,12 @@ def prepare(
         given = replace(given, seed=seed)
         spec, problems = load_part(path, given)
     spec, made = make(spec, os.environ)
-    warnings = [*told(spec, problems), *made, *option_warnings(spec, given), *filter(None, map(left_out, outputs))]
+    warnings = [
+        *spec_warnings(spec, problems),
+        *made,
+        *option_warnings(spec, given),
+        *filter(None, map(left_out, outputs)),
+    ]
     if last_failed:
         given = _only_failed(spec, given, warnings)
     return settled_job(spec, given, warnings)
@@ -84,17 +90,18 @@ def _last_seed(spec: Spec) -> int | None:
     return last.manifest().options.seed if last else None
 
 
-def _only_failed(spec: Spec, given: RunOptions, warnings: list[str]) -> RunOptions:
+def _only_failed(spec: Spec, given: RunOptions, warnings: list[RunWarning]) -> RunOptions:
     """Selects what failed in the last run; where there is nothing of the kind, all is run, and a warning says so."""
     from holdfast.runner.past.last_failed import failed_before
 
     run, failed = failed_before(runs_folder(spec.file), spec, os.environ)
     if not run:
-        warnings.append("--lf: no run of this file is stored here; everything is run")
+        text = "--lf: no run of this file is stored here; everything is run"
     elif not failed:
-        warnings.append(f"--lf: nothing failed up to run {run}; everything is run")
+        text = f"--lf: nothing failed up to run {run}; everything is run"
     else:
-        warnings.append(f"--lf: only what failed up to run {run} is run")
+        text = f"--lf: only what failed up to run {run} is run"
+    warnings.append(RunWarning("last-failed", text))
     return replace(given, select=replace(given.select, failed=failed))
 
 
@@ -236,7 +243,7 @@ def send_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
 
     trouble = export(outcome, target, os.environ)
     if trouble is not None:
-        screen.warn(trouble)
+        screen.warn(RunWarning("traces-unsent", trouble))
 
 
 def run_and_show(

@@ -57,14 +57,12 @@ def _as_of_now(run: PastRun) -> PastRun:
     from msgspec.structs import replace
 
     from holdfast.folders import runs_folder
-    from holdfast.runner.past.history import NOT_ENDED
-    from holdfast.store.past_run import KILLED, RUNNING
     from holdfast.store.run_locks import is_written
     from holdfast.store.run_names import run_folder
 
-    if run.note != NOT_ENDED:
+    if not run.is_unended:
         return run
-    return replace(run, note=RUNNING if is_written(run_folder(runs_folder(), run.id)) else KILLED)
+    return replace(run, state="running" if is_written(run_folder(runs_folder(), run.id)) else "killed")
 
 
 def _parts_below(runs: list[PastRun]) -> list[PastRun]:

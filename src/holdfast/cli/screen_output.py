@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.model.events import Event, Warned
+from holdfast.model.run_warning import RunWarning
 from holdfast.report.safe import can_show_signs, unheeded
-from holdfast.report.wording import plural, warned
+from holdfast.report.wording import format_warning, plural
 from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir
 
@@ -33,7 +34,7 @@ class Screen:
         self._signs = can_show_signs(sys.stdout.encoding)
         self._listen: Listen | None = None
         self._live: Live | None = None
-        self._told: set[str] = set()
+        self._told: set[RunWarning | str] = set()
 
     @property
     def hears_trials(self) -> bool:
@@ -45,7 +46,7 @@ class Screen:
         heard = self._listener()
 
         def once(event: Event) -> None:
-            if not isinstance(event, Warned) or self._is_new(event.message):
+            if not isinstance(event, Warned) or self._is_new(event.warning):
                 heard(event)
 
         return once
@@ -65,14 +66,14 @@ class Screen:
             self._listen = Plain(sys.stdout, unicode=self._signs)
         return self._listen
 
-    def warn(self, message: str) -> None:
-        if self._is_new(message):
-            print(warned(message), file=sys.stderr)
+    def warn(self, warning: RunWarning) -> None:
+        if self._is_new(warning):
+            print(format_warning(warning), file=sys.stderr)
 
-    def _is_new(self, text: str) -> bool:
+    def _is_new(self, warning: RunWarning | str) -> bool:
         """Whether this was not told before."""
-        known = text in self._told
-        self._told.add(text)
+        known = warning in self._told
+        self._told.add(warning)
         return not known
 
     def beat(self) -> None:
@@ -141,4 +142,4 @@ class Screen:
 def warnings_only(event: Event) -> None:
     """Tells what the user must know, and nothing else."""
     if isinstance(event, Warned):
-        print(warned(event.message), file=sys.stderr)
+        print(format_warning(event.warning), file=sys.stderr)

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from holdfast import plugins
 from holdfast.execute.options import ASKED, ModelOptions
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Injection
 from holdfast.model.spec import Spec
 from holdfast.model.traits import CheckTraits
@@ -34,15 +35,16 @@ def needs_planes(spec: Spec, models: ModelOptions = ASKED) -> bool:
     )
 
 
-def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> str:
-    """A warning where the user's own proxy is set and what the agent asks for goes past it; else empty."""
+def unused_proxy(spec: Spec, environ: Mapping[str, str], models: ModelOptions = ASKED) -> RunWarning | None:
+    """A warning where the user's own proxy is set and the agent's calls do not go through it."""
     named = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     scripts = bool(spec.models) and all(model.is_script for model in spec.models.values())
     if not named or not needs_planes(spec, models) or ((models.replay or scripts) and not on_web(spec)):
-        return ""
-    return (
+        return None
+    return RunWarning(
+        "proxy-unused",
         f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} set, and not gone through: Holdfast connects to "
-        "models and hosts directly. Where no other way leads out, those calls fail and their trials are errors"
+        "models and hosts directly. Where no other way leads out, those calls fail and their trials are errors",
     )
 
 
@@ -74,22 +76,24 @@ def recorded_urls(spec: Spec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, *("*" for recording in recordings if not recording.live))))
 
 
-def unmet_recordings(spec: Spec) -> str:
-    """A warning where this agent's calls do not come to all the planes on which recordings answer; else empty."""
+def unmet_recordings(spec: Spec) -> RunWarning | None:
+    """A warning where this agent's calls do not come to all the planes on which recordings answer."""
     agent = spec.agent
     if not replays(spec) or agent.launched or agent.gateway:
-        return ""
+        return None
     if not agent.in_python:
-        return (
+        return RunWarning(
+            "recordings-unmet",
             "recorded tool responses are not given to an HTTP agent that Holdfast did not start: its tools are the "
-            "real ones. Name agent.command, or put it behind a gateway (agent.gateway: true)"
+            "real ones. Name agent.command, or put it behind a gateway (agent.gateway: true)",
         )
     if agent.isolation == "inline":
-        return (
+        return RunWarning(
+            "recordings-unmet",
             "an inline agent gets recorded responses of its declared functions only: its HTTP, MCP and model calls "
-            "are not met. Use isolation: fresh or worker for those"
+            "are not met. Use isolation: fresh or worker for those",
         )
-    return ""
+    return None
 
 
 def reads_cost(spec: Spec) -> bool:

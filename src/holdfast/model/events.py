@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Cell
 from holdfast.model.spec import Spec
 from holdfast.model.trace import TraceEvent
@@ -72,7 +73,7 @@ class WorkersAtWork(Struct, frozen=True):
 
 
 class Warned(Struct, frozen=True):
-    message: str
+    warning: RunWarning
 
 
 class RunEnded(Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import Case, Cell, Replica, Score
 from holdfast.model.spec import Invariant, Part
@@ -96,9 +97,13 @@ class Run(Struct, frozen=True):
     complete: bool = True
     running: bool = False
     """Another process is writing it: what is missing is still to come."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
     notes: tuple[str, ...] = ()
     """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
+    stateful: bool = False
+    """The agent seems to keep state between trials, so they ran one at a time."""
+    stopped: str = ""
+    """What a budget left out, in words; empty: none ended the run."""
     isolation: str = ""
     """How trials and cells are kept apart, in words."""
     promises: tuple[Isolation, ...] = ()

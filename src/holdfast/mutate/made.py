@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from holdfast.folders import MUTATION_CACHE, own_folder
 from holdfast.model.mutation import MODEL_MUTATIONS, MutationSpec
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.mutate.expand import expand
@@ -19,7 +20,7 @@ class MadeTasks(Struct, frozen=True):
     """What is asked instead of the golden prompts, and what the user should know of it."""
 
     tasks: tuple[Task, ...]
-    notes: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
@@ -31,5 +32,5 @@ def mutated(spec: Spec, environ: Mapping[str, str]) -> MadeTasks:
         cache = (own_folder(spec.file) / MUTATION_CACHE).absolute()
         write = ModelWriter(settings.model, environ, root, cache, retries=spec.retries)
     made = expand(spec.tasks, settings, seed=spec.seed, http=spec.agent.type == "http", write=write)
-    left_out = [f"{one.type} is left out: {one.why}" for one in made.left_out]
-    return MadeTasks(made.tasks, (*left_out, *made.notes))
+    left_out = (RunWarning("mutation-left-out", f"{one.type} is left out: {one.why}") for one in made.left_out)
+    return MadeTasks(made.tasks, (*left_out, *(RunWarning("mutations-few", note) for note in made.notes)))

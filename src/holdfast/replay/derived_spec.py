@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.errors import NothingProven, UserError
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Invariant, Spec
@@ -22,18 +23,18 @@ from holdfast.spec.parts import REPLAY
 from holdfast.spec.replays import read_contract
 
 
-def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[str, ...]]:
+def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
     """The derived spec with its warnings. NothingProven if no session could decide anything."""
-    notes = [f"{one.name} was left out: {one.why}" for one in listed.left_out]
+    warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
-        more = f" ({'; '.join(notes)})" if notes else ""
+        more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
         raise NothingProven(f"there is no session to replay: nothing is proven{more}")
     derived = replay_spec(spec, listed.sessions, live=live)
     idle = unjudged(derived, listed.sessions)
     if not derived.tasks:
         raise NothingProven(f"no rule judges {_named(idle)}: nothing is proven; {_WHY}")
-    notes += [f"session {id} decides nothing: {_WHY}" for id in idle]
-    return derived, (*notes, *_unknown_tools(spec, listed.sessions))
+    warnings += [RunWarning("session-idle", f"session {id} decides nothing: {_WHY}") for id in idle]
+    return derived, (*warnings, *_unknown_tools(spec, listed.sessions))
 
 
 _WHY = "its contract has no rule whose `when` is met, or only rules with probes of their own"
@@ -44,7 +45,7 @@ def _named(ids: Sequence[str]) -> str:
     return f"session{'' if len(ids) == 1 else 's'} {shown}"
 
 
-def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[str]:
+def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
     """Recorded tools that the agent no longer declares; where its tools are not declared nobody can tell."""
     agent = spec.agent
     if not agent.tools or agent.tool_registry or agent.mcp_config is not None:
@@ -56,7 +57,8 @@ def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[
                 continue
             close = near(tool, known)
             meant = f": did you mean {close}?" if close else ""
-            yield f"session {session.id} has answers of {tool}, and no declared tool is called so{meant}"
+            text = f"session {session.id} has answers of {tool}, and no declared tool is called so{meant}"
+            yield RunWarning("session-unknown-tool", text)
 
 
 _FAILURE = Injection("tool", "*", "recorded")

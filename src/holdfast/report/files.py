@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import plugins
 from holdfast.errors import PluginError, UsageError, UserError
 from holdfast.model.run import Run
+from holdfast.model.run_warning import RunWarning
 
 if TYPE_CHECKING:
     from holdfast.protocols.reporter import Reporter
@@ -30,14 +31,14 @@ def reporter(path: Path) -> Reporter:
     )
 
 
-def left_out(path: Path) -> str:
-    """A warning where the reporter of a plug-in has the suffix too, and ours is taken; else empty."""
+def left_out(path: Path) -> RunWarning | None:
+    """A warning where the reporter of a plug-in has the suffix too, and the built-in one is used."""
     rivals = [name for name in _names() if _has_suffix(name, path.suffix.lower())]
     if len(rivals) < 2:
-        return ""
+        return None
     first, *others = rivals
     what = f"{path} is written as {first}: {' and '.join(others)} of a plug-in has the suffix {path.suffix}, too"
-    return f"{what} (output.format: {others[0]} in the spec chooses it)"
+    return RunWarning("reporter-shadowed", f"{what} (output.format: {others[0]} in the spec chooses it)")
 
 
 def _has_suffix(name: str, suffix: str) -> bool:

@@ -11,7 +11,7 @@ from holdfast.report.matrix import draw, fits
 from holdfast.report.paint import painter
 from holdfast.report.progress import Progress
 from holdfast.report.safe import ascii_only, one_line, shorten
-from holdfast.report.wording import warned
+from holdfast.report.wording import format_warning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ class Live:
         elif kind is RunEnded:
             self.close()
         elif isinstance(event, Warned):
-            self._warn(warned(event.message))
+            self._warn(format_warning(event.warning))
         elif self._clock() >= self._next:
             self.tick()
 

@@ -9,7 +9,7 @@ from holdfast.model.events import CellDecided, Event, RunStarted, Warned
 from holdfast.model.score import Cell
 from holdfast.report.progress import header
 from holdfast.report.safe import ascii_only, one_line
-from holdfast.report.wording import SIGNS, column, marks, tally, warned
+from holdfast.report.wording import SIGNS, column, format_warning, marks, tally
 
 _WORD = max(map(len, SIGNS))
 _STARTS = {outcome: f"{sign} {outcome:<{_WORD}}  " for outcome, sign in SIGNS.items()}
@@ -33,7 +33,7 @@ class Plain:
             self._write(self._stream, one_line(header(event)))
             self._stream.flush()
         elif isinstance(event, Warned):
-            self._write(self._errors, warned(event.message))
+            self._write(self._errors, format_warning(event.warning))
 
     def close(self) -> None:
         """Everything written is on its way."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.report.paint import Paint
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.wording import VERDICTS, number
-from holdfast.store.past_run import KILLED, RUNNING, SHARD, PastRun
+from holdfast.store.past_run import SHARD, UNENDED, PastRun
 
 HEADS = ("run", "started (UTC)", "part", "spec", "score", "verdict", "trials", "commit")
 _SPEC = 3
@@ -24,8 +24,8 @@ def table(runs: Sequence[PastRun], width: int, paint: Paint) -> Iterator[str]:
     yield paint(_line(HEADS, wide), "dim")
     for run, row in zip(runs, rows, strict=True):
         yield _painted(row, wide, paint)
-        if run.note:
-            yield paint(f"  {one_line(run.note)}", "dim")
+        if note := run.note or UNENDED.get(run.state):
+            yield paint(f"  {one_line(note)}", "dim")
 
 
 def cells_of(run: PastRun) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def commit(run: PastRun) -> str:
 def verdict(run: PastRun) -> str:
     """One word, as the run's own summary ends."""
     if run.exit_code is None:
-        return {RUNNING: "running", KILLED: "killed"}.get(run.note, "unfinished" if run.part else "unreadable")
+        return run.state or ("unfinished" if run.part else "unreadable")
     if SHARD in run.part and not run.exit_code:
         return "SHARD"
     return VERDICTS.get(run.exit_code, "ERROR")

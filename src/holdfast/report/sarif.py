@@ -147,7 +147,10 @@ def _taxonomies(known: Iterable[StandardEntry]) -> list[dict[str, Any]]:
 
 
 def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -> dict[str, Any]:
-    told = [{"level": "warning", "message": {"text": _text(text)}} for text in run.warnings]
+    told: list[dict[str, Any]] = [
+        {"level": "warning", "message": {"text": _text(one.text)}, "properties": {"code": one.code}}
+        for one in run.warnings
+    ]
     told += [{"level": "note", "message": {"text": _text(text)}} for text in run.notes]
     listed = [*(_notification(run, one, places) for one in others), *told]
     return _ended(run.score.exit_code, run.started, listed)

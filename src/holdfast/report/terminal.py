@@ -57,7 +57,7 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
         yield from _about_calls(run)
         yield from _about_replicas(run)
         yield from (f"note: {one_line(note)}" for note in run.notes)
-    yield from (paint(wording.warned(text), "warning") for text in run.warnings)
+    yield from (paint(wording.format_warning(one), "warning") for one in run.warnings)
 
 
 def _score(run: Run, paint: Paint) -> str:

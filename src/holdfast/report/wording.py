@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.model.observation import CALLS_MADE, FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
+from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.scenario import Injection
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.spec import PART_COMMANDS
@@ -115,10 +116,9 @@ def paired(score: Score) -> str:
     return f"chaos {word} points on the same {rules} and prompts (95 %: {ends}{few})"
 
 
-def warned(message: str) -> str:
-    """A warning on one line; the documented ones bring their own first word."""
-    text = one_line(message)
-    return text if text.startswith("Warning:") else f"warning: {text}"
+def format_warning(warning: RunWarning) -> str:
+    """A warning on one line; document 001 prints the one about state with a capital letter."""
+    return f"{'Warning' if warning.code == STATEFUL else 'warning'}: {one_line(warning.text)}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -42,7 +42,9 @@ async def open_executor(
         site.notes = (*site.notes, *_labels(job))
         yield LocalExecutor(site)
         for program in site.updated():
-            log.warn(f"{program} changed while the run was on: later trials may have met another version of it")
+            log.warn(
+                "program-changed", f"{program} changed during the run: later trials may have met another version of it"
+            )
     finally:
         await site.close()
         if users is not None:

@@ -14,6 +14,7 @@ from holdfast.judge import Judge
 from holdfast.model import events
 from holdfast.model.codec import HALVES, carried
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -244,12 +245,12 @@ class Intake:
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
 
-    def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
+    def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """The seals of the run's files, and what to say of them; to be called when no agent is left."""
         try:
             return self._record.seal()
         except OSError as broken:  # a full disk: what is there stays, without a seal
-            return {}, (f"the run's files could not be sealed: {broken.strerror}",)
+            return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
 
     def close(self) -> None:
         self._record.close()

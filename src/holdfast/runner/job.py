@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from holdfast.errors import NotBuilt, SpecError, UserError
 from holdfast.model.events import Event
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, plan
@@ -22,7 +23,7 @@ class Job:
     """A spec, what of it to run, and how."""
 
     def __init__(
-        self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[str, ...] = ()
+        self, spec: Spec, options: RunOptions, environ: Mapping[str, str], warnings: tuple[RunWarning, ...] = ()
     ) -> None:
         refuse_unrunnable(spec)
         self.spec = spec
@@ -61,9 +62,12 @@ def trusts_commands(spec: Spec, options: RunOptions) -> bool:
     return options.allow_commands or Path(spec.path).resolve().parent.is_relative_to(Path.cwd())
 
 
-def told(spec: Spec, problems: Iterable[Problem]) -> tuple[str, ...]:
+def spec_warnings(spec: Spec, problems: Iterable[Problem]) -> tuple[RunWarning, ...]:
     """The warnings about a file, each as one line that says where."""
-    return tuple(f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else "") for p in problems)
+    return tuple(
+        RunWarning(p.code, f"{spec.path}:{p.line}: {p.path} {p.message}" + (f" ({p.hint})" if p.hint else ""))
+        for p in problems
+    )
 
 
 def refuse_unrunnable(spec: Spec) -> None:

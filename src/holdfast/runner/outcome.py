@@ -138,6 +138,7 @@ def _view(
     cells: Sequence[CellRow],
     ended: RunEnd,
 ) -> Run:
+    stopped = _stopped(ended, score.trials, auto=manifest.options.auto)
     return Run(
         id=rundir.id,
         path=shown_path(rundir.path),
@@ -158,7 +159,10 @@ def _view(
             *_undecided_cases(spec, plan),
             *ended.notes,
             *_unkept(ended),
+            *filter(None, [stopped]),
         ),
+        stateful=ended.stateful,
+        stopped=stopped,
         isolation=isolation_words(spec, manifest.options.backend),
         promises=(*ended.isolation, *_own_word(spec)),
         description=spec.description,
@@ -190,6 +194,18 @@ def _unkept(ended: RunEnd) -> Iterator[str]:
     told = [f"{one.feature} ({one.why})" if one.why else one.feature for one in missing if one.feature not in said]
     if told:
         yield f"not enforced in this world: {', '.join(told)}"
+
+
+def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
+    """What a budget left out, in words."""
+    if not ended.stopped_by:
+        return ""
+    left = (
+        f"at least {ended.unasked} more would have been"
+        if auto
+        else f"{ended.unasked} of {asked + ended.unasked} were not"
+    )
+    return f"stopped by {ended.stopped_by}: {asked} trial{'' if asked == 1 else 's'} asked, {left}; --resume goes on"
 
 
 def _replayed(options: RunOptions) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import NO_TEXT, Observation, unread_models
+from holdfast.model.run_warning import STATEFUL
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
@@ -15,8 +16,8 @@ from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY
 if TYPE_CHECKING:
     from holdfast.protocols.executor import Executor
 
-STATEFUL = (
-    "Warning: No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "
+NO_RESET = (
+    "No reset_endpoint configured. Contract matrix cells may share state. Results may be contaminated. "
     "Add reset_endpoint to your config for accurate isolation."
 )
 _HINTS = {
@@ -37,7 +38,7 @@ _DIED = ("crashed", "raised", "out_of_memory")
 SAMPLES = "(an agent that samples also looks like this)"
 
 
-async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str], None]) -> Observation:
+async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable[[str, str], None]) -> Observation:
     """Asks once, or twice where state could leak; raises AgentUnavailable if there is no use in going on."""
     first = await _asked(executor, trial)
     if first.error:
@@ -51,21 +52,22 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
             config=True,
         )
     if turn is not None and spec.agent.type == "http" and _is_page(turn.text or ""):
-        warn(PAGE)
+        warn("agent-page", PAGE)
     died = turn is not None and turn.ending in _DIED
     unread = unread_models(first.calls)
     for place in unread:
-        warn(f"{place}, which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace")
+        why = "which Holdfast does not read: no fault acts on its replies, and its calls are not in the trace"
+        warn("model-unread", f"{place}, {why}")
     if spec.agent.gateway and not first.trace and not died:
-        warn(f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
+        warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
     elif not died and _expects_model(spec) and not unread and not any(name.startswith("llm:") for name in first.calls):
-        warn(NO_MODEL)
+        warn("model-not-asked", NO_MODEL)
     for program in first.missing_programs:
-        warn(f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
+        warn("program-missing", f"{NO_PROGRAM}: {program}. Install it, or put it into the world with setup")
     if could_leak(spec):
         second = await _asked(executor, trial)
         if not second.error and _said(first) != _said(second):
-            warn(f"{STATEFUL} {SAMPLES}")
+            warn(STATEFUL, f"{NO_RESET} {SAMPLES}")
             executor.one_at_a_time()
     return first
 
@@ -88,11 +90,6 @@ def could_leak(spec: Spec) -> bool:
     agent = spec.agent
     running = agent.type == "http" and not agent.launched
     return not agent.has_reset and (running or agent.isolation in ("worker", "inline"))
-
-
-def was_stateful(warnings: Iterable[str]) -> bool:
-    """Whether an earlier preflight of the same run found that the agent seems to keep state."""
-    return any(warning.startswith(STATEFUL) for warning in warnings)
 
 
 def _is_page(text: str) -> bool:

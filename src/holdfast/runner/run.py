@@ -19,7 +19,7 @@ from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
-from holdfast.runner.preflight import preflight, was_stateful
+from holdfast.runner.preflight import preflight
 from holdfast.runner.run_log import RunLog
 from holdfast.runner.unminded import unminded
 from holdfast.store.replay import StoredRun, replay
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from holdfast.protocols.executor import Executor
     from holdfast.runner.budget import Budget
 
-STOPPED = "stopped by"
-"""How the note begins that a budget ended the run."""
 BEAT_S = 0.2
 """A clock that moves five times a second looks alive."""
 
@@ -67,12 +65,12 @@ class RunInProgress:
         models = ModelOptions(options.record, options.replay, intake.masker.text)
         async with open_executor(job, intake, self.run, self.log, models) as executor:
             self.log.notes = executor.notes
-            if was_stateful(self.log.warnings):
+            if self.log.stateful:
                 executor.one_at_a_time()
             self.log.announce(executor.concurrency, stored.done)
             for warning in (unused_proxy(job.spec, job.environ, models), unmet_recordings(job.spec)):
-                if warning and warning not in self.log.warnings:
-                    self.log.warn(warning)
+                if warning is not None and warning not in self.log.warnings:
+                    self.log.warn(warning.code, warning.text)
             await self._controls(executor)
             await self._trials(executor, stored)
 
@@ -110,16 +108,18 @@ class RunInProgress:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
             self.log.unasked = (left if job.options.auto else len(stored.left)) - done
-            self.log.note(_stopped(budget.ended_by, stored.done + done, self.log.unasked, auto=job.options.auto))
+            self.log.stopped_by = budget.ended_by
         elif job.options.auto:
             self._note_replicas(done + stored.done)
         elif done < len(stored.left):
             self.log.unrun = len(stored.left) - done
             self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         if calm is not None and calm.warning:
-            self.log.warn(intake.masker.text(calm.warning))
+            self.log.warn("answers-differ", intake.masker.text(calm.warning))
         for why, count in intake.troubled.items():
-            self.log.warn(f"our side or a provider failed in {count} trials, of which only passes count: {why}")
+            self.log.warn(
+                "harness-trouble", f"Holdfast or a provider failed in {count} trials; only their passes count: {why}"
+            )
 
     def _planner(self, stored: StoredRun, concurrency: int) -> Once | FailFast | Rounds:
         options = self.job.options
@@ -152,11 +152,11 @@ class RunInProgress:
         """A budget that cannot see what is spent must not look like one that held."""
         spent = self.intake.tally.spending.result()
         if spent is None or (spent.cost_usd is None and not spent.unpriced):
-            self.log.warn(
-                "--max-cost: no call with a known price was seen; what the agent spends elsewhere is not counted"
-            )
+            elsewhere = "what the agent spends elsewhere is not counted"
+            self.log.warn("cost-unseen", f"--max-cost: no call with a known price was seen; {elsewhere}")
         elif spent.unpriced:
-            self.log.warn(f"--max-cost: the price of {', '.join(spent.unpriced)} is not known, and was not counted")
+            unpriced = ", ".join(spent.unpriced)
+            self.log.warn("cost-unpriced", f"--max-cost: the price of {unpriced} is not known, and was not counted")
 
     async def _controls(self, executor: Executor) -> None:
         """The preflight, then one calm answer for each task that a rule compares with."""
@@ -169,12 +169,6 @@ class RunInProgress:
         async with aclosing(executor.execute(intake.begun(missing))) as ended:
             async for trial, seen in ended:
                 intake.keep(trial, seen)
-
-
-def _stopped(option: str, asked: int, left: int, *, auto: bool) -> str:
-    """What a budget left out, in words."""
-    open_ = f"at least {left} more would have been" if auto else f"{left} of {asked + left} were not"
-    return f"{STOPPED} {option}: {asked} trial{'' if asked == 1 else 's'} asked, {open_}; --resume goes on"
 
 
 async def _go(running: RunInProgress, beat: Callable[[], None] | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.model import events
+from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
@@ -34,6 +35,10 @@ class RunLog:
         """Trials that fail-fast left out."""
         self.unasked = 0
         """Trials that a budget left out."""
+        self.stopped_by = ""
+        """The option whose budget ended the run."""
+        self.stateful = before is not None and before.stateful
+        """The agent seems to keep state, now or when an earlier preflight of the run asked."""
 
     def unseal(self) -> None:
         """A run that is taken up is not sealed while it is written: killed then, it must not look forged."""
@@ -60,7 +65,7 @@ class RunLog:
 
     def aside(self, trial: Trial, message: str) -> None:
         """Said while the trial runs, and not of the run: its own record has it."""
-        self._listen(events.Warned(f"trial {trial.id}: {message}"))
+        self._listen(events.Warned(RunWarning("trial", f"trial {trial.id}: {message}")))
 
     def workers(self, now: Workers) -> None:
         """What goes on at a cluster."""
@@ -69,17 +74,20 @@ class RunLog:
     def note(self, *texts: str) -> None:
         self.notes = (*self.notes, *texts)
 
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
+    def warn(self, code: str, text: str) -> None:
+        """Stores the warning and announces it. What it says of the run's state is stored with it."""
+        warning = RunWarning(code, text)
+        self.stateful = self.stateful or code == STATEFUL
+        self.warnings.append(warning)
         self._end(False)  # on disk at once: a run that is taken up again must know
-        self._listen(events.Warned(message))
+        self._listen(events.Warned(warning))
 
     def close(self, complete: bool, duration_s: float) -> None:
         """The run's files are sealed, and its end is told."""
         self._run.restore()
-        sealed, said = self._intake.seal()
-        for message in said:
-            self.warn(message)
+        sealed, warnings = self._intake.seal()
+        for one in warnings:
+            self.warn(one.code, one.text)
         if sealed:
             sealed |= self._documents
         self._end(complete, duration_s, sealed)
@@ -98,5 +106,7 @@ class RunLog:
             conditions.isolation,
             self.unrun,
             self.unasked,
+            self.stopped_by,
+            self.stateful,
         )
         write_json(self._run.path / "ended.json", ended)

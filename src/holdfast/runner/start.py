@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError, UserError
 from holdfast.model.codec import digest
 from holdfast.model.format_numbers import RUN_DIRECTORY
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
 from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
-from holdfast.runner.job import Job, told
+from holdfast.runner.job import Job, spec_warnings
 from holdfast.spec import load
 from holdfast.spec.stored_copy import masked_copy
 from holdfast.store.git_commit import commit_of, is_dirty
@@ -122,7 +123,8 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     run.lock()
     verdict = {name: getattr(options, name) for name in VERDICT}
     run.describe(replace(manifest, options=replace(manifest.options, **verdict)))
-    return Job(spec, options, environ, (*told(spec, problems), *((said,) if said else ())))
+    forged = (RunWarning("run-forged", said),) if said else ()
+    return Job(spec, options, environ, (*spec_warnings(spec, problems), *forged))
 
 
 def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:

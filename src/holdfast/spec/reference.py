@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.model.run_warning import WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, keys_of
@@ -83,7 +84,9 @@ def _row(field: Field) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-_CODES_INTRO = """# Codes of findings
+_CODES_INTRO = """# Codes
+
+## Codes of findings
 
 Every verdict that is not a pass has a code, and often a key: the values that tell one cause from another, such as the
 tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Rely
@@ -93,16 +96,27 @@ key are reported as one cause.
 | code | meaning | from |
 |---|---|---|"""
 
+_WARNINGS_INTRO = """
+## Codes of warnings
+
+A warning of a run has a code, too. `report.json` has `warnings` as `[{code, text}]`, JUnit has the code in the name of
+the property (`warning.stateful`), SARIF under `properties`. A warning about the spec file has the code that
+`holdfast validate --json` prints; these are the others.
+
+| code | meaning |
+|---|---|"""
+
 
 def codes_page() -> str:
-    """Every code of a finding, from the checks themselves."""
+    """Every code of a finding, from the checks themselves, and of a warning of a run."""
     found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in checks():
         if isinstance(check, CodesTrait):
             for code, meaning in check.codes.items():
                 found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
-    return "\n".join([_CODES_INTRO, *rows]) + "\n"
+    warnings = [f"| `{code}` | {meaning} |" for code, meaning in sorted(WARNINGS.items())]
+    return "\n".join([_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings]) + "\n"
 
 
 if __name__ == "__main__":

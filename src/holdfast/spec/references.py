@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.errors import UserError
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
 
@@ -116,13 +117,13 @@ def secret_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 
-def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """A note on each variable whose value is passed on to the agent and too short to be masked."""
+def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ...]:
+    """A warning about each variable whose value is passed on to the agent and too short to be masked."""
     refused = given_by(spec.secrets, environ)
     given = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
     short = [name for name in given if _is_short(name, environ)]
     why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, and not masked in what is shown and stored"
-    return tuple(f"the value of {name} {why}" for name in short)
+    return tuple(RunWarning("secret-short", f"the value of {name} {why}") for name in short)
 
 
 def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None]:

@@ -11,8 +11,8 @@ from msgspec.structs import asdict, replace
 from holdfast.model.codec import canonical, decoder
 from holdfast.store.past_run import PastCell, PastRun
 
-SCHEMA = 3
-"""Of the tables. A file of an older one is made anew, one of a newer one is left alone."""
+SCHEMA = 4
+"""Of the tables. A file of an older one is rebuilt, one of a newer one is left alone."""
 
 CREATE = """
 CREATE TABLE runs (
@@ -20,7 +20,7 @@ CREATE TABLE runs (
   seed INTEGER, version TEXT, "commit" TEXT, dirty INTEGER, branch TEXT, ended INTEGER, complete INTEGER, whole INTEGER,
   score REAL, low REAL, high REAL, shows_interval INTEGER, overall REAL, passed INTEGER, in_failed_run INTEGER,
   exit_code INTEGER, trials INTEGER, judged INTEGER, total INTEGER, counts TEXT, cases INTEGER, cases_passed INTEGER,
-  critical_failed TEXT, calls INTEGER, cost_usd REAL, note TEXT, stamp TEXT NOT NULL
+  critical_failed TEXT, calls INTEGER, cost_usd REAL, note TEXT, state TEXT, stamp TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX runs_of ON runs (spec, part);
 CREATE TABLE cells (

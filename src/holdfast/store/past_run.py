@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from holdfast.model.verdict import Outcome
@@ -12,8 +14,9 @@ CASES = "(cases)"
 SHARD = " shard "
 """In the part of a run that is one share of several, before which."""
 
-RUNNING = "it is running"
-KILLED = "it was killed before its end"
+UnendedState = Literal["", "running", "killed"]
+UNENDED: dict[UnendedState, str] = {"running": "it is running", "killed": "it was killed before its end"}
+"""What the note of a run that has not ended says of it as it is now."""
 
 
 class PastCell(Struct, frozen=True, omit_defaults=True):
@@ -80,7 +83,15 @@ class PastRun(Struct, frozen=True, omit_defaults=True):
     cost_usd: float | None = None
     """What they cost, where a price is known."""
     note: str = ""
+    """Why it cannot be read."""
+    state: UnendedState = ""
+    """Of a run that has not ended: what has become of it by now. The history does not know."""
     cells: tuple[PastCell, ...] = ()
+
+    @property
+    def is_unended(self) -> bool:
+        """It can be read, and is running or was killed."""
+        return not self.ended and not self.note
 
     @property
     def order(self) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.model.codec import carried, decoder, encode, encode_lines
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -82,11 +83,13 @@ class RunRecord:
         if held:
             self._verdicts.write_lines(_lines_of(held), len(held))
 
-    def seal(self) -> tuple[dict[str, Seal], tuple[str, ...]]:
+    def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
         self.flush()
         found = {lines.path.name: lines.seal() for lines in self._files}
-        return {name: seal for name, (seal, _) in found.items()}, tuple(said for _, said in found.values() if said)
+        return {name: seal for name, (seal, _) in found.items()}, tuple(
+            RunWarning("seal-broken", said) for _, said in found.values() if said
+        )
 
     def close(self) -> None:
         """Lets go of the files. A verdict that still waits is not written: it belongs before the seal."""

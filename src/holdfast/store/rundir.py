@@ -17,6 +17,7 @@ from holdfast.errors import UserError
 from holdfast.folders import OWN, own_folder_of
 from holdfast.model.codec import LazyDecoder, decoder, encode
 from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions, Select
@@ -118,7 +119,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
 
     complete: bool
     duration_s: float
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
     notes: tuple[str, ...] = ()
     sealed: dict[str, Seal] = {}
     """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
@@ -128,6 +129,10 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """Trials of its plan that were not run, since fail-fast stopped it."""
     unasked: int = 0
     """Trials of its plan that a budget left out."""
+    stopped_by: str = ""
+    """The option whose budget ended it: `--max-trials`."""
+    stateful: bool = False
+    """The agent seems to keep state between trials: they run one at a time, also when the run is resumed."""
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:

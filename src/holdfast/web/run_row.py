@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.report.wording import VERDICTS
-from holdfast.runner.past.history import NOT_ENDED
-from holdfast.store.past_run import KILLED, SHARD, PastRun
+from holdfast.store.past_run import SHARD, UNENDED, PastRun
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import run_folder
 from holdfast.web.notes import KeptNote
@@ -19,11 +18,10 @@ RunState = Literal["running", "ended", "interrupted", "killed", "unreadable"]
 
 def state_of(run: PastRun, runs: Path) -> RunState:
     """What became of it, or whether it is still under way."""
-    unended = run.note == NOT_ENDED or (not run.ended and not run.note)
     folder = run_folder(runs, run.id)
-    if (unended or run.exit_code == 2) and is_written(folder):
+    if (run.is_unended or run.exit_code == 2) and is_written(folder):
         return "running"
-    if unended:  # one that has ended just now is not in the list yet
+    if run.is_unended:  # one that has ended just now is not in the list yet
         ended = any(os.path.isfile(folder / name) for name in ("ended.json", "overall.json"))
         return "running" if ended else "killed"
     if run.note:
@@ -64,7 +62,7 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
         "calls": run.calls,
         "commit": run.short_commit,
         "branch": run.branch,
-        "note": {"running": "", "killed": KILLED}.get(state, run.note),
+        "note": UNENDED["killed"] if state == "killed" else run.note,
         "mark": kept.mark if kept else "",
         "has_note": bool(kept and kept.note),
     }

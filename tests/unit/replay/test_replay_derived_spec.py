@@ -167,8 +167,8 @@ def test_a_session_that_no_rule_judges_is_no_task_and_is_named(tmp_path: Path) -
     derived = replay_spec(spec, sessions, live=False)
     assert [one.recording.session for one in derived.tasks if one.recording is not UNSET] == ["failed"]
     assert unjudged(derived, sessions) == ("calm",)
-    _, notes = replayed(spec, ListedSessions(tuple(sessions)), live=False)
-    assert any("session calm decides nothing" in note for note in notes)
+    _, warnings = replayed(spec, ListedSessions(tuple(sessions)), live=False)
+    assert [(one.code, "calm" in one.text) for one in warnings] == [("session-idle", True)]
 
 
 @pytest.mark.parametrize("sessions", [(), (session("calm"),)])
@@ -180,7 +180,6 @@ def test_where_no_session_decides_nothing_is_proven(tmp_path: Path, sessions: tu
 
 def test_a_recorded_tool_that_is_not_declared_any_more_is_named_with_the_near_miss(spec: Spec) -> None:
     tools = (answered("serch", 1), answered("search", 1), answered("https://x/*", 1), answered("srv/tool", 1))
-    _, notes = replayed(spec, ListedSessions((session("a", responses=tools),)), live=False)
-    assert [note for note in notes if "answers of" in note] == [
-        "session a has answers of serch, and no declared tool is called so: did you mean search?"
-    ]
+    _, warnings = replayed(spec, ListedSessions((session("a", responses=tools),)), live=False)
+    (unknown,) = [one.text for one in warnings if one.code == "session-unknown-tool"]
+    assert ("serch" in unknown, "search" in unknown) == (True, True)

@@ -305,9 +305,9 @@ def test_a_plug_in_with_a_suffix_of_ours_is_told_of_and_chosen_by_its_name(
     tmp_path: Path, installed: Callable[..., None]
 ) -> None:
     installed(mine=type("Mine", (), {"suffix": ".json", "render": Two.render}), broken=type("NoSuffix", (), {}))
-    assert "run.json is written as json: mine of a plug-in has the suffix .json, too" in files.left_out(
-        Path("run.json")
-    )
-    assert files.left_out(Path("run.html")) == ""
+    shadowed = files.left_out(Path("run.json"))
+    assert shadowed is not None
+    assert (shadowed.code, "mine" in shadowed.text) == ("reporter-shadowed", True)
+    assert files.left_out(Path("run.html")) is None
     files.write(sample(), tmp_path / "run.json", files.named("mine"))
     assert (tmp_path / "run.json").read_bytes() == b"first piece"

@@ -17,6 +17,7 @@ from holdfast.model.events import (
     Warned,
 )
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
@@ -62,7 +63,7 @@ def drawn(stream: io.StringIO) -> str:
 def test_plain_writes_the_header_and_one_line_a_cell() -> None:
     out, err = io.StringIO(), io.StringIO()
     listener = Plain(out, errors=err)
-    for event in (STARTED, *events(2), PASSED, FAILED, Warned("careful \x07"), RunEnded(True)):
+    for event in (STARTED, *events(2), PASSED, FAILED, Warned(RunWarning("trial", "careful \x07")), RunEnded(True)):
         listener(event)
     listener.close()
     assert out.getvalue().splitlines() == [
@@ -133,7 +134,7 @@ def test_live_takes_its_picture_away_and_keeps_the_header() -> None:
 def test_live_says_warnings_above_the_picture() -> None:
     listener, stream = live(Clock())
     listener(STARTED)
-    listener(Warned("careful \x1b[2J"))
+    listener(Warned(RunWarning("trial", "careful \x1b[2J")))
     assert "warning: careful \\x1b[2J" in drawn(stream)
 
 

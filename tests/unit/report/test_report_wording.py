@@ -1,9 +1,10 @@
 import pytest
 
 from holdfast.model.run import CellRow, TrialRow
+from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.report import wording
-from holdfast.report.wording import interval, plural, said, warned
+from holdfast.report.wording import format_warning, interval, plural, said
 
 
 def test_a_wide_interval_is_told_in_whole_numbers() -> None:
@@ -19,8 +20,8 @@ def test_an_interval_of_few_prompts_says_how_many() -> None:
 
 
 def test_the_documented_warning_keeps_its_own_first_word() -> None:
-    assert warned("Warning: No reset_endpoint configured.") == "Warning: No reset_endpoint configured."
-    assert warned("the file is odd") == "warning: the file is odd"
+    assert format_warning(RunWarning(STATEFUL, "No reset_endpoint.")) == "Warning: No reset_endpoint."
+    assert format_warning(RunWarning("trial", "odd \x07")) == "warning: odd \\x07"
 
 
 def test_one_of_a_kind_has_no_s() -> None:

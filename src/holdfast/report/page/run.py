@@ -41,7 +41,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "flaky": f"{wording.plural(score.flaky, 'flaky cell')}: replicas of one prompt disagree" if score.flaky else "",
         "attacks": calls.attacks(score.attacks) if score.attacks else "",
         "used": calls.used(score.spent),
-        "warnings": run.warnings,
+        "warnings": [asdict(one) for one in run.warnings],
         "notes": run.notes,
         "promises": [asdict(one) for one in run.promises],
         "tolerated": score.tolerated,

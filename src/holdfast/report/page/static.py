@@ -80,8 +80,8 @@ def _head(document: Mapping[str, Any]) -> Iterable[str | None]:
         yield tag("p", _score_name(document), _SPACE, tag("strong", wording.number(document["number"])))
     facts = (document.get(name) for name in ("interval", "judged", "one_sample", "flaky", "attacks", "used"))
     yield _list("ul", (text.replace("   ", " · ") for text in facts if text), "judged")
-    for text in document.get("warnings", ()):
-        yield tag("p", tag("strong", "Warning"), _SPACE, tag("bdi", text), kind="warning")
+    for one in document.get("warnings", ()):
+        yield tag("p", tag("strong", "Warning"), _SPACE, tag("bdi", one["text"]), kind="warning")
     if document.get("weights"):
         yield _parts(document["weights"])
 

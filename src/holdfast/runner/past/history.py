@@ -29,7 +29,6 @@ from holdfast.store.rundir import Manifest, RunDir
 
 SEVERAL = "ci"
 """The part of a run that has parts."""
-NOT_ENDED = "it has not ended: it is running, or was killed"
 
 
 @contextmanager
@@ -65,7 +64,7 @@ def past_run(run: RunDir) -> PastRun:
         if (run.path / OVERALL).is_file() or run.parts:
             return _several(run, known)
         if run.ended() is None:
-            return replace(known, note=NOT_ENDED)
+            return known
         with closing(look(run, environ=os.environ)) as outcome:
             return ended_run(run, outcome)
     except (HoldfastError, OSError) as refused:
@@ -167,7 +166,6 @@ def _several(run: RunDir, known: PastRun) -> PastRun:
         critical_failed=tuple(name for part in parts for name in part.critical_failed),
         calls=sum(part.calls for part in parts),
         cost_usd=_sum([part.cost_usd for part in parts if part.cost_usd is not None]),
-        note="" if ended else NOT_ENDED,
     )
 
 

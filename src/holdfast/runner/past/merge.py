@@ -287,5 +287,7 @@ def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said
         {path.name: seal for path in run.record_files() if (seal := seal_of(path)) is not None},
         tuple(dict.fromkeys(one for end in ends for one in end.isolation)),
         unasked=sum(end.unasked for end in ends),
+        stopped_by=next((end.stopped_by for end in ends if end.stopped_by), ""),
+        stateful=any(end.stateful for end in ends),
     )
     write_json(run.path / "ended.json", whole)

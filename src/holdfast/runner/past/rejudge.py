@@ -24,7 +24,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
 from holdfast.plan.matrix import EVERY_RULE
 from holdfast.runner.consultations import WAITING, Consultations
-from holdfast.runner.job import refuse_unrunnable, told
+from holdfast.runner.job import refuse_unrunnable, spec_warnings
 from holdfast.runner.outcome import RunOutcome, conclude, shown_path
 from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import stored_spec
@@ -92,7 +92,12 @@ def judge_again(
         said = (*said, unsealed)
     known = known or RunEnd(False, 0.0)
     ended = replace(
-        known, complete=complete, duration_s=0.0, warnings=told(spec, problems), notes=(*known.notes, *said), sealed={}
+        known,
+        complete=complete,
+        duration_s=0.0,
+        warnings=spec_warnings(spec, problems),
+        notes=(*known.notes, *said),
+        sealed={},
     )
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / f"report-judged-{number_of(path)}.html"  # report.html stays that of the run itself

@@ -1,0 +1,51 @@
+"""A warning of a run: what the user should know, whatever the verdict is."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+STATEFUL = "stateful"
+"""The one warning whose wording a document prescribes."""
+WARNINGS = {
+    "agent-page": "The agent answers with an HTML page: a login form, or the page of a proxy.",
+    "answers-differ": "One prompt was answered in two ways in calm trials.",
+    "cost-unpriced": "`--max-cost` does not count a model whose price is not known.",
+    "cost-unseen": "`--max-cost` saw no call with a known price.",
+    "gateway-unused": "The agent's model calls do not come through the gateway.",
+    "harness-trouble": "Holdfast or a provider failed in trials; only their passes count.",
+    "last-failed": "`--lf` says what it selects: what failed before, or everything.",
+    "model-not-asked": "The agent asked no model through the gateway.",
+    "model-unread": "The agent asks a model in a protocol that Holdfast does not read.",
+    "mutation-left-out": "A type of mutation cannot be made for this agent.",
+    "mutations-few": "A type has fewer mutations than its share.",
+    "mutations-unjudged": "No rule judges the mutations of a type in this run.",
+    "option-concurrency": "More trials run in parallel than there are cores, and a rule measures latency.",
+    "option-idle": "An option changes nothing in this run.",
+    "option-min-score": "`--min-score` is 0 to 100, and looks like a fraction.",
+    "program-changed": "A program of this machine changed during the run.",
+    "program-missing": "A rule runs a program that the world does not have.",
+    "proxy-unused": "A proxy is set in the environment, and Holdfast connects directly.",
+    "recordings-unmet": "Recorded responses do not reach all calls of this agent.",
+    "reporter-shadowed": "The reporter of a plug-in has the same suffix as a built-in one.",
+    "run-forged": "The resumed run's files are not as Holdfast left them: they were changed, or never sealed.",
+    "seal-broken": "Something else wrote to the run's files.",
+    "seal-failed": "The run's files could not be sealed.",
+    "secret-short": "The value of a variable is too short to be masked.",
+    "session-idle": "No rule judges a session.",
+    "session-left-out": "A session could not be imported.",
+    "session-unknown-tool": "A session has responses of a tool that the agent does not declare.",
+    STATEFUL: "The agent seems to keep state between trials, so they run one at a time.",
+    "traces-unsent": "The traces could not be exported.",
+    "trial": "Something about one trial, while it runs.",
+}
+"""The codes of warnings that are not about the spec file, and what each means. A problem of the file has its own."""
+
+
+class RunWarning(Struct, frozen=True):
+    """What it is about, as a code to rely on, and the sentence."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
