@@ -205,7 +205,6 @@ class RunPage {
 }
 
 // Why a limit is not kept that nobody asked for: it is no lack.
-const UNASKED = "none was set";
 const sameHeads = (cells, found) => JSON.stringify([cells.rules, cells.columns]) === JSON.stringify([found.rules, found.columns]);
 
 // Mutations by type: a row each.
@@ -217,7 +216,7 @@ function typesTable([head, ...rows]) {
 function footParts(found) {
   const { run } = found;
   const pairs = [["spec", run.spec], ["seed", found.seed], ["trials", run.trials], ["replicas", found.replicas], ["isolation", found.isolation], ["took", took(run.duration_s)], ["spec digest", found.spec_digest], ["agent digest", found.agent_digest], ["judged anew from", found.judged_from], ["folder", found.folder], ["version", found.version]];
-  const notes = found.notes ?? [], promises = (found.promises ?? []).filter((one) => one.enforced || one.why !== UNASKED);
+  const notes = found.notes ?? [], promises = (found.promises ?? []).filter((one) => one.enforced || !one.unset);
   return [
     notes.length ? el("ul", null, ...notes.map((note) => plain(note, "li"))) : null,
     promises.length ? el("details", null, el("summary", null, `What the sandbox keeps: ${promises.filter((one) => one.enforced).length} of ${promises.length}`), el("ul", null, ...promises.map((one) => plain(promiseText(one), "li")))) : null,

@@ -168,6 +168,7 @@ class HttpAgent:
             detail=said.detail,
             status=seen.status,
             cut=said.cut,
+            cause=said.cause,
         )
 
     async def _answered(

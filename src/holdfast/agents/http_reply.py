@@ -10,7 +10,7 @@ from holdfast.agents.http_client import BODY_LIMIT, HttpExchange
 from holdfast.agents.http_path import find_answer, text_of
 from holdfast.agents.http_stream import read_stream
 from holdfast.errors import HarnessError
-from holdfast.model.observation import NO_TEXT, EndingKind
+from holdfast.model.observation import EndingCause, EndingKind
 from holdfast.model.shorten import beginning
 from holdfast.reading.deep_json import loads
 from holdfast.reading.json_path import MISSING, Find
@@ -25,6 +25,7 @@ class HttpAnswer(NamedTuple):
     ending: EndingKind = "answered"
     detail: str = ""
     cut: bool = False
+    cause: EndingCause = ""
 
 
 class ReplyReader(Struct, frozen=True):
@@ -56,7 +57,7 @@ class ReplyReader(Struct, frozen=True):
         if not text:
             return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
         if undecodable:
-            return HttpAnswer(text, "unreadable", f"{NO_TEXT}, {undecodable}: {beginning(text)}")
+            return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {beginning(text)}", cause="not-text")
         try:
             return self._answer(seen, text)
         except RecursionError as deep:

@@ -37,18 +37,22 @@ def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str)
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
         if turn.ending == "timeout":
-            return replace(turn, detail=f"{turn.detail}: {missed}; {_last(terminal)}")
+            return _awaiting(turn, f"{missed}; {_last(terminal)}")
         notes.append(f"it ended before that: {missed}")
     elif turn.ending == "timeout":
         why = waits_for(question) if question else f"agent.dialogue has nothing more to type; {_last(terminal)}"
-        return replace(turn, detail=f"{turn.detail}: {why}")
+        return _awaiting(turn, why)
     return turn
+
+
+def _awaiting(turn: Turn, what: str) -> Turn:
+    return replace(turn, detail=f"{turn.detail}: {what}", awaits=what)
 
 
 def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
     """The turn with the question that it waited at, or with what it said in place of an answer."""
     if turn.ending == "timeout":
-        return replace(turn, detail=f"{turn.detail}: {waits_for(question)}") if question else turn
+        return _awaiting(turn, waits_for(question)) if question else turn
     missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
     notes.extend(missed)
     if not missed and turn.ending in ("crashed", "no_answer") and question:

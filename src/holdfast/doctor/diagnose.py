@@ -102,7 +102,7 @@ def _scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[D
 
 
 def _left_out(problem: Problem) -> DoctorFinding:
-    name, _, why = problem.message.partition(" is left out: ")
+    name, why = problem.values
     return DoctorFinding(name, "n/a", f"left out: {why}", problem.hint)
 
 

@@ -82,6 +82,8 @@ class LiveContext:
         self.replayed = trial.task.recording is not UNSET
         self.troubles: list[str] = []
         self.notes: list[str] = []
+        self.calls_made = ""
+        """How far an agent that Holdfast ended had come."""
         self.closed = False
         """The observation is made: what a plane tells now is nobody's."""
         self._on_fault = on_fault
@@ -275,6 +277,7 @@ class LiveContext:
             attempts=attempts,
             duration_ms=(now - self._began) * 1000,
             simulated=simulated,
+            calls_made=self.calls_made,
         )
 
     def _all_notes(self) -> Sequence[str]:
@@ -346,13 +349,11 @@ class LiveContext:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        from holdfast.planes.injection.firing import DELAYED
-
         for at in self._entries.get((plane, brief(target), n), ()):
             met = self.ledger[at]
             meant = (injection is None or met.mode == injection.mode) and (read is None or _unread(met, read))
             meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
-            if meant and met.effect == "met" and (waits or not met.got.startswith(DELAYED)):
+            if meant and met.effect == "met" and (waits or not met.delayed):
                 self._unmeet(at, why)
 
     def overlapped(self) -> None:

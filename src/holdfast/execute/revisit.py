@@ -49,10 +49,8 @@ async def revisit(
 ) -> int:
     """Runs a shell, or a command, in the world; its exit code. `tell` hears what of it is not there."""
     _end_on_signals()
-    services = {service.name for service in past.spec.world.services} if past.spec.world else set()
     for note in kept.notes:
-        if note.partition(": ")[0] not in services:
-            tell(note)
+        tell(note)
     context = LiveContext(past.trial, CALM)
     async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(context) as world:
         with world.planes.serving(context):

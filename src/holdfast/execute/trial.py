@@ -14,7 +14,7 @@ from holdfast.execute.context import LiveContext, Met, Saw
 from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
-from holdfast.model.observation import CALLS_MADE, ENDED_BY_US, Answer, Observation, Turn
+from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.scenario import CALM
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
@@ -104,7 +104,9 @@ def _tell_calls(context: LiveContext, answer: Answer) -> None:
     made, _ = split(outermost(calls(context.traced())))
     if made:
         many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
-        context.note(f"{CALLS_MADE} {many}, the last: {shorten(f'{made[-1].plane} {made[-1].tool}')}")
+        last = shorten(f"{made[-1].plane} {made[-1].tool}")
+        context.calls_made = f"it was ended after {many}, the last: {last}"
+        context.note(context.calls_made)
 
 
 def _stop_if_ended() -> None:

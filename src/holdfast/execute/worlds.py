@@ -137,5 +137,5 @@ def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:
     if limit_ms is None or last.ending != "timeout" or last.latency_ms >= agents_ms or world.time_left_s() > 0:
         return answer
     why = f"the trial had {limit_ms / 1000:g} s ({WHOLE}), its world included"
-    _, _, more = last.detail.partition(": ")  # what it seemed to wait for
-    return replace(answer, turns=(*before, replace(last, detail=f"{why}: {more}" if more else why)))
+    detail = f"{why}: {last.awaits}" if last.awaits else why
+    return replace(answer, turns=(*before, replace(last, detail=detail, cause="trial-time")))

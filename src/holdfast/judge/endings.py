@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.model.observation import WHOLE, Turn
+from holdfast.model.observation import Turn
 from holdfast.model.plain_text import is_blank
 
 _WORDS: Mapping[str, str] = {
@@ -23,7 +23,7 @@ _WORDS: Mapping[str, str] = {
 def describe(turn: Turn, timeout_ms: int) -> str:
     """How the turn ended, as it stands behind "no answer:"."""
     if turn.ending == "timeout":
-        return f"timeout: {turn.detail}" if WHOLE in turn.detail else f"timeout after {timeout_ms} ms"
+        return f"timeout: {turn.detail}" if turn.cause == "trial-time" else f"timeout after {timeout_ms} ms"
     detail = turn.detail or (f"status {turn.status}" if turn.status is not None and turn.ending != "answered" else "")
     return f"{_WORDS[turn.ending]}: {detail}" if detail else _WORDS[turn.ending]
 

@@ -30,13 +30,12 @@ ENDED_BY_US = ("timeout", "limit")
 _BROKE = re.compile(r"\bfault \w+ broke: ")
 
 WHOLE = "resources.timeout"
-"""Named in the detail of a timeout that the whole trial had, and not the agent alone."""
-
-
-CALLS_MADE = "it was ended after"
-"""Begins the note of a trial that we ended: how many calls it had made, and the last one."""
-NO_TEXT = "not text"
-"""Begins the detail of an unreadable reply whose bytes are not in their charset: no setting could read it."""
+"""The setting that limits the whole trial, and not the agent alone."""
+EndingCause = Literal[
+    "",
+    "not-text",  # of `unreadable`: the bytes are not in their charset, and no setting could read them
+    "trial-time",  # of `timeout`: the time of the whole trial was over, its world included
+]
 
 
 class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -54,6 +53,10 @@ class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
     """Our limit cut the text: what a rule looks for, or forbids, may stand in the rest."""
     canaries: tuple[str, ...] = ()
     """In small letters: those in a dict that the agent returned, of which the text is one field."""
+    cause: EndingCause = ""
+    """Which of several kinds of one ending it is, where that matters."""
+    awaits: str = ""
+    """What the agent seemed to wait for when it was ended, in words; the detail ends with it."""
 
 
 class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -84,6 +87,8 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     was not called."""
     nth: int = 0
     """Of a fault with a probability: which of the calls that it waits for it fired on, from 1."""
+    delayed: bool = False
+    """It made somebody wait. That counts once it has begun, whatever came afterwards."""
 
 
 def fault_broke(mode: str, why: str) -> str:
@@ -138,6 +143,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     """Our side broke: why. Never the agent's doing."""
     masked: bool = False
     """A secret was masked in what the agent said."""
+    calls_made: str = ""
+    """Of an agent that Holdfast ended: how many calls it had made, and the last one, in words. A note says it, too."""
     attempts: int = 1
     duration_ms: float = 0.0
     trace: tuple[TraceEvent, ...] = ()

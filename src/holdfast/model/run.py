@@ -40,6 +40,8 @@ class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
     """As the verdict has it."""
     output: str = ""
     notes: tuple[str, ...] = ()
+    calls_made: str = ""
+    """As the observation has it."""
     trace: tuple[TraceEvent, ...] = ()
     again: str = ""
     """The command that reproduces it."""

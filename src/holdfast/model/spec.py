@@ -233,6 +233,10 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     severity: Literal["error", "warning"] = "error"
     code: str = ""
     """A stable word for tests and `--json`: unknown-key, bad-value, lint-escaped-regex, ..."""
+    suggestion: str = ""
+    """The known name that was probably meant; the hint says it, too."""
+    values: tuple[str, ...] = ()
+    """What the message names: of `left-out-scenario` the scenario and why, of `unset-variable` the variable."""
 
 
 class Unbuilt(Struct, frozen=True):

@@ -38,6 +38,11 @@ _LOOPBACK = ("127.0.0.1", "::1")
 class NotPermitted(Exception):
     """The proxy does not connect there; the message says why."""
 
+    def __init__(self, why: str, *, loopback: bool = False) -> None:
+        super().__init__(why)
+        self.loopback = loopback
+        """The place is a loopback address, which the spec does not name."""
+
 
 class Policy:
     """Decides where the proxy connects to.
@@ -97,7 +102,8 @@ class Policy:
         good = [address for address, why in reasons.items() if why is None]
         if not good:
             why = next((why for why in reasons.values() if why), "no address")
-            raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it")
+            loopback = any(_inner(ip_address(address.partition("%")[0])).is_loopback for address in found)
+            raise NotPermitted(f"{host}:{port} is {why}, and the spec does not name it", loopback=loopback)
         return good
 
     def _objection(self, text: str, port: int) -> str | None:

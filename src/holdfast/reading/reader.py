@@ -16,7 +16,7 @@ from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
 from holdfast.reading.stand_in import AS_WRITTEN, by_reference, stand_in
-from holdfast.reading.words import found, near_hint
+from holdfast.reading.words import found, near_hint, suggest
 
 
 class Bad:
@@ -39,13 +39,26 @@ class Reader:
         self.value_of = value_of
 
     # -- problems -----------------------------------------------------------------------------
-    def error(self, node: Node, path: str, message: str, *, hint: str = "", code: str = "bad-value") -> Bad:
-        self.problems.append(Problem(message, path, node.line, node.column, node.length, hint, "error", code))
+    def error(
+        self, node: Node, path: str, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = ""
+    ) -> Bad:
+        where = (node.line, node.column, node.length)
+        self.problems.append(Problem(message, path, *where, hint, "error", code, suggestion))
         return BAD
 
-    def warn(self, node: Node, path: str, message: str, *, code: str, hint: str = "", length: int = 0) -> None:
-        width = length or node.length
-        self.problems.append(Problem(message, path, node.line, node.column, width, hint, "warning", code))
+    def warn(
+        self,
+        node: Node,
+        path: str,
+        message: str,
+        *,
+        code: str,
+        hint: str = "",
+        length: int = 0,
+        values: tuple[str, ...] = (),
+    ) -> None:
+        where = (node.line, node.column, length or node.length)
+        self.problems.append(Problem(message, path, *where, hint, "warning", code, values=values))
 
     def failed(self, *prefixes: str) -> bool:
         """Something at or under one of these paths is wrong already."""
@@ -214,8 +227,8 @@ class Reader:
     def unknown_keys(self, node: Node, path: str, known: Collection[str], *, message: str = "unknown key") -> None:
         for key, (key_node, _) in node.pairs.items():
             if key not in known:
-                hint = near_hint(key, known, label="known keys")
-                self.error(key_node, join(path, key), message, hint=hint, code="unknown-key")
+                meant, hint = suggest(key, known, label="known keys")
+                self.error(key_node, join(path, key), message, hint=hint, code="unknown-key", suggestion=meant)
 
 
 def join(path: str, key: str) -> str:

@@ -61,11 +61,16 @@ def near(word: str, known: Iterable[str]) -> str | None:
 
 def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:
     """A hint: the near miss, else the known names."""
+    return suggest(word, known, label=label)[1]
+
+
+def suggest(word: str, known: Iterable[str], *, label: str = "known") -> tuple[str, str]:
+    """The near miss, empty if there is none, and the hint: that miss, else the known names."""
     options = list(known)
     miss = near(word, options)
     if miss is not None and miss != word:
-        return f"did you mean {miss}?"
-    return f"{label}: {listed(options)}" if options else ""
+        return miss, f"did you mean {miss}?"
+    return "", f"{label}: {listed(options)}" if options else ""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -121,7 +121,7 @@ def answered(one: ReplicaRow, room: int = 600) -> str:
 def ended(one: ReplicaRow) -> str:
     """A bad ending on one line; empty for a good one."""
     detail = next((turn.detail for turn in one.seen.turns if turn.detail), "")
-    return wording.ended("error" if one.seen.error else one.seen.ending, detail, one.seen.notes)
+    return wording.ended("error" if one.seen.error else one.seen.ending, detail, one.seen.calls_made)
 
 
 class RuleFacts:

@@ -47,9 +47,12 @@ def summary(found: Comparison) -> str:
 
 def verdict(one: RuleComparison) -> str:
     """`worse`, or `cannot tell, about 12 more prompts would`."""
-    if one.more_prompts is None:
-        return one.change
-    return f"cannot tell, about {plural(one.more_prompts, 'more prompt')} would"
+    return ", ".join(filter(None, (one.change, outlook(one))))
+
+
+def outlook(one: RuleComparison) -> str:
+    """`about 12 more prompts would`, where it cannot be told yet; else empty."""
+    return "" if one.more_prompts is None else f"about {plural(one.more_prompts, 'more prompt')} would"
 
 
 def document(found: Comparison) -> dict[str, Any]:

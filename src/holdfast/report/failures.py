@@ -111,7 +111,7 @@ def _more(count: int) -> str:
 
 def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
     """How it ended, if badly; what was asked and answered, of a conversation turn by turn."""
-    if ended := wording.ended(trial.ending, trial.detail, trial.notes):
+    if ended := wording.ended(trial.ending, trial.detail, trial.calls_made):
         yield "ended", ended
     if len(trial.turns) > 1:
         from holdfast.report.conversation import conversation  # few have several turns

@@ -261,7 +261,7 @@ def _body(row: CellRow, places: wording.Places) -> str:
         if len(trial.turns) > 1:
             lines += [f"{label}: {text}" for label, text in exchange(trial, 4000)]
         else:
-            bad = wording.ended(trial.ending, trial.detail, trial.notes)
+            bad = wording.ended(trial.ending, trial.detail, trial.calls_made)
             lines += [f"ended: {bad}"] if bad else []
             lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}"]
         lines.append(f"because: {in_turn(trial, trial.reason)}")

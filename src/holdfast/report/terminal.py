@@ -98,6 +98,7 @@ def _verdict(run: Run, paint: Paint) -> str:
     word = wording.verdict(run.score)
     reasons = [one_line(reason) for reason in run.score.reasons]
     if not run.complete:
-        reasons = [*(r for r in reasons if "interrupted" not in r), f"go on: {wording.resume(run)}"]
+        # The reason for an interrupt comes first, and the word INTERRUPTED has said it.
+        reasons = [*(reasons[1:] if word == "INTERRUPTED" else reasons), f"go on: {wording.resume(run)}"]
     said = f"{paint(word, word)}   {', '.join(reasons)}".rstrip()
     return f"{said}   ·   {one_line(wording.report_path(run))}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from holdfast.model.observation import CALLS_MADE, FaultMet
+from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.scenario import Injection
@@ -175,11 +175,11 @@ def met(faults: Iterable[FaultMet]) -> list[FaultMet]:
     return [fault for fault in faults if fault.effect == "met"]
 
 
-def ended(ending: str, detail: str, notes: Iterable[str]) -> str:
+def ended(ending: str, detail: str, calls_made: str) -> str:
     """A bad ending of the agent's on one line, with how far it had come; empty for a good one, and for our errors."""
     if ending in ("answered", "error"):
         return ""
-    made = next((f"; {note}" for note in notes if note.startswith(CALLS_MADE)), "")
+    made = f"; {calls_made}" if calls_made else ""
     return one_line(f"{ending}: {detail}{made}" if detail else f"{ending}{made}")
 
 

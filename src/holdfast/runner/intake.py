@@ -313,8 +313,7 @@ class Intake:
 
 def _carried(seen: Observation) -> Observation:
     """What was seen, with text that can be stored, and a note of that."""
-    notes = seen.notes if HALVES in seen.notes else (*seen.notes, HALVES)
-    return carried(replace(seen, notes=notes))
+    return carried(replace(seen, notes=tuple(dict.fromkeys((*seen.notes, HALVES)))))
 
 
 def _short(seen: Observation) -> bool:

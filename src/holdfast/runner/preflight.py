@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.observation import NO_TEXT, Observation, unread_models
+from holdfast.model.observation import Observation, unread_models
 from holdfast.model.run_warning import STATEFUL
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
@@ -44,7 +44,7 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
     if first.error:
         raise AgentUnavailable(first.error)
     turn = first.turns[-1] if first.turns else None
-    if turn is not None and turn.ending == "unreadable" and not turn.detail.startswith(NO_TEXT):
+    if turn is not None and turn.ending == "unreadable" and turn.cause != "not-text":
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
             hint=_HINTS["python" if spec.agent.in_python else "http"],

@@ -40,8 +40,7 @@ def misspelt(problems: Iterable[Problem]) -> set[str]:
     """The paths of the keys that were probably meant by unknown ones."""
     found = set()
     for p in problems:
-        if p.code == "unknown-key" and p.hint.startswith("did you mean "):
-            name = p.hint.removeprefix("did you mean ").rstrip("?")
+        if p.code == "unknown-key" and p.suggestion:
             parent = p.path.rpartition(".")[0]
-            found.add(f"{parent}.{name}" if parent else name)
+            found.add(f"{parent}.{p.suggestion}" if parent else p.suggestion)
     return found

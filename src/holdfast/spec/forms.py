@@ -12,7 +12,7 @@ from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import found, near_hint
+from holdfast.reading.words import found, near_hint, suggest
 
 _SIZE = r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?"
 _UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
@@ -124,8 +124,8 @@ def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
             return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value, path)
         if name == "rate":
             return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value, path)
-        hint = near_hint(name, ("at_least", "rate"))
-        return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key")
+        meant, hint = suggest(name, ("at_least", "rate"))
+        return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key", suggestion=meant)
     message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {found(node)}"
     hint = near_hint(node.text, _WORDS) if node.kind == "text" else ""
     return reader.error(node, path, message, hint=hint, code="unknown-value")

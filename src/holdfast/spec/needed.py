@@ -37,7 +37,9 @@ def _wanted(path: str, message: str, hint: str, at: Position) -> Problem:
 def refusing_unset(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems as a run sees them: a variable without a value is an error there."""
     return tuple(
-        replace(p, severity="error", message=p.message.partition(";")[0]) if p.code == "unset-variable" else p
+        replace(p, severity="error", message=f"the variable {p.values[0]} is not set")
+        if p.code == "unset-variable"
+        else p
         for p in problems
     )
 

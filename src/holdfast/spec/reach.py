@@ -196,9 +196,10 @@ def _reached(
     for one in beyond:
         obstacle = reach.obstacle(one.faults[0])
         if one.name and obstacle is not None:
-            message = f"{entry.name}/{one.name} is left out: {obstacle.message}"
+            values = (f"{entry.name}/{one.name}", obstacle.message)
+            message = f"{values[0]} is left out: {obstacle.message}"
             at = entry.at.get("profile")
-            reader.warn(at, _named(path), message, hint=obstacle.hint, code="left-out-scenario")
+            reader.warn(at, _named(path), message, hint=obstacle.hint, code="left-out-scenario", values=values)
     return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
 
 

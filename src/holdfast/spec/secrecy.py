@@ -129,7 +129,8 @@ def variable_of(secret: SecretEntry) -> str:
 def _unset(reader: Reader, node: Node, path: str, missing: list[str]) -> None:
     for name in missing:
         message = f"the variable {name} is not set; a run would be refused"
-        reader.warn(node, path, message, hint=f"export {name}=…, or write ${{{name}:-default}}", code="unset-variable")
+        hint = f"export {name}=…, or write ${{{name}:-default}}"
+        reader.warn(node, path, message, hint=hint, code="unset-variable", values=(name,))
 
 
 def _unknown(reader: Reader, node: Node, path: str, space: str, found: tuple[str, ...], known: set[str]) -> None:

@@ -13,7 +13,7 @@ from holdfast.protocols.check import FastidiousPlugin
 from holdfast.reading.fields import key_names, keys_of
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader, join
-from holdfast.reading.words import found, listed, near_hint
+from holdfast.reading.words import found, listed, near_hint, suggest
 
 
 class Choice(Struct, frozen=True):
@@ -68,7 +68,7 @@ def misspelt_selector(reader: Reader, selector: str, node: Node, path: str, know
 
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
-        reader.error(node.key(key), join(path, key), "unknown key", hint=hint, code="unknown-key")
+        reader.error(node.key(key), join(path, key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
 
 
 def settings(reader: Reader, choice: Choice, node: Node, path: str, beside: Iterable[str]) -> Chosen | Bad:
@@ -76,10 +76,10 @@ def settings(reader: Reader, choice: Choice, node: Node, path: str, beside: Iter
     own = key_names(choice.type)
     for key, (key_node, _) in node.pairs.items():
         if key not in own and key not in beside:
-            hint = near_hint(key, [*own, *beside], label=f"{choice.name} takes")
-            if not hint.startswith("did") and not own:
+            meant, hint = suggest(key, [*own, *beside], label=f"{choice.name} takes")
+            if not meant and not own:
                 hint = f"{choice.name} takes no settings of its own"
-            reader.error(key_node, join(path, key), "unknown key", hint=hint, code="unknown-key")
+            reader.error(key_node, join(path, key), "unknown key", hint=hint, code="unknown-key", suggestion=meant)
     before = len(reader.problems)
     values = reader.keys(choice.type, node, path)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):

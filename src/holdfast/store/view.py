@@ -185,6 +185,7 @@ class Files:
             code=verdict.code,
             output=seen.output,
             notes=seen.notes,
+            calls_made=seen.calls_made,
             trace=seen.trace,
             again=self._again(trial, verdict),
             aside=aside,

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import UserError
 from holdfast.model.comparison import Comparison, RuleComparison
 from holdfast.report import cases, wording
-from holdfast.report.comparison_table import summary, verdict
+from holdfast.report.comparison_table import outlook, summary
 from holdfast.runner.past.comparison import compare_runs
 from holdfast.store.past_run import CASES
 from holdfast.store.rundir import RunDir
@@ -53,7 +53,7 @@ def _rule(one: RuleComparison) -> dict[str, Any]:
         "rule": one.rule,
         "part": one.part,
         "verdict": one.change,
-        "text": verdict(one),
+        "outlook": outlook(one),
         "pairs": one.pairs,
         "passed_before": one.passed_before,
         "passed_after": one.passed_after,

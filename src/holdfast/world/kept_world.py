@@ -51,6 +51,8 @@ class KeptWorld(Struct, frozen=True):
     visible: dict[str, str]
     notes: tuple[str, ...] = ()
     """What is missing, and why."""
+    service_notes: dict[str, str] = {}
+    """By service: what of it was not kept, and why."""
     run: str = ""
     """The directory of the run that it is of."""
     links: dict[str, str] = {}
@@ -92,7 +94,7 @@ class WorldKeeper:
         self.folder.mkdir(parents=True, exist_ok=True)
         target.mkdir(mode=0o700)
         (target / "services").mkdir()
-        notes = list(world.notes)
+        notes, of_services = list(world.notes), dict(world.service_notes)
         hidden = Hidden({*self._values, *secrets}, self._mask)
         if sandbox is None:
             notes.append("there is no workspace: the sandbox was not opened")
@@ -107,8 +109,10 @@ class WorldKeeper:
             if found is not None:
                 _write(target / "services" / f"{name}.json", found, hidden)
             why = await _dump(service, dump_of(target, name), hidden) or why
-            notes += [f"{name}: {why}"] if why else []
-        _write(target / ABOUT, replace(world, notes=tuple(notes), run=self._run), hidden)
+            if why:
+                of_services[name] = why
+        about = replace(world, notes=tuple(notes), service_notes=of_services, run=self._run)
+        _write(target / ABOUT, about, hidden)
 
 
 async def _dump(service: Service, path: Path, hidden: Hidden) -> str:

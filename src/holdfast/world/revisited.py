@@ -77,7 +77,7 @@ async def reopen(
     except HoldfastError as refused:
         tell(f"service {spec.name} is not there: {' '.join(str(refused).split())}")
         return False
-    for note in [MOVED_ON] if spec.kind == EXTERNAL else _notes(kept, spec.name):
+    if note := MOVED_ON if spec.kind == EXTERNAL else kept.service_notes.get(spec.name):
         tell(f"service {spec.name}: {note}")
     worlds.place(spec, ReopenedKeeper(service if isinstance(service, Mock) else Reopened(service), keeper))
     return True
@@ -95,12 +95,7 @@ async def _restored(service: Service, path: Path) -> Service:
 
 def why_not(kept: KeptWorld, service: str) -> str:
     """Why nothing of a service was kept."""
-    told = _notes(kept, service)
-    return told[0] if told else "what it held was not kept"
-
-
-def _notes(kept: KeptWorld, service: str) -> list[str]:
-    return [note.removeprefix(f"{service}: ") for note in kept.notes if note.startswith(f"{service}: ")]
+    return kept.service_notes.get(service, "what it held was not kept")
 
 
 _SHELL = "/bin/sh"

@@ -7,7 +7,6 @@ from agent_http_servers import ask_web, reply_turn
 from aiohttp import web
 
 from holdfast.errors import HarnessError
-from holdfast.model.observation import NO_TEXT
 
 STREAM = "text/event-stream"
 
@@ -145,7 +144,7 @@ def test_null_error_and_success_true_are_good() -> None:
 def test_wrong_charset_is_unreadable_and_no_fault_of_the_spec(body: bytes, charset: str, text: str, why: str) -> None:
     turn = reply_turn(body, content_type=f"application/json; charset={charset}")
     assert (turn.ending, turn.text) == ("unreadable", text)
-    assert turn.detail.startswith(NO_TEXT)
+    assert turn.cause == "not-text"
     assert why in turn.detail
 
 

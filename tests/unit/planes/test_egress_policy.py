@@ -117,3 +117,19 @@ def test_declared_targets_on_loopback_are_known():
     assert Policy(["http://localhost:1/*"]).on_loopback
     assert Policy(["http://127.0.0.1:1/*"]).on_loopback
     assert not Policy(["https://api.example.com/*", "*"]).on_loopback
+
+
+@pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False)])
+def test_a_refusal_says_by_a_value_whether_it_is_about_loopback(host: str, loopback: bool) -> None:
+    """Not by its words: `loopback.example` at a link-local address is refused for another reason."""
+
+    async def resolve(name: str, port: int) -> list[str]:
+        return ["169.254.1.1"]
+
+    policy = Policy(["http://localhost:1/"], deny=["10.*"], resolve=resolve)
+    with pytest.raises(NotPermitted) as refused:
+        asyncio.run(policy.addresses(host, 80))
+    assert refused.value.loopback is loopback
+    with pytest.raises(NotPermitted) as refused:
+        asyncio.run(policy.addresses("loopback.example", 80))
+    assert refused.value.loopback is False

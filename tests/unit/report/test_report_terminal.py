@@ -31,7 +31,7 @@ def test_failure_shows_asked_answered_because_met_again_and_the_line() -> None:
 
 def test_a_bad_ending_comes_first() -> None:
     said = "it was ended after 270 calls, the last: llm m"
-    late = trial("1", "fail", "half", ending="timeout", detail="no answer within 9 ms", notes=("x", said))
+    late = trial("1", "fail", "half", ending="timeout", detail="no answer within 9 ms", calls_made=said)
     rows = [cell("max-latency", "no-chaos", "fail", late, fails=1)]
     block = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
     at = next(n for n, line in enumerate(block) if line.startswith("✘ max-latency"))

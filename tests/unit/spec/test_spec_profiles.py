@@ -27,7 +27,7 @@ def names(spec):
 
 def left_out(file, text, **more):
     warned = file.warnings(text, "left-out-scenario", **more)
-    return {problem.message.partition(" is left out: ")[0]: problem for problem in warned}
+    return {problem.values[0]: problem for problem in warned}
 
 
 def test_profile_with_scenarios_expands_under_the_entrys_name(file):

@@ -98,7 +98,7 @@ def test_what_services_held(tmp_path):
 
 def test_a_database_that_cannot_be_read_is_told(tmp_path):
     folder = kept(tmp_path, FakeDatabase(lambda sql: QueryFailed("it is gone")))
-    assert read(folder).notes[1] == "db: what it held could not be read: it is gone"
+    assert read(folder).service_notes == {"db": "what it held could not be read: it is gone"}
 
 
 def test_variables_with_a_secret_in_them_are_left_out():
@@ -146,12 +146,12 @@ def test_what_a_server_held_is_dumped_without_secrets(tmp_path, workspace):
     folder = kept(tmp_path, FakeCache(b"\x0d" + SECRET.encode()), workspace=workspace)
     assert dump_of(folder, "cache").read_bytes() == b"\x0d[masked]*****"
     assert oct(dump_of(folder, "cache").stat().st_mode & 0o077) == "0o0"
-    assert read(folder).notes == ()
+    assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
 def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace):
     folder = kept(tmp_path, FakeCache(HarnessError("redis-cli failed:\nno\nanswer")), workspace=workspace)
-    assert read(folder).notes == ("cache: what it held could not be kept: redis-cli failed: no answer",)
+    assert read(folder).service_notes == {"cache": "what it held could not be kept: redis-cli failed: no answer"}
     assert not dump_of(folder, "cache").exists()
 
 
@@ -160,14 +160,14 @@ def test_a_dump_with_a_secret_that_cannot_be_masked_is_not_kept(tmp_path, worksp
     keep = WorldKeeper(tmp_path / "kept", lambda text: text.replace("c2VzYW1l", "[masked]"))
     about = KeptWorld("abc", "/spec", {}, {})
     asyncio.run(keep.keep(about, FolderSandbox(workspace), {"cache": masked}, [], [SECRET]))
-    assert "in a form that cannot be masked" in read(tmp_path / "kept" / "abc").notes[0]
+    assert list(read(tmp_path / "kept" / "abc").service_notes) == ["cache"]
     assert not dump_of(tmp_path / "kept" / "abc", "cache").exists()
 
 
 def test_a_service_that_held_nothing_is_kept_as_such(tmp_path, workspace):
     folder = kept(tmp_path, FakeCache(b""), workspace=workspace)
     assert dump_of(folder, "cache").read_bytes() == b""
-    assert read(folder).notes == ()
+    assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
 def test_what_a_dump_leaves_out_is_told(tmp_path, workspace):
@@ -175,7 +175,7 @@ def test_what_a_dump_leaves_out_is_told(tmp_path, workspace):
     cache.missing = "left out: the rest"
     folder = kept(tmp_path, cache, workspace=workspace)
     assert dump_of(folder, "cache").read_bytes() == b"most"
-    assert read(folder).notes == ("cache: left out: the rest",)
+    assert read(folder).service_notes == {"cache": "left out: the rest"}
 
 
 def test_values_of_references_are_hidden_as_secrets_are(tmp_path, workspace):

@@ -64,9 +64,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def reopened(folder, worlds, spec, *notes):
+def reopened(folder, worlds, spec, **notes):
     told = []
-    kept = KeptWorld(TRIAL.id, "/spec", {}, {}, notes)
+    kept = KeptWorld(TRIAL.id, "/spec", {}, {}, service_notes=notes)
     return asyncio.run(reopen(spec, worlds, TRIAL, folder, kept, told.append)), told
 
 
@@ -88,7 +88,7 @@ def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
 
 def test_what_is_missing_in_one_that_is_there_is_told(folder):
     worlds = FakeWorlds(server := Server())
-    assert reopened(folder, worlds, server.spec, "db: left out: one", "cache: gone") == (
+    assert reopened(folder, worlds, server.spec, db="left out: one", cache="gone") == (
         True,
         ["service db: left out: one"],
     )
@@ -104,7 +104,7 @@ def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):
 def test_one_that_was_not_kept_is_told_with_its_reason(folder):
     worlds = FakeWorlds(Server())
     cache = ServiceSpec("cache", "redis")
-    assert reopened(folder, worlds, cache, "db: x", "cache: it was gone") == (
+    assert reopened(folder, worlds, cache, db="x", cache="it was gone") == (
         False,
         ["service cache is not there: it was gone"],
     )

@@ -54,7 +54,7 @@ class ConnectRequest:
         try:
             await self._connect()
         except NotPermitted as refused:
-            self._event().refused(self._rules, str(refused))
+            self._event().refused(self._rules, refused)
             await self._turn_away(403, REFUSED, str(refused))
         except UpstreamFailed as failed:
             self._rules.blame(self.context, self._origin, str(self._origin), str(failed))

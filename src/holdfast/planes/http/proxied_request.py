@@ -57,7 +57,7 @@ class ProxiedRequest:
         except Failed as failed:
             await self._told(send_failure(self._exchange, failed, self._seen))
         except NotPermitted as refused:
-            self._seen.refused(self._rules, str(refused))
+            self._seen.refused(self._rules, refused)
             await self._turn_away(403, REFUSED, f"Holdfast: {refused}")
         except UpstreamFailed as failed:
             self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))

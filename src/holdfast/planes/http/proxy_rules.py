@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.request import proxy_bypass_environment as bypassed  # type: ignore[attr-defined]  # not in its stubs
 
-from holdfast.planes.egress_policy import Policy
+from holdfast.planes.egress_policy import NotPermitted, Policy
 from holdfast.planes.http.authority import Authority
 from holdfast.planes.http.connector import Connector
 from holdfast.planes.http.request import Origin
@@ -64,11 +64,11 @@ class ProxyRules:
         """Whether the spec names this URL, or a URL at this origin."""
         return declares(self._looked_into, url)
 
-    def refuse(self, context: TrialContext, origin: Origin, why: str) -> None:
-        """Tells of a place that the policy forbids. If we led loopback calls here, the refusal is our doing."""
+    def refuse(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
+        """Notes a place that the policy forbids. If Holdfast routed loopback calls here, that is a harness error."""
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
-        led = self.policy.on_loopback and "loopback" in why
+        led = self.policy.on_loopback and why.loopback
         (context.broke if led else context.note)(text)
 
     def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:

@@ -21,6 +21,7 @@ from holdfast.planes.recorded_value import REPLY_KEPT, write_lost, write_reply
 from holdfast.protocols.trial import TrialContext
 
 if TYPE_CHECKING:
+    from holdfast.planes.egress_policy import NotPermitted
     from holdfast.planes.http.proxy_rules import ProxyRules
 
 KEPT = 16_384
@@ -104,7 +105,7 @@ class RequestTrace:
         self.trouble = self.trouble or "client_gone"
         self.tell()
 
-    def refused(self, rules: ProxyRules, why: str) -> None:
+    def refused(self, rules: ProxyRules, why: NotPermitted) -> None:
         """The policy forbids it: told apart where it is none of the agent's work, else a call like any other."""
         want = self._want
         kind = side_kind(want.origin.host)

@@ -26,8 +26,6 @@ PIECE = 16
 _PLAIN = re.compile(r"[^\"'\\\x00-\x1f\x7f]+")
 """What reads the same in a text, in JSON and in what Python prints."""
 _UNSEEN = object()
-DELAYED = "a delay of"
-"""How the ledger begins to tell of a wait. It counts once begun."""
 _OF_FUNCTIONS = ("tool", "llm")
 """Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
 STEP = "service."
@@ -81,7 +79,7 @@ class Firing:
     @property
     def delayed(self) -> bool:
         """It made somebody wait, whatever came afterwards."""
-        return self._entry is not None and self._entry.got.startswith(DELAYED)
+        return self._entry is not None and self._entry.delayed
 
     async def run(
         self,
@@ -167,7 +165,8 @@ class Firing:
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
         if ms > 0:
-            self._note("met", f"{DELAYED} {ms:g} ms", would="" if self._value is _UNSEEN else self._would)
+            would = "" if self._value is _UNSEEN else self._would
+            self._note("met", f"a delay of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
         except BaseException as raised:  # the agent gave up waiting: its own timeout, a cancelled task
@@ -209,6 +208,7 @@ class Firing:
         would: str | None = None,
         canaries: tuple[str, ...] = (),
         why: str = "",
+        delayed: bool = False,
     ) -> None:
         """Enters the firing, once; `why` it changed nothing."""
         if self._entry is not None:
@@ -220,7 +220,10 @@ class Firing:
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
         reply = self._reply if effect == "met" else ""
-        self._entry = FaultMet(*what, effect, before, describe(got), note, self._retry, canaries, ran, reply, self._nth)
+        got = describe(got)
+        self._entry = FaultMet(
+            *what, effect, before, got, note, self._retry, canaries, ran, reply, self._nth, delayed=delayed
+        )
         self._ledger.record(self._entry)
 
 
