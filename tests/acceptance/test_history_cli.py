@@ -85,7 +85,7 @@ def test_trend_refuses_what_it_does_not_know(two: Project) -> None:
 def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:
     made = project(spec())
     assert made.cli("runs").out == "no run is stored in .holdfast/runs\n"
-    assert made.cli("runs", "--json").json == {"format": 1, "runs": []}
+    assert made.cli("runs", "--json").json == {"format": 2, "runs": []}
     assert made.cli("trend").code == made.cli("show").code == 4
     assert not (made.folder / ".holdfast").exists()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-RUN_DIRECTORY = 1
+RUN_DIRECTORY = 2
 """`format` in `run.json`: of all files of a run."""
-JSON = 1
+JSON = 2
 """`format` in every document that `--json` prints, and in `report.json`."""
 RECORDING = 1
 """`format` in every line that `--record` keeps."""

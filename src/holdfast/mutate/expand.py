@@ -61,21 +61,21 @@ def _possible(
     settings: MutationSpec, http: bool, write: Writer | None
 ) -> tuple[tuple[MutationType, ...], tuple[LeftOut, ...]]:
     """The types that can be made, and those that are left out; UserError where the file lists such a one."""
-    why: dict[MutationType, str] = {}
+    obstacles: dict[MutationType, str] = {}
     for type in settings.types:
         if type in MODEL_MUTATIONS and write is None:
-            why[type] = "it is written by a model, and the file names none in model:"
+            obstacles[type] = "it is written by a model, and the file names none in model:"
         elif type in REQUEST_MUTATIONS and not http:
-            why[type] = "it changes the HTTP request, and the agent is not asked by HTTP"
+            obstacles[type] = "it changes the HTTP request, and the agent is not asked by HTTP"
         elif type == "custom" and not settings.custom_templates:
-            why[type] = "the file has no custom_templates"
+            obstacles[type] = "the file has no custom_templates"
     if settings.listed:
-        for type, reason in why.items():
+        for type, reason in obstacles.items():
             raise UserError(f"{type} is listed and cannot be made: {reason}", key="mutations.types")
-    types = tuple(type for type in settings.types if type not in why)
+    types = tuple(type for type in settings.types if type not in obstacles)
     if not types:
         raise UserError("none of the types of mutation can be made here", key="mutations.types")
-    return types, tuple(LeftOut(type, reason) for type, reason in why.items())
+    return types, tuple(LeftOut(type, reason) for type, reason in obstacles.items())
 
 
 def _shares(count: int, types: int) -> list[int]:

@@ -20,8 +20,7 @@ from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
-from holdfast.plan import RunOptions, Select
-from holdfast.plugins import DEFAULT_BACKEND
+from holdfast.plan import RunOptions
 from holdfast.store.record_lines import UNREADABLE, unreadable
 from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
@@ -79,41 +78,6 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
         return named if str(named.parent) == self.root else Path(self.root) / Path(self.spec_path).name
 
 
-class _Flat(Struct, frozen=True):
-    """The options as a run that was stored before has them: each for itself in `run.json`."""
-
-    scenarios: tuple[str, ...] = ()
-    invariants: tuple[str, ...] = ()
-    trials: tuple[str, ...] = ()
-    replicas: int | None = None
-    seed_given: int | None = None
-    profile: str | None = None
-    min_score: float | None = None
-    strict: bool = False
-    allow_vacuous: bool = False
-    max_errors: int = 0
-    recording: str | None = None
-    part: Part = "contract"
-    backend: str = DEFAULT_BACKEND
-    strict_world: bool = False
-
-    def as_options(self) -> RunOptions:
-        return RunOptions(
-            select=Select(self.scenarios, self.invariants, self.trials),
-            replicas=self.replicas,
-            seed=self.seed_given,
-            profile=self.profile,
-            min_score=self.min_score,
-            strict=self.strict,
-            allow_vacuous=self.allow_vacuous,
-            max_errors=self.max_errors,
-            replay=None if self.recording is None else Path(self.recording),
-            part=self.part,
-            backend=self.backend,
-            strict_world=self.strict_world,
-        )
-
-
 class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The tail of a run: `ended.json`, rewritten whenever the run stops."""
 
@@ -161,13 +125,6 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, decode: LazyDecoder[T]) -> T:
     """A file that is one value; UserError if it is none."""
     return _decoded(decode.decode, path.read_bytes(), str(path), _MEND_FILE)
-
-
-def _read_manifest(data: bytes) -> Manifest:
-    known = decoder(dict[str, Any]).decode(data)
-    if "options" not in known:
-        data = encode({**known, "options": decoder(_Flat).decode(data).as_options()})
-    return decoder(Manifest).decode(data)
 
 
 class RunDir:
@@ -272,7 +229,7 @@ class RunDir:
         if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
             raise UserError(said, hint="use the version of Holdfast that wrote it")
-        return _decoded(_read_manifest, data, str(path), _MEND_FILE)
+        return _decoded(decoder(Manifest).decode, data, str(path), _MEND_FILE)
 
     def ended(self) -> RunEnd | None:
         path = self.path / "ended.json"

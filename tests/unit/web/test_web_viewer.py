@@ -305,7 +305,7 @@ def worn(folder: Path, tmp_path: Path) -> Path:
 def damage(run: Path, how: str) -> None:
     if how == "later format":
         known = json.loads((run / "run.json").read_bytes())
-        (run / "run.json").write_text(json.dumps({**known, "format": 2}))
+        (run / "run.json").write_text(json.dumps({**known, "format": 9}))
     elif how == "half deleted":
         for name in ("spec.yaml", "trials.jsonl", "verdicts-1.jsonl"):
             (run / name).unlink()
