@@ -18,7 +18,7 @@ def test_baseline_auto_compares_with_the_control():
     assert rule.decide(exhibit("According to the filing, revenue was 4.2 million.", control=CALM)).passed
     finding = rule.decide(exhibit("Revenue was 5.1 million, according to the filing.", control=CALM))
     assert finding.passed is False
-    assert "calm answer" in finding.reason
+    assert (finding.code, finding.key) == ("answer-differs", ("number",))
     assert "lexical" in finding.reason
 
 

@@ -10,7 +10,7 @@ def test_ending_one_of():
     assert rule.decide(exhibit("", ending="http_error")).passed
     finding = rule.decide(exhibit("", ending="timeout", detail="after 30000 ms"))
     assert finding.passed is False
-    assert finding.reason == "ended in timeout (after 30000 ms), not in answered or http_error"
+    assert (finding.code, finding.key) == ("ended-as", ("timeout", "after # ms"))
 
 
 def test_ending_reads_the_turn_under_judgement():

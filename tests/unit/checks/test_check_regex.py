@@ -22,7 +22,7 @@ def test_regex_minds_case_unless_told():
 
 def test_reason_of_a_miss_shows_the_pattern():
     finding = Regex("(?i)(source|according to)").decide(exhibit("Up."))
-    assert finding.reason == "nothing matches (?i)(source|according to)"
+    assert finding.code == "pattern-missing"
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*a", "(?P<x>a)(?P<x", "a{2,1}", ""])

@@ -51,9 +51,9 @@ def test_a_search_for_a_doubly_escaped_pattern_is_unproven():
 
 def test_a_pattern_that_is_forbidden_by_its_check_and_asked_for_by_the_rule_has_a_fitting_reason():
     outcome, found = judged("excludes_pii", "hello", negate=True)
-    assert (outcome, found.reason) == (
+    assert (outcome, found.code) == (
         "fail",
-        "no personal data found, and this rule, being negated, asks for the opposite",
+        "pii-missing",
     )
 
 

@@ -37,7 +37,7 @@ def judged(check: str, settings: dict[str, Any], *, stored: bool = True, control
 def test_masked_evidence_is_undecided(wanted: dict[str, str], negate: bool) -> None:
     again = judged("file_content", {"path": "out.txt", **wanted}, found=FILE, negate=negate)
     assert (again.outcome, again.score) == ("unproven", 0.0)
-    assert again.reason == "a secret was masked in what was recorded for this rule; it cannot be judged again"
+    assert again.code == "masked"
     assert judged("file_content", {"path": "out.txt", **wanted}, found=FILE, stored=False).outcome != "unproven"
 
 
@@ -70,7 +70,7 @@ def test_a_masked_answer_that_is_compared_with_is_undecided() -> None:
     calm = Observation("c", (Turn("q", "[masked] and more"),), masked=True)
     again = judged("behavior_unchanged", {}, control=calm)
     assert again.outcome == "unproven"
-    assert "compared with" in again.reason
+    assert again.code == "masked"
     assert judged("contains", {"value": "x"}, control=calm).outcome == "fail"
 
 

@@ -135,7 +135,7 @@ def test_a_score_and_details_of_the_check_are_kept():
 def test_negate_swaps_pass_and_fail_and_takes_one_minus_the_score():
     failed = judge("has", {"word": "$"}, *said("it is $5"), negate=True)
     assert (failed.outcome, failed.score, failed.marks) == ("fail", 0.0, ((6, 7),))
-    assert failed.reason == "found '$', which this rule forbids"
+    assert (failed.code, failed.key) == ("check-said", ("found '$'",))
     passed = judge("has", {"word": "$"}, *said("unknown"), negate=True)
     assert (passed.outcome, passed.score, passed.reason) == ("pass", 1.0, "no '$'")
     assert judge("graded", {"scores": {"a": 0.75}}, *said("a"), negate=True).score == 0.25
@@ -152,17 +152,17 @@ def test_the_control_reaches_the_check_and_without_one_it_is_unproven():
 # -- no text --------------------------------------------------------------------------------------
 def test_positive_check_without_text_fails_and_names_the_ending():
     verdict = judge("has", {"word": "x"}, TIMEOUT)
-    assert (verdict.outcome, verdict.reason) == ("fail", "no answer: timeout after 30000 ms")
+    assert (verdict.outcome, verdict.code) == ("fail", "no-answer")
     crash = judge("has", {"word": "x"}, Turn("q", None, ending="crashed", detail="signal 11"))
-    assert crash.reason == "no answer: the agent crashed: signal 11"
+    assert (crash.code, crash.key) == ("no-answer", ("crashed",))
     status = judge("has", {"word": "x"}, Turn("q", None, ending="http_error", status=503))
-    assert status.reason == "no answer: the agent answered with an error: status 503"
+    assert (status.code, status.key) == ("no-answer", ("http_error",))
 
 
 def test_negative_check_without_text_is_unproven():
     verdict = judge("lacks", {"word": "x"}, TIMEOUT)
     assert verdict.outcome == "unproven"
-    assert "timeout after 30000 ms" in verdict.reason
+    assert (verdict.code, verdict.key) == ("no-answer", ("timeout",))
 
 
 def test_negate_turns_the_polarity_for_missing_text():
@@ -173,7 +173,8 @@ def test_negate_turns_the_polarity_for_missing_text():
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_an_empty_or_blank_answer_is_no_text(text):
     assert judge("lacks", {"word": "x"}, *said(text)).outcome == "unproven"
-    assert judge("has", {"word": "x"}, *said(text)).reason == "no answer: the answer is empty"
+    result = judge("has", {"word": "x"}, *said(text))
+    assert (result.code, result.key) == ("no-answer", ("answered",))
 
 
 def test_latency_without_text_fails_on_a_timeout_and_is_else_unproven():
@@ -196,7 +197,8 @@ def test_checks_on_the_ending_need_no_text():
 
 
 def test_an_observation_without_turns_is_an_agent_that_said_nothing():
-    assert judge("has", {"word": "x"}).reason == "no answer: the agent ended without one"
+    result = judge("has", {"word": "x"})
+    assert (result.code, result.key) == ("no-answer", ("no_answer",))
     assert judge("lacks", {"word": "x"}).outcome == "unproven"
     assert judge("ends", {"one_of": ["no_answer"]}).outcome == "pass"
 
@@ -206,7 +208,7 @@ def test_our_failure_turns_fails_into_error_and_lets_passes_stand():
     broke = {"error": "the ledger was lost"}
     failed = judge("has", {"word": "x"}, *said("y"), seen=broke)
     assert (failed.outcome, failed.score) == ("error", 0.0)
-    assert failed.reason == "the ledger was lost (no 'x')"
+    assert (failed.code, failed.key) == ("harness-broke", ("the ledger was lost",))
     assert judge("has", {"word": "y"}, *said("y"), seen=broke).outcome == "pass"
     assert judge("has", {"word": "y"}, *said("y"), seen=broke, negate=True).outcome == "error"
     assert judge("lacks", {"word": "y"}, TIMEOUT, seen=broke).outcome == "unproven"
@@ -215,7 +217,7 @@ def test_our_failure_turns_fails_into_error_and_lets_passes_stand():
 def test_our_failure_without_any_turn_is_an_error():
     for check in ("has", "lacks"):
         verdict = judge(check, {"word": "x"}, seen={"error": "could not start"})
-        assert (verdict.outcome, verdict.reason) == ("error", "could not start")
+        assert (verdict.outcome, verdict.code) == ("error", "harness-broke")
 
 
 def test_a_check_that_raises_is_an_error_verdict_never_a_pass():
@@ -225,7 +227,8 @@ def test_a_check_that_raises_is_an_error_verdict_never_a_pass():
     assert reason == "the check raised ZeroDivisionError: by zero"
     assert re.fullmatch(r".+\.py:\d+\)", place)
     assert judge("breaks", None, *said("a"), negate=True).outcome == "error"
-    assert judge("breaks", {"ours": True}, *said("a")).reason == "pattern took over 2 s"
+    result = judge("breaks", {"ours": True}, *said("a"))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", "pattern took over # s"))
 
 
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan")])

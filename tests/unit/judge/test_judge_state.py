@@ -34,14 +34,15 @@ def test_the_state_is_judged_whatever_the_agent_said(turns: tuple[Turn, ...]) ->
 
 
 def test_evidence_of_another_rule_or_none_is_an_error_and_never_a_guess() -> None:
-    assert judged({}, Turn("q", "a")).reason == "not recorded in this run"
+    result = judged({}, Turn("q", "a"))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", "not recorded in this run"))
     assert judged({"other": THERE["r"]}, Turn("q", "a")).outcome == "error"
     assert judged({"r": record(["b.json"], PathFound("file"))}, Turn("q", "a")).outcome == "error"
 
 
 def test_what_could_not_be_gathered_is_an_error_that_says_why() -> None:
     found = judged({"r": Evidence(error="the sandbox is gone")}, Turn("q", "a"))
-    assert (found.outcome, found.reason, found.score) == ("error", "the sandbox is gone", 0.0)
+    assert (found.outcome, found.code, found.score) == ("error", "check-raised", 0.0)
 
 
 def test_our_own_failure_turns_fails_into_errors_and_passes_stand() -> None:

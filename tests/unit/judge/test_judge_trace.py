@@ -43,7 +43,7 @@ def test_without_any_call_positive_checks_fail_and_negative_ones_are_unproven() 
     assert judged("tool_not_called", {"tool": "look"}).outcome == "unproven"
     assert judged("tool_called", {"tool": "look"}, negate=True).outcome == "unproven"
     assert judged("tool_not_called", {"tool": "look"}, negate=True).outcome == "fail"
-    assert judged("max_calls", {"max": 0}).reason == "no call was seen"
+    assert judged("max_calls", {"max": 0}).code == "no-call"
 
 
 def test_negate_swaps_pass_and_fail() -> None:

@@ -105,7 +105,7 @@ def test_cells_come_in_plan_order_with_the_not_applicable_ones():
         ("a", "tool-down", "pass"),
         ("b", "tool-down", "n/a"),
     ]
-    assert cells[3].reason == "`when: no_chaos` is not met here"
+    assert cells[3].code == "not-applicable"
 
 
 def test_unfinished_cells_are_shown_as_far_as_they_got():
@@ -205,7 +205,7 @@ def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_fi
 def test_a_chaos_cell_that_passed_without_its_fault_met_is_unproven():
     cell = run(spec(scenarios=(TOOL,)), "p")[0]
     assert (cell.outcome, cell.met, cell.chaos) == ("unproven", False, True)
-    assert cell.reason == "the fault was never met: the agent did not call market_data_api"
+    assert (cell.code, cell.key) == ("fault-not-called", ("market_data_api",))
     assert run(spec(scenarios=(TOOL,)), "p", ledger=(met(),))[0].outcome == "pass"
 
 

@@ -83,7 +83,7 @@ def test_setting_of_another_check_is_an_error(file):
 
 
 def test_type_beside_check_is_an_error(file):
-    assert "write it inside" in file.error(contract("{id: r, type: regex, check: {type: regex, pattern: x}}")).message
+    assert file.error(contract("{id: r, type: regex, check: {type: regex, pattern: x}}")).code == "unknown-key"
 
 
 def test_bad_regex_has_its_place(file):

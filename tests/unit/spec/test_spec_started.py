@@ -157,5 +157,5 @@ def test_script_that_is_a_folder_is_an_error(file):
 def test_script_with_a_mistake_is_an_error_at_its_line(file):
     file.beside("model.yaml", "replies:\n  - {text: '{{ promt }}'}\n")
     found = file.error(COMMAND % "command: ./run" + "models: {'*': {script: model.yaml}}\n")
-    assert found.message.startswith("model.yaml:2:12 replies[0].text: nothing can fill")
+    assert found.code == "bad-script"
     assert found.hint == "did you mean prompt?"

@@ -125,7 +125,7 @@ def test_a_judge_opens_a_world_only_for_what_lies_there(file, source, opens):
 
 def test_a_check_of_the_state_has_no_turns_to_read(file):
     rules = "invariants: {r: {over: any, check: {type: file_exists, path: a}}}\n"
-    assert "the state the agent left" in file.error(BASE + rules).message
+    assert file.error(BASE + rules).code == "bad-setting"
 
 
 @pytest.mark.parametrize(

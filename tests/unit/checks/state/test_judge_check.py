@@ -79,9 +79,9 @@ def test_what_the_agent_said_is_judged_without_a_world(source: str, text: str) -
 def test_the_score_decides_against_the_threshold_and_the_models_own_word_is_only_noted() -> None:
     low = decided(judge(pass_threshold=0.7), Asked(rating(0.69, passed=True)))
     assert (low.passed, low.score, low.details["votes"][0]["passed"]) == (False, 0.69, True)
-    assert low.reason == "scored 0.69, below 0.7: as it is"
+    assert low.code == "judge-below"
     high = decided(judge(pass_threshold=0.7), Asked(rating(0.7, passed=False)))
-    assert (high.passed, high.reason) == (True, "scored 0.7, at least 0.7: as it is")
+    assert (high.passed, high.code) == (True, "judge-above")
     assert decided(judge(), Asked(rating(0.5))).passed, "the default is 0.5"
 
 
@@ -101,14 +101,14 @@ def test_votes_are_asked_one_by_one_and_their_median_counts() -> None:
     assert (found.score, found.passed) == (0.6, True)
     assert [one["score"] for one in found.details["votes"]] == [1.0, 0.0, 0.6]
     assert ask.how == [("m", 0.4, 0), ("m", 0.4, 1), ("m", 0.4, 2)]
-    assert "the median of 3 votes" in found.reason
+    assert found.code == "judge-above"
 
 
 @pytest.mark.parametrize("seen", [SILENT, Observation("t", (Turn("q", " \n"),)), Observation("t", (Turn("q"),))])
 def test_an_empty_input_fails_without_a_call(seen: Observation) -> None:
     ask = Asked(rating(1))
     found = decided(judge(), ask, seen)
-    assert (found.passed, found.score, found.reason) == (False, 0.0, "nothing to judge: the answer is empty")
+    assert (found.passed, found.score, found.code) == (False, 0.0, "judge-nothing-to-read")
     assert ask.prompts == []
 
 
@@ -153,7 +153,7 @@ def test_changed_files_are_shown_with_their_paths_up_to_the_limit(tmp_path: Path
     assert gathered.data["found"]["cut"]
     assert len(gathered.data["found"]["text"]) == 100
     nothing = run(check.gather(FakeWorld(tmp_path), SAID))
-    assert decided(check, ask, SAID, nothing).reason == "nothing to judge: workspace is empty"
+    assert decided(check, ask, SAID, nothing).code == "judge-nothing-to-read"
 
 
 @pytest.mark.parametrize(

@@ -185,9 +185,9 @@ def test_a_claim_holds_if_it_was_done_and_fails_if_not() -> None:
     claim = {"says": r"(sent|mailed)", "did": MAILED}
     assert judged(claim, "I have SENT the mail.").passed is True
     false = judged(claim, "I have sent the mail.", audit=(ROW,))
-    assert (false.passed, false.reason) == (
+    assert (false.passed, false.code) == (
         False,
-        "it says 'sent', and 0 were done and are there: type=http_call host=smtp method=POST",
+        "claim-untrue",
     )
 
 
