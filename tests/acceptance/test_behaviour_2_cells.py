@@ -113,7 +113,7 @@ def test_2_a_chaos_cell_that_passed_without_its_fault_met_is_unproven_and_explai
     result = made.run()
     cell = result.cells["any", "down"]
     assert (cell["outcome"], cell["met"]) == ("unproven", False)
-    assert cell["reason"] == "the fault was never met: the agent did not call search"
+    assert (cell["code"], cell["key"]) == ("fault-not-called", ["search"])
     shown = made.show("-o", "r.html", "-o", "r.md", "-o", "r.xml")
     assert "the fault was never met: the agent did not call search" in shown.out
     assert "ask something that makes the agent call search" in shown.out
@@ -123,7 +123,7 @@ def test_2_a_chaos_cell_that_passed_without_its_fault_met_is_unproven_and_explai
 
 def test_2_a_fault_that_was_not_due_is_said_so(project: MakeProject) -> None:
     result = project(contract([rule("any", value="source")], [tool_fault(on_call=5)])).run()
-    assert result.cell["reason"] == "the fault was never met: the agent called search, but the fault was not due"
+    assert (result.cell["code"], result.cell["key"]) == ("fault-not-due", ["search"])
 
 
 # "a violation still fails"

@@ -133,7 +133,7 @@ def test_2_a_firing_without_effect_is_no_effect_and_leaves_the_cell_unproven(pro
     result = project(contract([rule("any", value="got")], [tool_fault("empty")]), source).run()
     assert [f["effect"] for f in result.trial["faults"]] == ["no_effect"]
     assert (result.cell["outcome"], result.cell["met"]) == ("unproven", False)
-    assert "changed nothing" in result.cell["reason"]
+    assert (result.cell["code"], result.cell["key"]) == ("fault-changed-nothing", ["search"])
     assert result.code == 5
 
 

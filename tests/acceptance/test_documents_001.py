@@ -167,7 +167,7 @@ def test_behavior_unchanged_auto_compares_with_a_run_without_chaos(tmp_path: Pat
     told = contract_run(tmp_path, _unchanged(", baseline: auto"), MOODY)
     assert told.cell("same")["outcome"] == "pass"
     assert told.cell("same", "down")["outcome"] == "fail"
-    assert "calm answer" in told.trial("same", "down")["reason"]
+    assert told.trial("same", "down")["code"] == "answer-differs"
 
 
 def test_behavior_unchanged_with_a_manual_baseline(tmp_path: Path) -> None:

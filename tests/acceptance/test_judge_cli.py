@@ -117,7 +117,7 @@ def test_nothing_to_judge_is_a_fail_without_a_call(tmp_path: Path, agent: str, s
     with judging(rated) as server:
         result = Project(tmp_path, judged(server.url, input_from=source), agent).run("--no-preflight")
     assert (result.code, result.cell["outcome"]) == (1, "fail")
-    assert result.trial["reason"].startswith("nothing to judge")
+    assert result.trial["code"] == "judge-nothing-to-read"
     assert not server.seen
 
 

@@ -115,7 +115,7 @@ def test_a_negative_rule_is_not_proven_by_an_answer_that_was_cut(project: MakePr
         ("there", "calm"): "unproven",  # it stands behind the cut: not the agent's fault
         ("json", "calm"): "unproven",
     }
-    assert "cut at our limit" in result.cells["clean", "calm"]["reason"]
+    assert result.cells["clean", "calm"]["code"] == "answer-cut"
 
 
 # "`judged n of m cells` is always printed": and a part of a contract says that it is one
@@ -169,4 +169,4 @@ def test_judged_again_replicas_that_never_ran_are_missing(project: MakeProject) 
     assert made.run("--fail-fast", "--concurrency", "1").code == 1
     made.write(contract([rule("r", value="bad")], agent=PLAIN, replicas=5))
     again = made.cli("judge", "1", "-c", "holdfast.yaml", "--json")
-    assert (again.code, again.cell["outcome"], again.cell["reason"]) == (5, "unproven", "4 of 5 trials did not run")
+    assert (again.code, again.cell["outcome"], again.cell["code"]) == (5, "unproven", "not-run")
