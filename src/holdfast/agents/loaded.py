@@ -10,8 +10,7 @@ from holdfast.agents.dialogue import GivenMessage
 from holdfast.errors import UserError
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
-from holdfast.planes.install import Installed, install
-from holdfast.planes.resolve import resolve
+from holdfast.planes.install import Installed, install, resolve
 
 Given: TypeAlias = str | list[GivenMessage]
 """What an agent is called with: the question, or the messages up to it."""

@@ -177,7 +177,7 @@ class LiveContext:
                 return
 
     def took(self, use: RecordedUse) -> None:
-        from holdfast.planes.replay_notes import USES_KEPT
+        from holdfast.planes.recorded_tools import USES_KEPT
 
         if not self.closed and len(self.recorded) < USES_KEPT:
             self.recorded.append(self._storable(use))
@@ -284,7 +284,7 @@ class LiveContext:
         notes = [*self.notes, self.side_calls] if self.side_calls else self.notes
         if not self.replayed:
             return notes
-        from holdfast.planes.replay_notes import replay_notes
+        from holdfast.planes.recorded_tools import replay_notes
 
         return [*notes, *replay_notes(self.trial.task, self.recorded)]
 

@@ -18,8 +18,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation
 from holdfast.model.spec import AgentSpec
 from holdfast.model.world import Evidence
-from holdfast.planes.llm.sources.model_client import ModelRefused, ask, without
-from holdfast.planes.llm.sources.question import Question
+from holdfast.planes.llm.sources.model_client import ModelRefused, Question, ask, without
 from holdfast.planes.llm.sources.source import NoModel, UpstreamDown
 from holdfast.protocols.check import Advice, Check, ConsultingCheck
 

@@ -13,9 +13,8 @@ from holdfast.http1.client import Upstreams
 from holdfast.model.codec import digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.sources.assigned import Assigned
-from holdfast.planes.llm.sources.model_name import Meaning, meaning, without_meaning
 from holdfast.planes.llm.sources.provider import Provider
-from holdfast.planes.llm.sources.provider_hosts import HOSTS, named_base, own_key
+from holdfast.planes.llm.sources.provider_hosts import HOSTS, Meaning, meaning, named_base, own_key, without_meaning
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import ModelSource
 

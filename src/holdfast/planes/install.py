@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
-from holdfast.planes.resolve import resolve
 
 if TYPE_CHECKING:
     from holdfast.planes.functions import Hook
-    from holdfast.planes.standin import Declared
+    from holdfast.planes.swap import Declared
+from importlib import import_module
+from types import ModuleType
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """Where a tool object does its work, the innermost first: only the first family found is wrapped."""
@@ -63,7 +64,7 @@ class Installed:
         return known is not None
 
     def _stand_in(self, declared: Declared) -> FunctionType:
-        from holdfast.planes.standin import put_back, replace
+        from holdfast.planes.swap import put_back, replace
 
         stand_in = replace(declared)
         self._undo.append(lambda: put_back(declared))
@@ -115,7 +116,7 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
 def _at(plane: str, ref: ToolRef) -> Declared:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
-    from holdfast.planes.standin import CallableHome, Declared
+    from holdfast.planes.swap import CallableHome, Declared
 
     return Declared(
         plane, ref.name or name_of(target, ref), target, [CallableHome(holder, key, setattr)], method=method
@@ -134,7 +135,7 @@ def _registered(path: str) -> Iterator[Declared]:
 
 
 def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Declared:
-    from holdfast.planes.standin import CallableHome, Declared
+    from holdfast.planes.swap import CallableHome, Declared
 
     return Declared("tool", name, target, [CallableHome(mapping, key, setitem)])
 
@@ -171,3 +172,30 @@ def _object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None
         if found:
             yield from ((method, target) for method in found)
             return
+
+
+def resolve(path: str) -> tuple[Any, Any, str]:
+    """The object, what holds it, and under which name; UserError with the near miss if it is not there."""
+    module_name, _, attributes = path.partition(":")
+    if not module_name or not attributes:
+        raise UserError(f"{path!r} is not of the form module:attribute")
+    found: Any = import_module(module_name)
+    holder, key = found, ""
+    for key in attributes.split("."):
+        holder = found
+        try:
+            found = getattr(found, key)
+        except AttributeError:
+            raise UserError(f"{path!r}: {_named(holder)} has no attribute {key!r}", hint=_near(key, holder)) from None
+    return found, holder, key
+
+
+def _named(place: Any) -> str:
+    return f"module {place.__name__}" if isinstance(place, ModuleType) else f"a {type(place).__name__}"
+
+
+def _near(key: str, holder: Any) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, dir(holder), 1)
+    return f"did you mean {near[0]}?" if near else ""

@@ -50,7 +50,7 @@ class Conditions:
 
     def replayed(self, task: Task, seen: Observation) -> None:
         """A trial of a recorded session: how its calls and the recording differ."""
-        from holdfast.planes.replay_notes import replay_notes
+        from holdfast.planes.recorded_tools import replay_notes
 
         session = "" if task.recording is UNSET else task.recording.session
         for note in replay_notes(task, seen.recorded):

@@ -187,7 +187,7 @@ def rules_unbuilt(rules: ContractRules, file: File, params: Iterable[Mapping[str
     for rule in rules.all:
         if not rule.traits.asks_model:
             continue
-        from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
+        from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
 
         written = str(rule.invariant.settings["model"])
         for model in dict.fromkeys(interpolate(written, values) for values in params):

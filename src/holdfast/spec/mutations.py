@@ -74,7 +74,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         found = f"{wrong}, found {section.base_url[:60]!r}"
         reader.error(at.get("base_url"), "model.base_url", found, code="bad-value")
     models = {name: entry.spec for name, entry in file.models.items()}
-    from holdfast.planes.llm.sources.model_name import entry_for
+    from holdfast.planes.llm.sources.provider_hosts import entry_for
 
     known = entry_for(models, name)
     if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):

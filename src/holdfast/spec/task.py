@@ -121,7 +121,7 @@ def users_unbuilt(file: File) -> Iterator[Unbuilt]:
     for path, user in users(file):
         if user.model is None:
             continue
-        from holdfast.planes.llm.sources.model_name import is_hosted, meaning, without_meaning
+        from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
 
         if meaning(models, user.model) is None:
             close = near(user.model, models)

@@ -10,7 +10,7 @@ from codec_clients import anthropic_client, google_client, ollama_client, openai
 
 from codec_kit import CODECS, SUNNY
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.translate import to_openai_chat
+from holdfast.planes.llm.sources.assigned import to_openai_chat
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CALLED = {"name": "weather", "arguments": '{"city": "Bern"}'}

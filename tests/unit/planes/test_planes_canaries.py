@@ -23,8 +23,8 @@ from holdfast.model.task import Task, Variation
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.http.request import Origin, Wanted
 from holdfast.planes.http.request_trace import RequestTrace
-from holdfast.planes.llm.results.tool_results import _event
-from holdfast.planes.mcp.call_trace import McpCallTrace
+from holdfast.planes.llm.tool_results import _event
+from holdfast.planes.mcp.trial_state import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols.fault import Call
 from holdfast.score.obeyed import obeyed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.task import RecordedUse, Task
-from holdfast.planes.replay_notes import USES_KEPT, replay_notes
+from holdfast.planes.recorded_tools import USES_KEPT, replay_notes
 from planes_kit import answer, replay
 
 SEARCH, WEATHER = answer("search", 1), answer("weather", 2)

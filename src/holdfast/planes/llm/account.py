@@ -1,19 +1,20 @@
-"""What becomes of one model call, and how the trace is told of it."""
+"""What becomes of one model call: what it used and cost, and its entry in the trace."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Usage
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, Cost, TraceEvent
+from holdfast.planes.llm.codecs.loose import obj, parse
 from holdfast.planes.llm.reply_sender import SentReply
-from holdfast.planes.llm.sources.model_name import entry_for
+from holdfast.planes.llm.sources.provider_hosts import entry_for
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
@@ -114,6 +115,35 @@ def _last(query: Query) -> str:
         return ""
     last = asked.messages[-1]
     return "\n".join([result.text for result in last.results]) or last.text if last.results else last.text
+
+
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+
+
+def usage_in(body: bytes) -> Usage | None:
+    """The usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
+    reply = obj(parse(body))
+    if not reply:
+        return None
+    told: Any = reply.get("usage")
+    if isinstance(told, dict):
+        given, made = _first(told, _INPUT), _first(told, _OUTPUT)
+    else:
+        given, made = _number(reply.get("prompt_eval_count")), _number(reply.get("eval_count"))
+    return None if given is None and made is None else Usage(given or 0, made or 0)
+
+
+def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((n for name in names if (n := _number(told.get(name))) is not None), None)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+_TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
+"""What may follow a listed name: a date, a version. `gpt-4o-audio` is another model than `gpt-4o`."""
 
 
 class Price(NamedTuple):

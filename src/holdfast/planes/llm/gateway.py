@@ -18,18 +18,17 @@ from holdfast.http1.upgrade import asks_for_upgrade
 from holdfast.model.codec import digest
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.attempts import Attempts
 from holdfast.planes.llm.codecs.formats import ApiRoute, find
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.written_tools import asked_in
+from holdfast.planes.llm.earlier_requests import Attempts, Continued
 from holdfast.planes.llm.model_call import ModelCall
-from holdfast.planes.llm.results.continued_calls import Continued
-from holdfast.planes.llm.results.settlements import Faulted, Settled
-from holdfast.planes.llm.results.tool_results import ToolResults
-from holdfast.planes.llm.sources.agent_headers import agent_headers
+from holdfast.planes.llm.settlements import Faulted, Settled
+from holdfast.planes.llm.sources.provider_hosts import agent_headers
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
+from holdfast.planes.llm.tool_results import ToolResults
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
 

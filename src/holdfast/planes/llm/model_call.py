@@ -12,13 +12,12 @@ from holdfast.http1.heads import end_to_end, length_of
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.account import Account
+from holdfast.planes.llm.account import Account, usage_in
 from holdfast.planes.llm.codecs.asides import Like, left_out
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.usage import usage_in
 from holdfast.planes.llm.provider_reply import KEPT, ProviderReply
 from holdfast.planes.llm.reply_sender import ReplySender, error_in, finish
-from holdfast.planes.llm.results.settlements import Faulted
+from holdfast.planes.llm.settlements import Faulted
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
 from holdfast.protocols.fault import Call, Failed, Reply, Sleep

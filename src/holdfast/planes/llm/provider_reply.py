@@ -133,6 +133,35 @@ class ProviderReply:
             self._context.broke(why)
 
 
+_PAGES = (b"<!doctype html", b"<html")
+_MARKS = frozenset(
+    [
+        "choices",
+        "content",
+        "candidates",
+        "message",
+        "messages",
+        "output",
+        "response",
+        "error",
+        "usage",
+        "usageMetadata",
+        "promptFeedback",
+        "data",
+        "embedding",
+        "embeddings",
+        "id",
+        "object",
+        "type",
+        "model",
+        "done",
+    ]
+)
+"""Fields one of which every reply of a model's API has, whatever its format."""
+_LOOKED_AT = 4_000_000
+"""Bytes in which the first event of a stream is looked for."""
+
+
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
     """What came in the place of a model's reply, in a word or two; empty if it may be one.
 

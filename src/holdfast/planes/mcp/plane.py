@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.planes.mcp import rpc
 from holdfast.planes.mcp.config import Target
-from holdfast.planes.mcp.relay_connection import RelayConnection
-from holdfast.planes.mcp.stdio import Pipe
+from holdfast.planes.mcp.stdio import Pipe, RelayConnection
 from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 

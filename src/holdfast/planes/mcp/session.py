@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from holdfast.errors import HarnessError
 from holdfast.planes.describe import same, witness
 from holdfast.planes.mcp import results, rpc
-from holdfast.planes.mcp.call_trace import McpCallTrace
-from holdfast.planes.mcp.declared_schema import REFUSED, DeclaredSchema, fits
 from holdfast.planes.mcp.rpc import RpcAnswer, RpcRequest
-from holdfast.planes.mcp.trial_state import McpTrialState
+from holdfast.planes.mcp.trial_state import REFUSED, DeclaredSchema, McpCallTrace, McpTrialState, fits
 from holdfast.planes.recorded_tools import ReplayedReply
 from holdfast.protocols.fault import Call, Dropped, Failed, Received, Reply, TimedOut
 from holdfast.protocols.trial import TrialContext

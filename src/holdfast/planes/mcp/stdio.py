@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from holdfast.model.shorten import shorten
 from holdfast.planes.describe import said
 from holdfast.planes.mcp import rpc
-from holdfast.planes.mcp.relay import UNUSABLE
-from holdfast.planes.mcp.relay_connection import RelayConnection, frames
+from holdfast.planes.mcp.relay import LINE_LIMIT, UNUSABLE
 from holdfast.planes.mcp.rpc import Id, RpcAnswer, RpcMessage, RpcRequest
 from holdfast.planes.mcp.session import ClientOutcome, McpSession, expired
 from holdfast.planes.mcp.trial_state import McpTrialState
@@ -199,3 +200,30 @@ def _failure(server: str, told: bytes) -> str:
         return f"MCP server {server}: {shorten(what)}"
     end = f"ended with exit code {code}" if int(code) >= 0 else f"was killed by signal {code[1:]}"
     return f"MCP server {server} ({shorten(what)}) {end} before it said anything"
+
+
+class RelayConnection(Protocol):
+    """A connection of bytes: the Tunnel behind a CONNECT."""
+
+    async def read(self) -> bytes:
+        """What has come; empty at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+async def frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
+    """Every whole line as (mark, rest). A line without end raises ConnectionError."""
+    partial = bytearray()
+    while data := await connection.read():
+        if b"\n" not in data:
+            partial += data
+            if len(partial) > 2 * LINE_LIMIT:
+                raise ConnectionError("a line without end")
+            continue
+        *whole, left = (bytes(partial) + data).split(b"\n")
+        partial[:] = left
+        for one in whole:
+            yield one[:1], one[1:]

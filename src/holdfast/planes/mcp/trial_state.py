@@ -1,13 +1,22 @@
-"""What the MCP plane knows of one trial."""
+"""What the MCP plane knows of one trial: its tools, what they declare, and the calls under way."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from holdfast.planes.mcp.call_trace import McpCallTrace
-from holdfast.planes.mcp.declared_schema import DeclaredSchema, declared
+from msgspec import UNSET, UnsetType
+
+from holdfast.model.codec import canonical, digest, encodable
+from holdfast.model.shorten import shorten
+from holdfast.model.trace import TEXT_KEPT, TraceEvent
+from holdfast.planes.describe import arguments_digest, cut_off
 from holdfast.planes.mcp.results import PLAIN, ResultShape, form
+from holdfast.planes.recorded_value import write_reply
+from holdfast.protocols.fault import Call
+from holdfast.protocols.trial import TrialContext
+from holdfast.reading.json_schema import validator
 
 _NAMES_KEPT = 10_000
 """Tools of one trial that are remembered: a server that lists without end does not fill the memory."""
@@ -54,3 +63,114 @@ class McpTrialState:
         for sighting in list(self.open):
             sighting.left()
         self.open.clear()
+
+
+class McpCallTrace:
+    """One call from its arrival to its end; it is told once."""
+
+    def __init__(self, context: TrialContext, server: str, call: Call) -> None:
+        self._context = context
+        self._server = server
+        self._call = call
+        self._began = context.now()
+        self._told = False
+
+    def ended(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
+        """It came to an end that the agent could see; `whole`: the result, where its text is not all of it."""
+        self._tell(output, status, trouble, finished=True, whole=whole)
+
+    def left(self) -> None:
+        """Nobody waits for it any more."""
+        self._tell("", None, "cancelled", finished=False)
+
+    def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
+        if self._told:
+            return
+        self._told = True
+        call, context = self._call, self._context
+        given, shown = _json(call.arguments), _kept(output)
+        reply = "" if whole is None and shown == output else write_reply(output if whole is None else whole)
+        event = TraceEvent(
+            ts=self._began,
+            event_type="mcp_call",
+            tool=call.target,
+            plane=call.plane,
+            n=call.n,
+            phase="done" if finished else "unfinished",
+            duration_ms=(context.now() - self._began) * 1000,
+            status=status,
+            error_type=trouble,
+            input=_kept(given),
+            output=shown,
+            write=True,
+            digest=digest(
+                f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
+            ),
+            fault=context.met_by(call.plane, call.target, call.n),
+            canaries=cut_off(given),
+            reply=reply,
+        )
+        context.saw(event)
+
+
+def _json(arguments: Mapping[str, Any]) -> str:
+    return canonical(dict(arguments)).decode()
+
+
+def _kept(text: str) -> str:
+    return encodable(shorten(text, TEXT_KEPT))
+
+
+REFUSED = "the client refuses it: it does not fit the schema that the tool declares"
+
+
+class DeclaredSchema:
+    """The schema of one tool, compiled when it is first needed."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+
+    @cached_property
+    def _validator(self) -> Any:
+        try:
+            return validator(self._schema)
+        except ValueError:
+            return None
+
+    def takes(self, structured: Any) -> bool | None:
+        """Whether it is valid; None if that cannot be told: the schema is none, or refers to what it does not hold."""
+        try:
+            return None if self._validator is None else bool(self._validator.is_valid(structured))
+        except ValueError:  # nested too deeply
+            return None
+
+
+def declared(tool: Mapping[str, Any]) -> DeclaredSchema | None:
+    """The schema that a tool in a listing declares for its structured results."""
+    schema = tool.get("outputSchema")
+    return DeclaredSchema(schema) if isinstance(schema, dict) else None
+
+
+def fits(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:
+    """Whether structured content is taken; UNSET is none. Of a tool that was never listed, or whose schema cannot be
+    read: if it has the shape of what the server gave, for a client may look the schema up when it has the result."""
+    if schema is None:
+        return True
+    if structured is UNSET:
+        return before is UNSET and schema is UNSET
+    valid = None if schema is UNSET else schema.takes(structured)
+    if valid is None:
+        return before is UNSET or _alike(before, structured)
+    return valid
+
+
+def _alike(before: Any, now: Any) -> bool:
+    """The same fields, and items like the first."""
+    if isinstance(before, dict):
+        return isinstance(now, dict) and list(before) == list(now) and all(_alike(before[key], now[key]) for key in now)
+    if isinstance(before, list):
+        return isinstance(now, list) and all(_alike(before[0], one) for one in now if before)
+    if isinstance(before, bool) or isinstance(now, bool):
+        return type(before) is type(now)
+    numbers = isinstance(before, int | float) and isinstance(now, int | float)
+    return numbers or type(before) is type(now)

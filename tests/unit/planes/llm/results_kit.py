@@ -16,7 +16,7 @@ from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.tool_results import ToolResults
 from planes_kit import ASKED, FakeContext
 
 FAULT = "Error: 503 Service Unavailable"

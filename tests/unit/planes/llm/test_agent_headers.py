@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from holdfast.planes.llm.sources.agent_headers import agent_headers
-from holdfast.planes.llm.sources.provider_hosts import Key
+from holdfast.planes.llm.sources.provider_hosts import Key, agent_headers
 
 COMMON = ((b"Host", b"127.0.0.1:1"), (b"User-Agent", b"OpenAI/Python 2.1"), (b"Connection", b"keep-alive, X-Hop"))
 OWN = Key("ours", "x-api-key")

@@ -16,8 +16,7 @@ from upstream_kit import called, chat, message, query, read, script
 
 from holdfast.errors import UserError
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
-from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded
-from holdfast.planes.llm.sources.recording import bytes_of, kept, key_of
+from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, bytes_of, kept, key_of
 from holdfast.planes.llm.sources.router import Recorder
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, StoredReply
 

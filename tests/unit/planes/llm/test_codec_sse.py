@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.llm.codecs.json_array import Elements
-from holdfast.planes.llm.codecs.sse import DataEvents, event
+from holdfast.planes.llm.codecs.sse import DataEvents, Elements, event
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata:2\ndata:  3\nid: 9\nretry: 5\n\nevent: b\n\nevent: c\ndata\n\n"
 READ = [("a", b"1"), ("", b"2\n 3"), ("c", b"")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.codec import digest
-from holdfast.planes.llm.attempts import Attempts
+from holdfast.planes.llm.earlier_requests import Attempts
 
 OPENAI = {"x-stainless-lang": "python"}
 GOOGLE = {"x-goog-api-client": "google-genai-sdk/1.50 gl-python/3.11"}

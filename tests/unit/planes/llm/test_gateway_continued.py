@@ -17,7 +17,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
-from holdfast.planes.llm.results.continued_calls import CALLS_KEPT, CHARACTERS_KEPT, Continued
+from holdfast.planes.llm.earlier_requests import CALLS_KEPT, CHARACTERS_KEPT, Continued
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

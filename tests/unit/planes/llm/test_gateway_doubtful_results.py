@@ -15,13 +15,13 @@ from holdfast.checks.trace.tool_order import ToolOrder
 from holdfast.model.completion import ToolCall
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
+from holdfast.planes.llm import tool_results
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared, ToolResult
-from holdfast.planes.llm.results import tool_results
-from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.tool_results import ToolResults
 from holdfast.protocols.check import Exhibit
 from planes_kit import FakeContext
 

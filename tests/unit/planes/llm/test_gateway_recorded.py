@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from results_kit import Talk, Trial, every_format
 
+from holdfast.planes.llm import tool_results
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.results import tool_results
 from planes_kit import answer, replay, uses
 
 

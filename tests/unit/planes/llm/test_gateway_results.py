@@ -7,7 +7,7 @@ import pytest
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
-from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.tool_results import ToolResults
 from planes_kit import FakeContext
 
 ROWS = '{"rows": [{"id": 1, "total": 123}, {"id": 2, "total": 456}]}'

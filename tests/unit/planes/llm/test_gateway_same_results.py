@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
-from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.tool_results import ToolResults
 from planes_kit import FakeContext
 
 Messages = list[dict[str, Any]]

@@ -9,14 +9,14 @@ from results_kit import FAULT, FIRST, Talk, Trial, every_format
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection
+from holdfast.planes.llm import settlements
+from holdfast.planes.llm import tool_results as plane
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
-from holdfast.planes.llm.results import settlements
-from holdfast.planes.llm.results import tool_results as plane
 
 
 @every_format

@@ -16,9 +16,9 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import AgentSpec
+from holdfast.planes.llm import tool_results as results
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
-from holdfast.planes.llm.results import tool_results as results
-from holdfast.planes.llm.results.tool_results import ToolResults
+from holdfast.planes.llm.tool_results import ToolResults
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 

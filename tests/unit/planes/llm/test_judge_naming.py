@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.sources.model_name import Meaning, meaning
+from holdfast.planes.llm.sources.provider_hosts import Meaning, meaning
 
 ENTRY = ModelSpec("anthropic", name="small")
 SCRIPT = ModelSpec("script", script="judge.yaml")

@@ -11,7 +11,7 @@ from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.anthropic import Anthropic
 from holdfast.planes.llm.codecs.codec import Codec, Headers
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
-from holdfast.planes.llm.sources.agent_headers import agent_headers
+from holdfast.planes.llm.sources.provider_hosts import agent_headers
 from holdfast.planes.llm.sources.script import Script
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, WrittenReply

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from holdfast.faults.accepted_values import TRIES
 from holdfast.model.scenario import Injection
-from holdfast.planes.mcp.declared_schema import declared, fits
+from holdfast.planes.mcp.trial_state import declared, fits
 
 NEVER: dict[str, Any] = {"not": {}}
 """What a fetched schema would say: nothing is valid."""

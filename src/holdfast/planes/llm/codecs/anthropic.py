@@ -11,12 +11,10 @@ from holdfast.model.completion import Completion, Delta, Finish, FinishReason, T
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import as_json, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import PartFormat, PartKind, edited
-from holdfast.planes.llm.codecs.reply_writer import mark, pieces, play
+from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, edited, mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
 from holdfast.protocols.fault import Failed
 
 _FINISH: dict[str, FinishReason] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.planes.llm.codecs.conversation import Conversation
 from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, text_in, whole, with_text_in, word
-from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclared
 
 _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 

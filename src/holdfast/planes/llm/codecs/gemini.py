@@ -11,13 +11,11 @@ from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.format_reader import FormatReader
-from holdfast.planes.llm.codecs.json_array import Elements, as_array
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import PartFormat, PartKind, edited
-from holdfast.planes.llm.codecs.reply_writer import mark, play
+from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, edited, mark, play
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.planes.llm.codecs.sse import Elements, as_array
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
 from holdfast.protocols.fault import Failed
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")

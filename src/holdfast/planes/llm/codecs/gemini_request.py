@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from holdfast.planes.llm.codecs.conversation import Conversation
 from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, parse, text_in, whole, word
-from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclared
 
 _WRAPPERS = ("result", "output", "content", "error")
 """Keys under which a result that is no object is sent."""

@@ -11,14 +11,12 @@ from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.conversation import Conversation, Role
-from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, number, obj, text_in, whole, word
 from holdfast.planes.llm.codecs.openai_chat_request import declared
 from holdfast.planes.llm.codecs.reply_writer import play
-from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
-from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
 from holdfast.protocols.fault import Failed
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}

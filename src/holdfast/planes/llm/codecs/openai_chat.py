@@ -9,11 +9,10 @@ from holdfast.model.completion import Completion, Delta, Finish, FinishReason, T
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import count, dump, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
 from holdfast.protocols.fault import Failed
 
 _FINISH: dict[str, FinishReason] = {

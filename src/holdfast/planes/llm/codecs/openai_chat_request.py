@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.planes.llm.codecs.conversation import Conversation, Role
 from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, text_in, whole, with_text_in, word
-from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared
+from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclared
 from holdfast.planes.llm.codecs.written_tools import RESULT, understood
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}

@@ -9,7 +9,6 @@ from holdfast.model.completion import Completion, Delta, FinishReason, Text, Too
 from holdfast.planes.llm.codecs import openai_responses_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.format_reader import FormatReader
 from holdfast.planes.llm.codecs.loose import dump, items, obj, word
 from holdfast.planes.llm.codecs.openai_responses_reply import (
     CACHE,
@@ -21,9 +20,9 @@ from holdfast.planes.llm.codecs.openai_responses_reply import (
     text_of,
     usage_of,
 )
-from holdfast.planes.llm.codecs.part_list import PartFormat, edited
-from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
+from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, edited, mark, pieces, play
 from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader
 from holdfast.protocols.fault import Failed
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {

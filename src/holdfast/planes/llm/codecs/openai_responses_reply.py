@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.model.completion import Finish, ToolCall, Usage
 from holdfast.planes.llm.codecs import refusals
 from holdfast.planes.llm.codecs.loose import count, items, json_text, obj, word
-from holdfast.planes.llm.codecs.part_list import PartKind
+from holdfast.planes.llm.codecs.reply_writer import PartKind
 from holdfast.planes.llm.codecs.streamed_reply import StreamedReply
 
 CACHE = ("cached_tokens", "cache_write_tokens")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.planes.llm.codecs.conversation import Conversation, Role
 from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, text_in, whole, with_text_in, word
 from holdfast.planes.llm.codecs.openai_chat_request import CUSTOM, service_tier, strict_schema
-from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared
+from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role, ToolDeclared
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant"}
 _RESULTS = ("function_call_output", "custom_tool_call_output")

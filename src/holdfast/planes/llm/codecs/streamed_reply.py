@@ -1,11 +1,13 @@
-"""A streamed reply being gathered: what every format's reader fills, bounded whatever the other side sends."""
+"""A streamed reply as it is read: what every format's reader gathers, bounded whatever the other side sends."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Hollow, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs.asides import Aside, Like
+from holdfast.planes.llm.codecs.loose import obj, parse
 
 CHARACTERS_KEPT = 16_000_000
 """Of one reply, text and arguments together: far beyond what a model writes."""
@@ -145,3 +147,33 @@ class StreamedReply:
         kept = text[: self._room] if len(text) > self._room else text
         self._room -= len(kept)
         return kept
+
+
+class Parts(Protocol):
+    """Splits a stream into its events, lines or elements: a name, if it has one, and its JSON."""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]: ...
+
+
+class FormatReader:
+    """A reader of one format; `take` gathers what one event says. What is no JSON object is left out."""
+
+    def __init__(
+        self, parts: Parts, take: Callable[[dict[str, Any], StreamedReply], None], *, keep: bool = False
+    ) -> None:
+        self._parts = parts
+        self._take = take
+        self._got = StreamedReply(keep=keep)
+        self._first: dict[str, Any] | None = None
+
+    def feed(self, data: bytes) -> None:
+        for _, told in self._parts.feed(data):
+            if found := obj(parse(told)):
+                self._first = self._first or found
+                self._take(found, self._got)
+
+    def completion(self) -> Completion:
+        return self._got.completion()
+
+    def like(self) -> Like:
+        return self._got.like(self._first)

@@ -8,13 +8,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.http1.client import Upstreams
+from holdfast.model.completion import ToolCall
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.shorten import shorten
+from holdfast.planes.llm.codecs.gemini_request import lower_types
 from holdfast.planes.llm.codecs.loose import dump, parse
-from holdfast.planes.llm.sources.agent_headers import AgentHeaders
+from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolDeclared
 from holdfast.planes.llm.sources.provider import send
 from holdfast.planes.llm.sources.provider_hosts import (
     HOSTS,
+    AgentHeaders,
     Key,
     join,
     key_for,
@@ -107,7 +110,6 @@ class Assigned:
         if query.asked is None or query.codec is None or self._spec.provider not in COMPATIBLE:
             raise WrongFormat(self._mismatch(query))
         from holdfast.planes.llm.codecs.formats import find
-        from holdfast.planes.llm.codecs.translate import to_openai_chat
 
         body = dump(to_openai_chat(query.asked, self._spec.name or query.asked.model))
         url = join(self._spec.provider, self._base, _PATHS["openai_chat"])
@@ -177,3 +179,53 @@ def error_message(body: bytes) -> str:
     error = data.get("error", data) if isinstance(data, dict) else None
     said = error.get("message") if isinstance(error, dict) else error
     return said if isinstance(said, str) else body[:300].decode("utf-8", "replace")
+
+
+_OPEN = {"type": "object", "properties": {}}
+
+
+def to_openai_chat(asked: ModelRequest, model: str) -> dict[str, Any]:
+    """The request for another model. Only what the neutral form has is sent: no images, no provider's own options."""
+    body: dict[str, Any] = {"model": model, "messages": [m for message in asked.messages for m in _messages(message)]}
+    if asked.tools:
+        body["tools"] = [_tool(tool) for tool in asked.tools]
+        if asked.tool_choice is not None:
+            body["tool_choice"] = _choice(asked.tool_choice)
+    if asked.max_tokens is not None:
+        body["max_tokens"] = asked.max_tokens
+    if asked.temperature is not None:
+        body["temperature"] = asked.temperature
+    if asked.json_reply:
+        body["response_format"] = {"type": "json_object"}
+    if asked.stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def _messages(message: ChatMessage) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        return [{"role": "tool", "tool_call_id": r.key, "content": r.text} for r in message.results]
+    if not message.tool_calls:
+        return [{"role": message.role, "content": message.text}]
+    calls = [_call(call) for call in message.tool_calls]
+    return [{"role": "assistant", "content": message.text or None, "tool_calls": calls}]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _tool(tool: ToolDeclared) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    return {"type": "function", "function": {"name": tool.name, **described, "parameters": _schema(tool.parameters)}}
+
+
+def _schema(schema: Any) -> Any:
+    """A JSON Schema with its types in lower case: Google's are in upper case."""
+    return lower_types(schema) if schema else _OPEN
+
+
+def _choice(choice: str) -> Any:
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}

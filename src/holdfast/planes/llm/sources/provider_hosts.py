@@ -1,12 +1,16 @@
-"""Where each provider is, and how it is given its key."""
+"""Providers: where each is, how it is given its key, and which of them a model's name means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
+
+from holdfast.http1.heads import RawFields, end_to_end
+from holdfast.model.model_spec import ModelSpec
 
 
 class Key(Struct, frozen=True):
@@ -132,3 +136,122 @@ def _ollama(given: str) -> str:
     if "://" not in given and parts.port is None:
         return f"http://{parts.netloc}:{OLLAMA_PORT}{parts.path}"
     return url
+
+
+_KEY_HEADERS = frozenset((b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key"))
+_OURS_TO_SET = frozenset(
+    (b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect")
+)
+_OURS_AND_KEYS = _OURS_TO_SET | _KEY_HEADERS
+_LENGTHS = frozenset((b"content-length", b"Content-Length"))
+_UNCOMPRESSED = (b"accept-encoding", b"identity")
+
+
+class AgentHeaders:
+    """Headers that came with a request, without those of its connection."""
+
+    __slots__ = ("_fields", "_onward", "key")
+
+    def __init__(self, fields: RawFields) -> None:
+        self._fields = end_to_end(fields)
+        self.key = _key_in(self._fields)
+        """The key in the first header that is for one; None if there is no such header."""
+        self._onward: dict[Key | bool, RawFields] = {}
+
+    def get(self, name: bytes) -> str:
+        """The value of a header, by its name in small letters; empty if there is none."""
+        return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
+
+    def onward(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
+        """The headers to send upstream; with a key of ours, or with none if `strip`, the agent's own is left out.
+
+        The reply is asked for uncompressed, so that what passes can be read.
+        """
+        how = strip if key is None else key
+        found = self._onward.get(how)
+        if found is None:
+            found = self._onward[how] = self._made(key, _OURS_AND_KEYS if how else _OURS_TO_SET)
+        return found
+
+    def _made(self, key: Key | None, drop: frozenset[bytes]) -> RawFields:
+        kept = [field for field in self._fields if field[0].lower() not in drop]
+        return (*kept, _UNCOMPRESSED, *([] if key is None else [key.field]))
+
+
+def agent_headers(fields: RawFields) -> AgentHeaders:
+    """The headers of a request. A client library sends the same ones with every call but for the length: read once."""
+    return _known(tuple([field for field in fields if field[0] not in _LENGTHS]))
+
+
+_known = lru_cache(64)(AgentHeaders)
+
+
+def _key_in(fields: RawFields) -> str | None:
+    for name, value in fields:
+        if name.lower() in _KEY_HEADERS:
+            words = value.decode("latin-1").split(None, 1)
+            return words[-1].strip() if words and words[0].lower() != "bearer" else "".join(words[1:]).strip()
+    return None
+
+
+_GLOB = frozenset("*?[")
+_PROVIDERS = ("openai", "anthropic", "google", "ollama")
+_PREFIXES = (
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "google"),
+)
+
+
+def is_glob(name: str) -> bool:
+    return not _GLOB.isdisjoint(name)
+
+
+def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
+    """The key of the entry: the exact name, else the first glob in file order that it matches."""
+    if model in models:
+        return model
+    for name in models:
+        if name == "*" or (is_glob(name) and fnmatchcase(model, name)):
+            return name
+    return None
+
+
+class Meaning(Struct, frozen=True):
+    """Whom a model that Holdfast itself asks is asked of."""
+
+    provider: str
+    """openai, anthropic, google, ollama: in whose format."""
+    name: str
+    """As the provider knows it."""
+    entry: ModelSpec | None = None
+    """What `models:` says of it, if anything."""
+
+
+def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
+    """An entry of `models:`, else `provider/name`, else the provider whose models are called so; None if none fits."""
+    entry = entry_for(models, model)
+    if entry is not None:
+        spec = models[entry]
+        return Meaning("openai" if spec.script else spec.provider, spec.name or model, spec)
+    provider, slash, name = model.partition("/")
+    if slash:
+        return Meaning(provider, name, None) if provider in _PROVIDERS and name else None
+    found = next((provider for prefix, provider in _PREFIXES if model.startswith(prefix)), None)
+    return Meaning(found, model) if found else None
+
+
+def is_hosted(model: str) -> bool:
+    """Whether it is a name of a hosted service, which means something on no machine by itself."""
+    return model.startswith("paragon-")
+
+
+def without_meaning(model: str) -> str:
+    """What to say of a name that means nothing here."""
+    if is_hosted(model):
+        return f"The hosted model {model} has no local meaning: describe it in models:."
+    return f"No provider is known for the model {model[:60]!r}: describe it in models:, or write provider/name."

@@ -16,10 +16,18 @@ from holdfast.model.format_numbers import RECORDING
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.llm.sources.assigned import Assigned
-from holdfast.planes.llm.sources.cassette import Cassette, Occurrences, RecordedReply, prompt_of
-from holdfast.planes.llm.sources.model_name import entry_for, is_glob
+from holdfast.planes.llm.sources.cassette import (
+    Cassette,
+    Mask,
+    Occurrences,
+    RecordedReply,
+    kept,
+    key_of,
+    prompt_of,
+    written,
+)
 from holdfast.planes.llm.sources.provider import Provider
-from holdfast.planes.llm.sources.recording import Mask, kept, key_of, written
+from holdfast.planes.llm.sources.provider_hosts import entry_for, is_glob
 from holdfast.planes.llm.sources.script import Script
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import (

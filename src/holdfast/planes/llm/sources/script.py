@@ -14,8 +14,17 @@ from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources import script_lists
-from holdfast.planes.llm.sources.script_forms import ARGUMENTS, NAME, PATTERN, PATTERNS, TEMPLATE
-from holdfast.planes.llm.sources.script_text import Missing, Pattern, Scene, TextTemplate
+from holdfast.planes.llm.sources.script_text import (
+    ARGUMENTS,
+    NAME,
+    PATTERN,
+    PATTERNS,
+    TEMPLATE,
+    Missing,
+    Pattern,
+    Scene,
+    TextTemplate,
+)
 from holdfast.planes.llm.sources.source import Answered, PassedReply, Query, StoredReply, UpstreamDown, WrittenReply
 from holdfast.protocols.fault import Failed
 from holdfast.reading.json_schema import validator

@@ -23,8 +23,7 @@ from holdfast.http1.heads import RawFields
 from holdfast.model.completion import Completion
 from holdfast.planes.llm.codecs.codec import Codec, Headers
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.sources.agent_headers import AgentHeaders
-from holdfast.planes.llm.sources.provider_hosts import key_in_query
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, key_in_query
 
 PLACEHOLDER_KEY = "holdfast-no-key"
 """What an agent is given as its key where the user has none: client libraries refuse to start without one."""

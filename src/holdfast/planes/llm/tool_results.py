@@ -23,9 +23,19 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
 from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolResult
-from holdfast.planes.llm.results.open_tool_call import OpenToolCall, answers, by_name
-from holdfast.planes.llm.results.result_position import ResultPosition, first_and_last, placed, said
-from holdfast.planes.llm.results.settlements import PASSES, Faulted, Settled, Settlements
+from holdfast.planes.llm.settlements import (
+    PASSES,
+    Faulted,
+    OpenToolCall,
+    ResultPosition,
+    Settled,
+    Settlements,
+    answers,
+    by_name,
+    first_and_last,
+    placed,
+    said,
+)
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, Received, Reply
 from holdfast.protocols.trial import TrialContext

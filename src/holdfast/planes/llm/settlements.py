@@ -1,0 +1,293 @@
+"""Tool results in conversations: where each stands, which call it answers, and what was settled for it.
+
+A result comes again with every request, and not always the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.model.completion import ToolCall
+from holdfast.planes.describe import arguments_digest
+from holdfast.planes.llm.codecs.request import ChatMessage, ToolResult
+
+MARKS_KEPT = 200_000
+"""More than the results of any conversation need; the oldest go."""
+
+_BY_PLACE = 2
+"""So many marks of a result hold its place: these are sure."""
+_BY_KEY = 3
+"""The next one holds its key, and also does for a result that the model has not read yet."""
+_BY_ID = 5
+"""The next ones hold its id, if it has one."""
+
+
+Faulted: TypeAlias = tuple[str, int]
+"""A call whose result a fault changed: its tool, and which call of it."""
+
+
+class Settled(Struct, frozen=True):
+    """A result as the model is to read it; None: as the tool gave it."""
+
+    text: str | None = None
+    failed: bool = False
+    asked_for: bool = True
+    """It is a call of this trial."""
+    heard: tuple[bytes, ...] = ()
+    """Texts of the conversation that it was a call in, as `ResultPosition.heard` knows them."""
+    call: Faulted | None = None
+    """Which call it is the result of, if a fault changed it."""
+
+
+PASSES = Settled(asked_for=False)
+"""A result that no model asked for."""
+
+
+class Settlements:
+    """Those of one trial."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Settled] = {}
+
+    def keep(self, at: ResultPosition, settled: Settled) -> None:
+        """What is no call is known by its place alone."""
+        if settled.asked_for:
+            self._kept |= dict.fromkeys(_marks(at), settled)
+        else:
+            for mark in _marks(at)[:_BY_PLACE]:
+                self._kept.setdefault(mark, settled)
+        while len(self._kept) > MARKS_KEPT:
+            del self._kept[next(iter(self._kept))]
+
+    def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[Settled | None]:
+        """What was settled for the results of a request, even if the agent has shortened them or what went before.
+
+        The surest marks of all results come first, and each call has one result. `own`: the request is known to go on
+        with a conversation of this trial.
+        """
+        marks = [_marks(at) for at in found]
+        known: list[Settled | None] = [None] * len(found)
+        taken: set[int] = set()
+        for level in range(max(map(len, marks), default=0)):
+            for n, at in enumerate(found):
+                if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
+                    continue
+                settled = self._kept.get(marks[n][level])
+                if settled is None or id(settled) in taken or not _trusted(settled, at, level, own):
+                    continue
+                known[n] = settled
+                if settled.asked_for:
+                    taken.add(id(settled))
+        return known
+
+
+def _trusted(settled: Settled, at: ResultPosition, level: int, own: bool) -> bool:
+    """Whether a mark is enough: without the result's place or its id, the conversation must be the call's own, or the
+    result wait for the model, as no example does."""
+    known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
+    return known or at.after(*settled.heard)
+
+
+def _marks(at: ResultPosition) -> tuple[bytes, ...]:
+    """What a result is known by, the surest first: place and text, place, key; id and text, id; text, call."""
+    result = at.result
+    call = _mark("call", result.name, result.arguments)
+    text = _mark("text", result.text)
+    place = _mark("place", result.key, call, at.before)
+    by_id = (_mark("id", at.id, call, text), _mark("id", at.id, call)) if at.id else ()
+    return (_mark(place, text), place, _mark("key", result.key, call), *by_id, _mark(call, text), call)
+
+
+def _mark(*parts: str | bytes) -> bytes:
+    made = blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        made.update(b"%d:" % len(data))
+        made.update(data)
+    return made.digest()
+
+
+_SIZE = 12
+_NUMBER = re.compile(r"[#+]\d+$")
+
+
+class ResultPosition(Struct, frozen=True):
+    """A result in a conversation."""
+
+    result: ToolResult
+    before: bytes
+    """Digest of all that was said before the model asked for the call. Results are no part of it: agents cut them."""
+    fresh: bool
+    """The model has said nothing since."""
+    last: bool
+    """Nobody has said anything since."""
+    alone: bool
+    """Its call is not in the conversation: a server keeps that, or the agent has left it out."""
+    again: bool
+    """Its call has a result in the conversation already."""
+    at: int
+    """How many messages come before it."""
+    heard: Mapping[bytes, int]
+    """What was said to the model, by `mark_of` the text: after how many messages first."""
+
+    @property
+    def id(self) -> str:
+        """The call's id on the wire, without the number that tells repetitions apart; empty if it has none."""
+        stem = _NUMBER.sub("", self.result.key)
+        return "" if stem == self.result.name and stem != self.result.key else stem
+
+    def after(self, *marks: bytes) -> bool:
+        """Whether one of these texts was said before it."""
+        return any(self.heard.get(mark, self.at) < self.at for mark in marks)
+
+
+def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
+    """Every result of a conversation, in order."""
+    if not any(message.results for message in messages):
+        return []
+    told = blake2b(digest_size=_SIZE)
+    before = told.digest()
+    found: list[tuple[ToolResult, bytes, int]] = []
+    answered = spoken = -1
+    for at, message in enumerate(messages):
+        if message.role == "assistant":
+            before, answered = told.digest(), at
+        spoken = spoken if message.role == "tool" else at
+        found += [(result, before, at) for result in message.results]
+        _tell(told, message)
+    made = {call.id for message in messages for call in message.tool_calls}
+    keys = {result.key for result, _, _ in found}
+    heard = _heard(messages)
+    return [
+        ResultPosition(
+            r, before, at > answered, at > spoken, r.key not in made, r.key.rpartition("+")[0] in keys, at, heard
+        )
+        for r, before, at in found
+    ]
+
+
+def said(messages: Iterable[ChatMessage]) -> bytes:
+    """Digest of a whole conversation: the `before` of the calls that the model asks for next."""
+    told = blake2b(digest_size=_SIZE)
+    for message in messages:
+        _tell(told, message)
+    return told.digest()
+
+
+def first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
+    """The first and the last text that the model was to answer, as `heard` knows them."""
+    texts = [m.text for m in messages if m.role == "user" and m.text]
+    texts = texts or [m.text for m in messages if m.role == "system" and m.text]
+    return (mark_of(texts[0]), mark_of(texts[-1])) if texts else (b"", b"")
+
+
+def mark_of(text: str) -> bytes:
+    """What a text is known by."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
+
+
+def _heard(messages: Sequence[ChatMessage]) -> dict[bytes, int]:
+    heard: dict[bytes, int] = {}
+    for at, message in enumerate(messages):
+        if message.text and message.role in ("user", "system"):
+            heard.setdefault(mark_of(message.text), at)
+    return heard
+
+
+def _tell(told: blake2b, message: ChatMessage) -> None:
+    if message.role == "tool":
+        return
+    told.update(f"\0{message.role}\0{message.text}".encode("utf-8", "surrogatepass"))
+    for call in message.tool_calls:
+        told.update(f"\1{call.id}\1{call.name}\1{call.arguments}".encode("utf-8", "surrogatepass"))
+
+
+_SAME_ID, _SAME_ARGUMENTS, _SAME_NAME = range(3)
+
+
+class OpenToolCall(Struct, frozen=True):
+    """A call that the model asked for and whose result has not come."""
+
+    call: ToolCall
+    ts: float
+    before: bytes
+    """As `ResultPosition.before`."""
+    first: bytes
+    """The first text that the model was answering, and the last, as `ResultPosition.heard` knows them."""
+    last: bytes
+    sure: bool = True
+    """Else it only looks like a call, and nothing is told of it unless a result comes."""
+
+    def fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
+        """How well a result answers it, the less the better; None if it does not."""
+        here = self.before == at.before
+        goes_on = here or at.after(self.last)
+        if self.call.id and self.call.id in (at.id, at.result.key):
+            how = _SAME_ID if goes_on or self._elsewhere(at) else None
+        else:
+            how = self._without_id(at, here, goes_on)
+        return None if how is None else (how, not at.fresh, not here)
+
+    def _elsewhere(self, at: ResultPosition) -> bool:
+        """Whether a result with its id may be its own in a conversation that was told anew: examples have ids, too."""
+        return at.fresh and (at.alone or (at.result.name == self.call.name and self._same_arguments(at)))
+
+    def _without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
+        """A client that makes up ids keeps the arguments; where there are none, what waits for the model is taken by
+        its arguments, whatever was said before."""
+        ids_differ = bool(self.call.id and at.id)
+        waits = at.last and not ids_differ
+        if at.result.name != self.call.name or not (goes_on or waits):
+            return None
+        if self._same_arguments(at):
+            return _SAME_ARGUMENTS if at.fresh or here else None
+        return _SAME_NAME if goes_on and at.fresh and not ids_differ else None
+
+    def _same_arguments(self, at: ResultPosition) -> bool:
+        one, other = at.result.arguments, self.call.arguments
+        return one == other or arguments_digest(by_name(one)) == arguments_digest(by_name(other))
+
+
+def answers(
+    found: Sequence[ResultPosition], known: Sequence[Settled | None], calls: Iterable[OpenToolCall], *, again: bool
+) -> dict[int, OpenToolCall]:
+    """The call that each result answers, by the result's place in the list: the best fitting pairs first.
+
+    A result that was settled before is a call anew only if it looks the same in another conversation. One that was
+    no call stays none, unless the model has now asked for it right there. In a request that comes `again` nothing
+    that was settled is new.
+    """
+    opened, fits = list(calls), []
+    for n, (at, before) in enumerate(zip(found, known, strict=True)):
+        if before is not None and (again or not at.fresh):
+            continue
+        for m, one in enumerate(opened):
+            if (fit := one.fit(at)) is not None and _may(fit, before):
+                fits.append((before is not None, *fit, n, m))
+    pairs: dict[int, OpenToolCall] = {}
+    taken: set[int] = set()
+    for *_, n, m in sorted(fits):
+        if n not in pairs and m not in taken:
+            pairs[n] = opened[m]
+            taken.add(m)
+    return pairs
+
+
+def _may(fit: tuple[int, bool, bool], before: Settled | None) -> bool:
+    how, _, moved = fit
+    return before is None or (how != _SAME_NAME and (before.asked_for or not moved))
+
+
+def by_name(text: str) -> dict[str, Any]:
+    """The arguments of a call by name."""
+    try:
+        found = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return {"arguments": text}
+    return found if isinstance(found, dict) else {"arguments": found}
