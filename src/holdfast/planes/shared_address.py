@@ -11,9 +11,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from holdfast.http1.server import BadRequest, ClientConnection, Exchange, serve
-from holdfast.planes.describe import said
-from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, serve_request, unread
+from holdfast.http1.server import ClientConnection, Exchange, serve
+from holdfast.planes.trial_address import LoopbackAddress, OpenTrial, TrialServer, Variables, report, serve_request
 from holdfast.processes.peers import owner
 from holdfast.protocols.trial import TrialContext
 
@@ -35,8 +34,7 @@ class SharedAddress(LoopbackAddress):
     async def open(cls, open_trial: OpenTrial, variables: Variables) -> SharedAddress:
         shared_address = cls(open_trial, variables)
         shared_address.listener = await serve(shared_address.answer)
-        shared_address.listener.on_error = shared_address._failed
-        shared_address.listener.on_refused = shared_address._unread
+        report(shared_address.listener, lambda connection: shared_address._of.get(connection.root, (0, None))[1])
         return shared_address
 
     @contextmanager
@@ -69,16 +67,6 @@ class SharedAddress(LoopbackAddress):
         for connection in theirs:
             del self._of[connection]
         self.listener.drop(theirs)
-
-    def _failed(self, connection: ClientConnection, error: Exception) -> None:
-        _, served = self._of.get(connection.root, (0, None))
-        if served is not None:
-            served.broke(f"a plane broke: {said(error)}")
-
-    def _unread(self, connection: ClientConnection, refused: BadRequest) -> None:
-        _, served = self._of.get(connection.root, (0, None))
-        if served is not None:
-            served.note(unread(refused))
 
     async def _whose(self, exchange: Exchange) -> TrialServer | None:
         connection = exchange.connection.root

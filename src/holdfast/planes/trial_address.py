@@ -135,8 +135,7 @@ class TrialAddress(LoopbackAddress):
         """Binds a free port, or takes over a socket that is bound already."""
         address = cls(open_trial, token or secrets.token_urlsafe(18), variables)
         address.listener = await serve(address.answer, sock=sock)
-        address.listener.on_error = address._failed
-        address.listener.on_refused = address._unread
+        report(address.listener, address._current)
         return address
 
     @contextmanager
@@ -181,28 +180,24 @@ class TrialAddress(LoopbackAddress):
                 await self._served.visit(exchange, scheme, asked if asked in also else host, port)
 
         listener = await serve(visit, sock=sock, tls=tls)
-        listener.on_error = self._failed_here
-        listener.on_refused = self._unread_here
+        report(listener, lambda _: self._served)
         self._host_listeners.append(listener)
 
     async def close(self) -> None:
         await all_ended(listener.close() for listener in (self.listener, *self._host_listeners))
 
-    def answer(self, exchange: Exchange) -> Awaitable[None]:
+    async def answer(self, exchange: Exchange) -> None:
         """One request: is it ours, is there a trial, and which plane is it for?"""
-        if self.process_tree.first and exchange.connection not in self._known:
-            return self._answer_if_ours(exchange)
-        return self._answer(exchange)
-
-    async def _answer_if_ours(self, exchange: Exchange) -> None:
-        if not await self._excluded(exchange):
-            await self._answer(exchange)
-
-    def _answer(self, exchange: Exchange) -> Awaitable[None]:
+        known = not self.process_tree.first or exchange.connection in self._known
+        if not known and await self._excluded(exchange):
+            return
         served = self._current(exchange.connection)
-        if served is None:
-            self._refused(exchange)
-        return serve_request(exchange, self.token, served)
+        if served is None:  # a request that we turn away is our doing: it is not held against the agent
+            if self._served is not None:
+                self._served.broke(OLD)
+            elif not self._used:
+                self._early += 1
+        await serve_request(exchange, self.token, served)
 
     async def _excluded(self, exchange: Exchange) -> bool:
         """Turns away who read the token in another's environment; looked at once a connection."""
@@ -215,36 +210,22 @@ class TrialAddress(LoopbackAddress):
         await exchange.respond(403, body=b"this address is another process's\n")
         return True
 
-    def _refused(self, exchange: Exchange) -> None:
-        """A request that we turn away is our doing: what the agent makes of it is not held against it."""
-        if self._served is not None:
-            self._served.broke(OLD)
-        elif not self._used:
-            self._early += 1
-
-    def _failed_here(self, connection: ClientConnection, error: Exception) -> None:
-        if self._served is not None:
-            self._served.broke(f"a plane broke: {said(error)}")
-
-    def _failed(self, connection: ClientConnection, error: Exception) -> None:
-        if (served := self._current(connection)) is not None:
-            served.broke(f"a plane broke: {said(error)}")
-
-    def _unread_here(self, connection: ClientConnection, refused: BadRequest) -> None:
-        if self._served is not None:
-            self._served.note(unread(refused))
-
-    def _unread(self, connection: ClientConnection, refused: BadRequest) -> None:
-        if connection.born == self.listener.epoch:
-            self._unread_here(connection, refused)
-
     def _current(self, connection: ClientConnection) -> TrialServer | None:
         return self._served if connection.born == self.listener.epoch else None
 
 
-def unread(refused: BadRequest) -> str:
-    """A note of a request that is the client's doing."""
-    return f"a request could not be read, and was answered {refused.status}: {refused}"
+def report(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
+    """What goes wrong on a connection is told to the trial that it is of."""
+
+    def failed(connection: ClientConnection, error: Exception) -> None:
+        if (trial := served(connection)) is not None:
+            trial.broke(f"a plane broke: {said(error)}")
+
+    def unread(connection: ClientConnection, refused: BadRequest) -> None:
+        if (trial := served(connection)) is not None:  # what cannot be read is the client's doing
+            trial.note(f"a request could not be read, and was answered {refused.status}: {refused}")
+
+    listener.on_error, listener.on_refused = failed, unread
 
 
 def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:

@@ -26,11 +26,6 @@ _TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
 class Account:
     """What the agent got, as far as it is known, and how long upstream was silent."""
 
-    __slots__ = (
-        "_call", "_context", "_models", "_query", "_told", "_ts", "billed", "completion", "retry", "script", "since",
-        "status", "trouble", "usage",
-    )  # fmt: skip
-
     def __init__(
         self, context: TrialContext, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int
     ) -> None:

@@ -161,7 +161,8 @@ class Traffic:
         finally:
             left = not self._under_way.pop(model_call)
         if not left:
-            self._attempts.ended(key, retry, well=model_call.well, lost=model_call.account.status is None)
+            account = model_call.account
+            self._attempts.ended(key, retry, well=not account.trouble, lost=account.status is None)
         self._note_read(model_call)
         self._declare(model_call)
         self._declared.discard(model_call)

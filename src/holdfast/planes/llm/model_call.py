@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.http1.heads import end_to_end, length_of
+from holdfast.http1.heads import end_to_end
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.account import Account, usage_in
 from holdfast.planes.llm.codecs.asides import Like, left_out
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.provider_reply import KEPT, ProviderReply
-from holdfast.planes.llm.reply_sender import ReplySender, error_in, finish
+from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
+from holdfast.planes.llm.reply_sender import ReplySender, error_in
 from holdfast.planes.llm.settlements import Faulted
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
@@ -44,21 +44,6 @@ class Sent(Exception):
 class ModelCall:
     """A request of the agent's and the reply to it."""
 
-    __slots__ = (
-        "_call",
-        "_came",
-        "_context",
-        "_exchange",
-        "_faulty",
-        "_kept",
-        "_passing",
-        "_query",
-        "_reply",
-        "_understood",
-        "account",
-        "carries",
-    )  # fmt: skip
-
     def __init__(
         self,
         context: TrialContext,
@@ -81,23 +66,14 @@ class ModelCall:
         self._reply = ProviderReply(
             context, query, self.account, f"llm:{self._call.target}" if call is not None else ""
         )
+        self._sender = ReplySender(exchange, query, self._call.n)
         self._came: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read whole, as it came."""
-        self._passing: PassedReply | None = None
-        self._kept: bytes | bytearray = b""
-        """What has passed so far."""
+        self._passing: PassingReply | None = None
         self._faulty = faulty
         """Faults may act on it."""
         self._understood = False
         """The model's own reply was read, whatever became of it then."""
-
-    @property
-    def _sender(self) -> ReplySender:
-        return ReplySender(self._exchange, self._query, self._call.n)
-
-    @property
-    def well(self) -> bool:
-        return not self.account.trouble
 
     @property
     def read(self) -> bool:
@@ -116,7 +92,7 @@ class ModelCall:
         """The agent has got all of the answer, or left: what it asks next, it asks after this."""
         if self.gone or self._exchange.delivered:
             return True
-        passed = self._passing and self._reply.understood(self._passing.wire, bytes(self._kept))
+        passed = self._passing and self._passing.understood(self._reply)
         return bool(passed and passed.finish)
 
     @property
@@ -130,7 +106,7 @@ class ModelCall:
         """The model's reply, as far as it may have reached the agent."""
         came = self.account.completion
         if came is None and self._passing is not None:
-            came = self._reply.understood(self._passing.wire, bytes(self._kept))
+            came = self._passing.understood(self._reply)
         codec = self._query.codec
         if came is None or not self._exchange.answered:
             return None
@@ -140,7 +116,7 @@ class ModelCall:
         """Whether the agent got a reply in which there may be more than was read of it."""
         status = self.account.status
         well = self._exchange.answered and status is not None and status < 300
-        return well and (given is None or len(self._kept) >= KEPT)
+        return well and (given is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
@@ -148,7 +124,8 @@ class ModelCall:
         self._reply.aside = route is None
         self._reply.codec = route.codec if route is not None else None
         path = without_key(self._query.path)
-        if route is not None and self._runs(route):
+        runs = route is not None and _runs(self._query, route)
+        if route is not None and runs:
             self._reply.at = f"llm:{route.kind} {path}"
         try:
             await self._pass(router)
@@ -157,24 +134,16 @@ class ModelCall:
         except ConnectionError:
             account.trouble = "client_gone"
         self._reached()
-        if route is not None and self._asks_model(route):
+        well = account.status is not None and account.status < 300
+        if self._passing is not None and self._query.method == "POST" and well:
+            account.usage = usage_in(bytes(self._passing.kept))
+        # it used a model, and did not only ask about models or files
+        if route is not None and (runs or account.usage is not None):
             account.tell(account.event(f"{route.kind} {path}"))
         else:
             what = f"{self._query.method} {self._query.base_url or ''}{path}"
             plane = "http" if route is None else "llm"
             account.tell(replace(account.event(what), event_type="http_call", plane=plane, cost=None))
-
-    def _asks_model(self, route: ApiRoute) -> bool:
-        """Whether a request that passed unread used a model, and not only asked about models or files."""
-        account = self.account
-        if self._query.method == "POST" and account.status is not None and account.status < 300:
-            account.usage = usage_in(bytes(self._kept))
-        return account.usage is not None or self._runs(route)
-
-    def _runs(self, route: ApiRoute) -> bool:
-        """Whether a request that passes unread has a model work."""
-        runs = route.kind == "embeddings" or self._query.path.partition("?")[0].endswith("/completions")
-        return runs and self._query.method == "POST"
 
     async def through(self, router: Router, sleep: Sleep) -> None:
         """A completion, through the faults of the trial."""
@@ -232,7 +201,7 @@ class ModelCall:
         account = self.account
         account.trouble = account.trouble or "client_gone"
         if self._passing is not None:
-            self._reply.settle(self._passing, bytes(self._kept))
+            self._reply.settle(self._passing.answered, bytes(self._passing.kept))
         event = account.event()
         account.tell(replace(event, phase="unfinished") if account.trouble == "client_gone" else event)
 
@@ -243,60 +212,14 @@ class ModelCall:
         if isinstance(answered, WrittenReply):
             self._understood = not error_in(answered.completion)
             if self.carries:
-                await self._say(await self._begun(answered.completion), self._exchange.wait)
+                await self._say(await _begun(answered.completion, self._exchange), self._exchange.wait)
             else:
                 await self._say(answered.completion)
             return
-        self._passing = answered
-        await self._pump(answered.wire)
-        self._reply.settle(answered, bytes(self._kept))
-
-    async def _pump(self, wire: RawReply) -> None:
-        """Sends the reply on as it comes, and keeps what came of it, up to a limit."""
-        self.account.status = wire.status
-        whole = None if self._exchange.connection.gone else wire.arrived()
-        try:
-            if whole is None:
-                await self._stream(wire)
-            else:
-                self._kept = whole[:KEPT]
-                self._ensure_there()
-                await self._exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
-        except ConnectionError:
-            self.account.trouble = "client_gone"  # unless it had got all that it wanted
-        finally:
-            wire.abort()
-
-    async def _stream(self, wire: RawReply) -> None:
-        self._kept = kept = bytearray()
-        exchange, account, chunks = self._exchange, self.account, wire.chunks()
-        if wire.status >= 300:  # its client may leave at the status, and what it says is to be told
-            kept += await anext(chunks, b"")
-        self._ensure_there()
-        await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
-        if kept:
-            await exchange.write(bytes(kept))
-        account.waits()
-        async for data in chunks:
-            account.since = None  # now it is the client that may keep us waiting
-            if len(kept) < KEPT:
-                kept += data
-            await exchange.write(data)
-            account.waits()
-        account.since = None
-        await finish(exchange)
-
-    async def _begun(self, completion: Completion) -> Completion:
-        """The rest of a reply, once its first word is due: its head is not to go out before."""
-        first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
-        await self._exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
-        self._exchange.ensure_there()
-        return replace(completion, deltas=completion.deltas[first:])
-
-    def _ensure_there(self) -> None:
-        """A changed result that the model has read is met only by an agent that gets the model's reply."""
-        if self.carries:
-            self._exchange.ensure_there()
+        self._passing = PassingReply(answered)
+        # a changed result that the model has read is met only by an agent that gets the model's reply
+        await self._passing.send(self._exchange, self.account, must_be_there=bool(self.carries))
+        self._reply.settle(answered, bytes(self._passing.kept))
 
     async def _answer(self, router: Router) -> PassedReply | WrittenReply:
         account = self.account
@@ -342,19 +265,15 @@ class ModelCall:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
         account = self.account
         account.completion = self._reply.understood(wire, body)
-        await self._send(wire, body)
+        account.note(await self._sender.send(wire.status, end_to_end(wire.headers), body))
         account.trouble = account.trouble or (error_in(account.completion) if account.completion else "")
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire
         self._reply.failed(sent.answered, sent.body)
-        await self._send(wire, sent.body)
+        self.account.note(await self._sender.send(wire.status, end_to_end(wire.headers), sent.body))
         if wire.status < 300:
             self.account.trouble = self.account.trouble or "upstream"
-
-    async def _send(self, wire: RawReply, body: bytes) -> None:
-        headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in end_to_end(wire.headers)]
-        self.account.note(await self._sender.send(wire.status, tuple(headers), body))
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
@@ -362,3 +281,17 @@ class ModelCall:
         status = 502 if type(down) is UpstreamDown else 400
         self.account.status, self.account.trouble = status, "upstream"
         self.account.note(await self._sender.refuse(str(down), status))
+
+
+def _runs(query: Query, route: ApiRoute) -> bool:
+    """Whether a request that passes unread has a model work."""
+    runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
+    return runs and query.method == "POST"
+
+
+async def _begun(completion: Completion, exchange: Exchange) -> Completion:
+    """The rest of a reply, once its first word is due: its head is not to go out before."""
+    first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
+    await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
+    exchange.ensure_there()
+    return replace(completion, deltas=completion.deltas[first:])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from holdfast.http1.heads import end_to_end, length_of
+from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import parse
-from holdfast.planes.llm.reply_sender import error_in
+from holdfast.planes.llm.reply_sender import error_in, finish
 from holdfast.planes.llm.sources.assigned import error_message
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_provider_failure
 from holdfast.protocols.trial import TrialContext
@@ -46,10 +48,59 @@ KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 
 
+class PassingReply:
+    """A provider's reply on its way to the agent, as bytes; what came of it is kept for the trace, up to a limit."""
+
+    def __init__(self, answered: PassedReply) -> None:
+        self.answered = answered
+        self.kept: bytes | bytearray = b""
+
+    def understood(self, reply: ProviderReply) -> Completion | None:
+        """What has passed so far, in neutral form."""
+        return reply.understood(self.answered.wire, bytes(self.kept))
+
+    async def send(self, exchange: Exchange, account: Account, *, must_be_there: bool) -> None:
+        """Sends it on as it comes; `must_be_there`: not to an agent that has left."""
+        wire = self.answered.wire
+        account.status = wire.status
+        whole = None if exchange.connection.gone else wire.arrived()
+        try:
+            if whole is None:
+                await self._stream(exchange, account, must_be_there)
+                return
+            self.kept = whole[:KEPT]
+            if must_be_there:
+                exchange.ensure_there()
+            await exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
+        except ConnectionError:
+            account.trouble = "client_gone"  # unless it had got all that it wanted
+        finally:
+            wire.abort()
+
+    async def _stream(self, exchange: Exchange, account: Account, must_be_there: bool) -> None:
+        wire = self.answered.wire
+        self.kept = kept = bytearray()
+        chunks = wire.chunks()
+        if wire.status >= 300:  # its client may leave at the status, and what it says is to be told
+            kept += await anext(chunks, b"")
+        if must_be_there:
+            exchange.ensure_there()
+        await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
+        if kept:
+            await exchange.write(bytes(kept))
+        account.waits()
+        async for data in chunks:
+            account.since = None  # now it is the client that may keep us waiting
+            if len(kept) < KEPT:
+                kept += data
+            await exchange.write(data)
+            account.waits()
+        account.since = None
+        await finish(exchange)
+
+
 class ProviderReply:
     """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
-
-    __slots__ = ("_account", "_context", "_kind", "_query", "aside", "at", "codec", "like")
 
     def __init__(self, context: TrialContext, query: Query, account: Account, at: str) -> None:
         self._context = context
@@ -134,32 +185,11 @@ class ProviderReply:
 
 
 _PAGES = (b"<!doctype html", b"<html")
-_MARKS = frozenset(
-    [
-        "choices",
-        "content",
-        "candidates",
-        "message",
-        "messages",
-        "output",
-        "response",
-        "error",
-        "usage",
-        "usageMetadata",
-        "promptFeedback",
-        "data",
-        "embedding",
-        "embeddings",
-        "id",
-        "object",
-        "type",
-        "model",
-        "done",
-    ]
-)
+_MARKS = frozenset((
+    "choices", "content", "candidates", "message", "messages", "output", "response", "error", "usage", "usageMetadata",
+    "promptFeedback", "data", "embedding", "embeddings", "id", "object", "type", "model", "done",
+))  # fmt: skip
 """Fields one of which every reply of a model's API has, whatever its format."""
-_LOOKED_AT = 4_000_000
-"""Bytes in which the first event of a stream is looked for."""
 
 
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
@@ -193,7 +223,7 @@ def _media_type(value: str) -> str:
 
 def first_event(body: bytes) -> Any:
     """The first event of a stream, for the fields that every event repeats; None if there is none."""
-    for line in body[:_LOOKED_AT].splitlines():
+    for line in body[:KEPT].splitlines():
         event = line.removeprefix(b"data:").strip(b" ,[")
         if event.startswith(b"{"):
             return parse(event)

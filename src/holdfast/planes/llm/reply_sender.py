@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.http1.heads import RawFields
 from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Pause, Trouble
@@ -95,7 +96,7 @@ class ReplySender:
             await self.send(status, _JSON, dump({"error": {"message": why, "type": "holdfast"}}))
         return SentReply(status, "upstream")
 
-    async def send(self, status: int, headers: Headers, body: bytes) -> SentReply:
+    async def send(self, status: int, headers: Headers | RawFields, body: bytes) -> SentReply:
         """A whole reply, as it is."""
         try:
             await self._exchange.respond(status, headers, body)

@@ -152,18 +152,10 @@ def prompt_of(query: Query) -> str:
 
 Mask: TypeAlias = Callable[[str], str]
 
-_VOLATILE = frozenset(
-    {
-        "user",
-        "metadata",
-        "safety_identifier",
-        "prompt_cache_key",
-        "service_tier",
-        "store",
-        "stream_options",
-        "keep_alive",
-    }
-)
+_VOLATILE = frozenset((
+    "user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier", "store", "stream_options",
+    "keep_alive",
+))  # fmt: skip
 """Parts of a request that name the caller or tune the service: the answer does not depend on them."""
 _IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})
 """Ids that some client libraries draw anew in every run; their order is what counts."""
