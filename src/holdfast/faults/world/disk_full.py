@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.errors import HarnessError
-from holdfast.faults.world.felt import untouched, watch
-from holdfast.faults.world.inside import command, touch, untouch
+from holdfast.faults.world.files import command, touch, untouch, untouched, watch
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 

@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.felt import untouched, watch
-from holdfast.faults.world.inside import below, mode_of
-from holdfast.faults.world.modes import give_back, take
+from holdfast.faults.world.files import below, give_back, mode_of, take, untouched, watch
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 from holdfast.reading.inside import outside

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from holdfast.faults.world.felt import untouched, watch
-from holdfast.faults.world.inside import below, command_on, part_problems, touch
+from holdfast.faults.world.files import below, command_on, part_problems, touch, untouched, watch
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 

@@ -1,21 +1,23 @@
-"""What faults of files share: paths of the workspace, and commands of ours that run beside the agent's.
+"""What faults of files share: paths and permissions, commands that they run, and whether the agent ran into them.
 
-What a fault does is no doing of the agent's. It notes in its memory each command that it runs and each path that it
-changes, so that the audit can leave them out.
+The agent is not credited with what a fault does: the fault notes in its memory each command that it runs and each path
+that it changes, so that the audit leaves them out. A fault that was done is met only if the agent touched the files.
 """
 
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.processes.limits import OWN_COMMAND
 from holdfast.protocols.fault import FaultContext
-from holdfast.protocols.sandbox import FileChange, Ran
+from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
 from holdfast.protocols.world import World
-from holdfast.protocols.world_fault import RAN, TOUCHED, Touched
+from holdfast.protocols.world_fault import FELT, RAN, TOUCHED, Touched
 from holdfast.reading.inside import outside
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
@@ -117,3 +119,74 @@ async def command_on(world: World, ctx: FaultContext, words: Sequence[str], path
 async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
     """Whether the agent may still do this there: `-r` read, `-w` write."""
     return (await command(world, ctx, "test", how, f"./{path}")).exit_code == 0
+
+
+_MODES = "modes"
+
+
+async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
+    """Changes permissions, and makes sure that it binds the agent: `tried` is what it must not be able to do."""
+    modes = ctx.memory.setdefault(_MODES, {})
+    modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
+    left: dict[str, tuple[int, int] | None] = {}
+
+    def stands(seen: FileChange) -> bool:
+        return seen.path in left and footprint(world, seen.path) == left[seen.path]
+
+    await touch(world, ctx, paths, stands)
+    await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # what is in a folder before the folder
+    left |= {shown(path): footprint(world, path) for path in paths}
+    if await allowed(world, ctx, tried, paths[0]):
+        await give_back(world, ctx)
+        raise HarnessError("permissions do not bind the agent here: it runs as root. Use the bubblewrap backend")
+
+
+async def give_back(world: World, ctx: FaultContext) -> None:
+    """The permissions as they were, of what is still there."""
+    untouch(ctx)
+    modes: dict[str, int] = ctx.memory.pop(_MODES, {})
+    by_mode: dict[int, list[str]] = defaultdict(list)
+    for path, mode in modes.items():
+        if found(world, path) is not None:
+            by_mode[mode].append(path)
+    for mode, paths in by_mode.items():
+        await command_on(world, ctx, ("chmod", f"{mode:o}"), paths)
+
+
+UNSEEN = "whether the agent ran into it cannot be seen here: no system call on its files is told to Holdfast"
+UNTOUCHED = "the agent touched nothing of it"
+
+
+async def watch(
+    world: World,
+    ctx: FaultContext,
+    kind: Literal["gone", "denied", "read_only", "full"],
+    path: str = ".",
+    *,
+    spared: Iterable[str] = (),
+) -> None:
+    """Asks for it to be watched, before anything is done; `spared` are paths below that were so already."""
+    if not isinstance(world.sandbox, WatchingSandbox):
+        return
+    real = _real(world, path, itself=kind == "gone")
+    if real is not None:
+        moved = tuple(os.path.normpath(f"{real}/{os.path.relpath(one, path)}") for one in spared)
+        ctx.memory[FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
+
+
+def untouched(ctx: FaultContext) -> str:
+    """Why a fault of files was not met; empty if a call of the agent failed for it."""
+    felt: Callable[[], bool] | None = ctx.memory.get(FELT)
+    if felt is None:
+        return UNSEEN
+    return "" if felt() else UNTOUCHED
+
+
+def _real(world: World, path: str, *, itself: bool) -> str | None:
+    """The path without links, but for one that is at its end and is meant itself."""
+    folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
+    try:
+        found = world.sandbox.find(folder or ".")
+    except OutsideError:
+        return None
+    return None if found is None else os.path.normpath(f"{os.path.relpath(found, world.sandbox.view())}/{name}")
