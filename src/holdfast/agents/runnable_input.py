@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import typing
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from holdfast.agents.dialogue import GivenMessage
-from holdfast.agents.runnable_places import Takes
-from holdfast.agents.runnable_schema import WantedInput, wanted
+from holdfast.agents.runnable_places import Takes, resolved, says_type, takes, takes_by_json
 from holdfast.errors import UserError
 
 
@@ -96,3 +98,132 @@ def _unplaced(endpoint: str, why: str) -> UserError:
         "or name a function that takes the prompt and invokes it",
         key="agent.input",
     )
+
+
+@dataclass(frozen=True)
+class WantedInput:
+    """An input as its schema describes it."""
+
+    keys: Mapping[str, Takes] = field(default_factory=dict)
+    """Of a mapping; empty if it is none, or one of any keys."""
+    needed: frozenset[str] = frozenset()
+    """Keys that the schema does not let out."""
+    is_text: bool = False
+    """Text alone will do."""
+    is_graph: bool = False
+    """A graph's state: it drops any other key, and fills in what is missing."""
+    checked: bool = False
+    """A mapping without a needed key is refused when it is invoked."""
+    told: str = ""
+    """The schema in words."""
+
+
+def wanted(target: Any) -> WantedInput | None:
+    """What this runnable asks for; None of an object that has no schema at all."""
+    inner = _within(target)
+    builder = getattr(inner, "builder", None)
+    for name in ("input_schema", "input", "schema"):  # as LangGraph calls it now, and called it before
+        state = getattr(builder, name, None)
+        channels = getattr(builder, "schemas", {}).get(state) if isinstance(state, typing.Hashable) else None
+        if channels is not None and "__root__" not in channels:
+            return _of_graph(state, channels, getattr(builder, "managed", {}))
+    if "AgentExecutor" in _kinds(inner):  # its schema is a mapping of any keys; without the right one its prompt raises
+        return WantedInput({"input": Takes(text=True)}, told="a mapping with input")
+    if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            schema = _json_schema(target)
+    except Exception as broken:  # pydantic cannot describe every type, and says so in exceptions of many kinds
+        return _of_type(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
+    return _of_json(schema)
+
+
+_INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "RunnableSequence": "first"}
+"""Runnables that hand their input on as it is, with the attribute that gets it; the first that fits counts."""
+
+
+def _within(target: Any) -> Any:
+    """The runnable that the input comes to."""
+    for _ in range(20):
+        kinds = _kinds(target)
+        inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
+        if not inner or not hasattr(target, inner):
+            break
+        target = getattr(target, inner)
+    return target
+
+
+def _kinds(target: Any) -> set[str]:
+    """The names of its classes: the libraries themselves are not imported here."""
+    return {kind.__name__ for kind in type(target).__mro__}
+
+
+def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
+    hints = _hints(state)
+    keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
+    needed = _needed(state, keys)
+    return WantedInput(keys, needed, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+
+
+def _of_type(kind: Any, told: str) -> WantedInput:
+    """The input of a runnable that names a type and has no other schema."""
+    if _is_typed_dict(kind):
+        keys = {name: takes(hint) for name, hint in _hints(kind).items()}
+        return WantedInput(keys, _needed(kind, keys), told=_in_words(keys))
+    return WantedInput(is_text=kind is str, told=told)
+
+
+def _input_type(target: Any) -> Any:
+    """The type that a runnable names, or its function: that one's may be written as text."""
+    function = getattr(target, "func", None) or getattr(target, "afunc", None)
+    named = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
+    return named[0] if named else getattr(target, "InputType", None)
+
+
+def _is_typed_dict(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "__required_keys__")  # that of typing_extensions is its own kind
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind, include_extras=True)
+    except Exception:  # annotations are code, and may name what is not there
+        return {}
+
+
+def _needed(kind: Any, keys: Iterable[str]) -> frozenset[str]:
+    """The keys that have no default."""
+    if _is_typed_dict(kind):
+        named: Iterable[str] = kind.__required_keys__
+    elif is_dataclass(kind):
+        named = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    else:
+        named = [name for name, about in getattr(kind, "model_fields", {}).items() if about.is_required()]
+    return frozenset(named) & frozenset(keys)
+
+
+def _json_schema(target: Any) -> Mapping[str, Any]:
+    if callable(getattr(target, "get_input_jsonschema", None)):
+        return typing.cast(Mapping[str, Any], target.get_input_jsonschema())
+    model = target.get_input_schema()
+    return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
+
+
+def _of_json(schema: Mapping[str, Any]) -> WantedInput:
+    defs = schema.get("$defs") or schema.get("definitions") or {}
+    schema = resolved(schema, defs)
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    if set(properties) == {"root"}:  # how some versions write an input that is no mapping
+        schema, properties = resolved(properties["root"], defs), {}
+    keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
+    needed = frozenset(schema.get("required") or ()) & frozenset(keys)
+    if keys:
+        return WantedInput(keys, needed, checked=True, told=_in_words(keys))
+    typed = says_type(schema)
+    told = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
+    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=told if typed else "anything")
+
+
+def _in_words(keys: Mapping[str, Takes]) -> str:
+    return f"a mapping with {', '.join(keys)}" if keys else "a mapping of any keys"

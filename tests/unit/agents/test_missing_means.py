@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.missing_means import missed_means
+from holdfast.agents.terminal_channel import missed_means
 
 
 @pytest.mark.parametrize(
