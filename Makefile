@@ -37,7 +37,7 @@ test: $(VENV)/.dev ## All tests and checks
 collected: $(VENV)/.dev ## Compile the tests once, before the workers of make test do
 	@told=$$($(BIN)/python -m pytest --collect-only -q tests) || { echo "$$told" | tail -40; exit 1; }
 
-setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers
+setup: $(VENV)/.dev ## What the tests need beyond Python: servers, a browser, Node's MCP servers, esbuild
 	@sh tests/setup.sh
 
 test-fast: $(VENV)/.dev ## Unit and golden tests, under a minute: all but those that start many programs

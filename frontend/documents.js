@@ -1,4 +1,4 @@
-// The documents that report.html carries. They have the names under which the viewer's server has them; each is a line: name, tab, JSON.
+// The documents inside report.html. The viewer asks its server for the same ones. Each is a line: name, tab, JSON.
 import { Cells } from "./cells.js";
 
 const data = document.getElementById("data"), AROUND = 80;
@@ -18,7 +18,7 @@ async function unpacked() {
   return found;
 }
 
-// What stands under a path; undefined where the page has nothing of it.
+// The document at a path; undefined if the page does not have it.
 export async function inlinedDocument(path) {
   lines ??= unpacked();
   const known = await lines, [name, query] = path.split("?"), asked = new URLSearchParams(query ?? "");
@@ -30,7 +30,7 @@ export async function inlinedDocument(path) {
 
 const parse = (known, name) => (known.has(name) ? JSON.parse(known.get(name)) : undefined);
 
-// The documents of the run itself are read again and again.
+// The documents of the run itself are read many times, so they are parsed once.
 function read(known, name) {
   if (!parsed.has(name)) parsed.set(name, parse(known, name));
   return parsed.get(name);
@@ -42,7 +42,7 @@ function table(known) {
   return cells;
 }
 
-// A cell is what the matrix says of it, and what stands under its numbers; each of its trials has a document of its own.
+// A cell: its place in the matrix, the document under its numbers, and the document of each of its trials.
 function cell(known, rule, column) {
   const found = table(known), r = found?.ruleAt.get(rule), c = found?.columnAt.get(column), i = found?.at(r, c) ?? -1;
   if (!(i >= 0)) return undefined;
@@ -61,7 +61,7 @@ function brief({ id, turns = [], faults = [], ending, detail, replica, again }, 
   return { id, prompt: turns[0]?.asked ?? "", answer: turns[turn]?.text, latency_ms: turns.reduce((sum, one) => sum + one.latency_ms, 0), faults: faults.map((one) => one.text), ending, detail, replica, again };
 }
 
-// What the rules say of a trial of a contract stands with the cells of its column.
+// The verdicts on a trial of a contract are in the cells of its column, so a trial that many rules share is stored once.
 function trial(known, id) {
   const found = parse(known, `run/trial/${id}`);
   return found && { turns: [], faults: [], trace: [], ...found, verdicts: found.verdicts ?? verdicts(known, found) };
@@ -76,7 +76,7 @@ function verdicts(known, { id, column }) {
   });
 }
 
-// Where a text stands: in what was asked, in what was answered, in why a rule did not hold; or the trial whose id begins so.
+// Finds a text in prompts, answers and reasons, and a trial by the beginning of its id.
 function search(known, q, limit) {
   const words = q.toLowerCase(), escaped = JSON.stringify(words).slice(1, -1), hits = [];
   for (const [name, line] of known) {

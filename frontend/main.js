@@ -42,7 +42,7 @@ async function show() {
   }
   leave();
   const signal = leaving.signal, started = began;
-  // What can be read without a script stands there until the script knows more.
+  // The static page stays until the documents are unpacked.
   const slow = inlined ? 0 : setTimeout(() => main.replaceChildren(el("p", { class: "reading", role: "status" }, "Reading…")), SLOW_MS);
   if (!inlined) main.setAttribute("aria-busy", "true");
   let page;
@@ -61,7 +61,7 @@ async function show() {
   document.documentElement.dataset.ready = String(Math.round(performance.now() - started));
 }
 
-// An old browser: what the page says without scripts stays.
+// An old browser: the static page stays.
 function unreadable() {
   main.prepend(el("p", { class: "warning", role: "alert" }, "This browser cannot unpack the matrix and the trials. report.json has the same content."));
 }

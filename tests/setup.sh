@@ -1,11 +1,11 @@
 #!/bin/sh
-# What the tests need beyond Python packages: MCP servers of Node's, a Chromium for the report's page, and real servers
+# What the tests need beyond Python packages: MCP servers of Node's and esbuild, a Chromium for the report's page, and real servers
 # for the worlds that agents are put in; and the distribution's own Python.
 set -eu
 
 node=.venv/node
 if ! command -v npm >/dev/null 2>&1; then
-  echo "tests: npm is missing, so the tests with MCP servers of Node's are skipped (fatal with CI=true)." >&2
+  echo "tests: npm is missing, so the tests with MCP servers of Node's and of the page's bundle are skipped (fatal with CI=true)." >&2
 elif ! cmp -s tests/node/package-lock.json "$node/installed.json"; then
   mkdir -p "$node"
   cp tests/node/package.json tests/node/package-lock.json "$node/"

@@ -15,7 +15,7 @@ from view_kit import ARGUMENTS, CHROMIUM
 import page_build
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.run import Run
-from holdfast.report.html import BUNDLE, Html, overall_page
+from holdfast.report.html import BUNDLE, Html, render_overall_page
 
 INTERACTIVE_MS = 1000
 """The budget for 10,000 cells. The best of several openings counts: the machine may be busy, the page is the same."""
@@ -50,7 +50,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     def open_page(run: Run | Overall, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
         file = tmp_path / "report.html"
-        pieces: Iterable[bytes] = overall_page(run) if isinstance(run, Overall) else Html().render(run)["report.html"]
+        pieces: Iterable[bytes] = (
+            render_overall_page(run) if isinstance(run, Overall) else Html().render(run)["report.html"]
+        )
         file.write_bytes(b"".join(pieces))
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
-from holdfast.report.page.inlined import InlinedRun, Packed, inlined_overall
-from holdfast.report.page.static import Markup, page_title, static_page
+from holdfast.report.page.inlined import InlinedRun, Packed, inline_overall
+from holdfast.report.page.static import Markup, page_title, render_static_page
 
 BUNDLE = Path(__file__).parent / "page" / "bundle"
 """What `make page` builds from `frontend/`: a script and a style, next to the page that both front ends fill."""
@@ -30,13 +30,13 @@ class Html:
 
 def _run_page(run: Run) -> Iterator[bytes]:
     made = InlinedRun(run)
-    yield from _pieces(page_title(made.run), static_page(made.run, made.causes), made.packed)
+    yield from _pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
 
 
-def overall_page(found: Overall) -> Iterator[bytes]:
+def render_overall_page(found: Overall) -> Iterator[bytes]:
     """The page of a run of several parts."""
-    document, packed = inlined_overall(found)
-    yield from _pieces(page_title(document), static_page(document, {}), packed)
+    document, packed = inline_overall(found)
+    yield from _pieces(page_title(document), render_static_page(document, {}), packed)
 
 
 def shell(head: str, main: str) -> tuple[str, str]:

@@ -52,9 +52,9 @@ def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:
 def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".html":
-        from holdfast.report.html import overall_page
+        from holdfast.report.html import render_overall_page
 
-        return overall_page(_linked(found, os.path.relpath(home, path.parent)))
+        return render_overall_page(_linked(found, os.path.relpath(home, path.parent)))
     if suffix == ".json":
         return _document(found, runs)
     if suffix == ".md":
@@ -63,7 +63,7 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
 
 
 def _folder(found: Overall, runs: Runs, folder: Path) -> None:
-    from holdfast.report.html import overall_page
+    from holdfast.report.html import render_overall_page
 
     folder.mkdir(parents=True, exist_ok=True)
     for part, run in runs.items():
@@ -72,7 +72,7 @@ def _folder(found: Overall, runs: Runs, folder: Path) -> None:
             place(folder / f"{part}{suffix_of(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
     own = replace(found, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in found.parts))
-    place(folder / "report.html", overall_page(own))
+    place(folder / "report.html", render_overall_page(own))
     place(folder / "report.json", _document(found, runs))
     place(folder / "report.md", _markdown(found, runs))
 

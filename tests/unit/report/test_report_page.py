@@ -25,7 +25,7 @@ from holdfast.report.html import Html
 from holdfast.report.page import inlined
 from holdfast.report.page.inlined import Packed
 from holdfast.report.page.trial import DEED, file_changes
-from holdfast.report.page.values import ITEMS, TEXT, fitted, shortened
+from holdfast.report.page.values import ITEMS, TEXT, fit_value, shortened
 from page_documents import documents
 
 RULES = 50
@@ -210,9 +210,9 @@ def test_a_case_that_is_unproven_is_no_error() -> None:
 
 # -- values -------------------------------------------------------------------------------------
 def test_what_is_too_large_becomes_the_beginning_of_its_json() -> None:
-    assert fitted({"rows": [1, 2]}, 100) == {"rows": [1, 2]}
-    assert fitted({"rows": [1] * 900}, 20).startswith('{"rows":[1,1,1,1,1,1\n[cut here: ')
-    assert fitted("x" * 30, 20).startswith("x" * 20 + "\n[cut here: 10 more")
+    assert fit_value({"rows": [1, 2]}, 100) == {"rows": [1, 2]}
+    assert fit_value({"rows": [1] * 900}, 20).startswith('{"rows":[1,1,1,1,1,1\n[cut here: ')
+    assert fit_value("x" * 30, 20).startswith("x" * 20 + "\n[cut here: 10 more")
 
 
 def test_what_is_recorded_has_a_bound_and_says_what_is_left_out() -> None:

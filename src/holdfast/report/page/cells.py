@@ -25,7 +25,7 @@ def matrix_document(run: Run, *, live: bool = False) -> dict[str, Any]:
     table = MatrixTable(run)
     for row in run.cells:
         cell = so_far(row.cell) if live else row.cell
-        if live and cell.outcome == "unproven" and not trials_of(cell):
+        if live and cell.outcome == "unproven" and not count_trials(cell):
             continue
         table.add(cell)
     return table.document()
@@ -70,7 +70,7 @@ class MatrixTable:
         }
 
 
-def trials_of(cell: Cell) -> int:
+def count_trials(cell: Cell) -> int:
     """How many trials a cell has, without reading them."""
     return cell.passes + cell.fails + cell.errors + cell.unproven
 

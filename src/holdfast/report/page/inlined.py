@@ -19,10 +19,10 @@ from holdfast.model.score import Case, Cell
 from holdfast.report import calls, cases, overall, wording
 from holdfast.report.causes import Causes
 from holdfast.report.page.causes import causes_document
-from holdfast.report.page.cells import MatrixTable, trials_of
+from holdfast.report.page.cells import MatrixTable, count_trials
 from holdfast.report.page.run import overall_document, run_document
-from holdfast.report.page.trial import Bounds, exchanged, observed
-from holdfast.report.page.values import MAX_TEXT, cut, fitted, json_bytes, lean, utf16_span
+from holdfast.report.page.trial import Bounds, describe_exchange, describe_observation
+from holdfast.report.page.values import MAX_TEXT, cut, drop_empty, fit_value, json_bytes, utf16_span
 from holdfast.report.wording import plural
 
 INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
@@ -109,15 +109,15 @@ class InlinedRun:
             "high": round(cell.rate.high, 3) if cell.rate else None,
             "next": wording.next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
             "trials": [self._of_cell(trial) for trial in trials],
-            "left_out": max(0, trials_of(cell) - len(trials)) or None,
+            "left_out": max(0, count_trials(cell) - len(trials)) or None,
         }
-        self.packed.add(f"run/cell/{rule}/{column}", lean(document))
+        self.packed.add(f"run/cell/{rule}/{column}", drop_empty(document))
 
     def _of_cell(self, trial: TrialRow) -> dict[str, Any]:
         """What one rule says of a trial."""
         judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
         bounds = self._bounds(trial.outcome == "pass")
-        return lean(
+        return drop_empty(
             {
                 "id": trial.id,
                 "outcome": trial.outcome,
@@ -125,7 +125,7 @@ class InlinedRun:
                 "score": trial.score,
                 "turn": trial.turn or None,
                 "marks": [utf16_span(judged or "", *span) for span in trial.marks if span[1] <= bounds.text],
-                "details": fitted(trial.details, bounds.evidence) if trial.details else None,
+                "details": fit_value(trial.details, bounds.evidence) if trial.details else None,
                 "aside": trial.aside or None,
                 "again": trial.again if trial.again != self._written[trial.id] else None,
             }
@@ -144,22 +144,22 @@ class InlinedRun:
         bounds = self._bounds(held)
         if isinstance(row, TrialRow):
             # A cell's verdict on it is with the cell: the page puts together what all rules said.
-            found = exchanged(_seen(row), bounds)
+            found = describe_exchange(_seen(row), bounds)
             found |= {"ending": row.ending, "detail": cut(row.detail, bounds.text), "replica": row.replica or None}
         else:
-            found = observed(self._run, row.seen, row.verdicts, bounds, places=self._places)
-            found["verdicts"] = [lean(one) for one in found["verdicts"]]
+            found = describe_observation(self._run, row.seen, row.verdicts, bounds, places=self._places)
+            found["verdicts"] = [drop_empty(one) for one in found["verdicts"]]
             found["replica"] = row.replica.replica or None
         for name in ("turns", "trace", "faults"):
-            found[name] = [lean(one) for one in found[name]]
+            found[name] = [drop_empty(one) for one in found[name]]
         found["trace_left_out"] = found["trace_left_out"] or None
         found |= {"id": id, "scenario": place.scenario, "params": wording.params(place.params)}
         found |= {"column": wording.head(place.scenario, place.params), "again": row.again}
-        size = self.packed.add(f"run/trial/{id}", lean(found))
+        size = self.packed.add(f"run/trial/{id}", drop_empty(found))
         self._room[held] -= max(0, size - _BARE)
 
 
-def inlined_overall(found: Overall) -> tuple[dict[str, Any], Packed]:
+def inline_overall(found: Overall) -> tuple[dict[str, Any], Packed]:
     """The document of a run of several parts: each has a page of its own."""
     document = {
         "run": {
@@ -232,7 +232,7 @@ class PageLimits:
         if held and not self._sampled:
             return 0
         room = self._room[held]
-        wanted = len(row.trials) if room else trials_of(row.cell)
+        wanted = len(row.trials) if room else count_trials(row.cell)
         self._room[held] -= min(wanted, room)
         self._shown += row.cell.outcome == "pass" and room > 0
         self._left_trials += max(0, wanted - room)

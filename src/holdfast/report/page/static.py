@@ -47,7 +47,7 @@ def page_title(document: Mapping[str, Any]) -> str:
     return one_line(f"{document['verdict']} · {document['name'] or document['spec_path']}")
 
 
-def static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
+def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -> Markup:
     """The page without scripts: the verdict, the score, the parts, the causes and the cases."""
     return _joined(
         tag("header", *_head(document), kind="top"),

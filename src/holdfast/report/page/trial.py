@@ -16,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import AuditEvent, FileTexts
 from holdfast.report import standards, wording
-from holdfast.report.page.values import cut, fitted, shortened, utf16_span
+from holdfast.report.page.values import cut, fit_value, shortened, utf16_span
 from holdfast.score.spending import spent
 from holdfast.spec.references import interpolate
 from holdfast.store.run_names import name_here
@@ -54,7 +54,7 @@ def trial_document(run: Run, found: TracedTrial, again: str) -> dict[str, Any]:
     """A trial that was seen."""
     trial = found.trial
     failed = trial.kind == "contract" and any(one.outcome == "fail" for one in found.verdicts)
-    seen = observed(run, found.seen, found.verdicts, places=wording.Places(run))
+    seen = describe_observation(run, found.seen, found.verdicts, places=wording.Places(run))
     return {
         **_about(trial),
         **seen,
@@ -78,13 +78,13 @@ def _about(trial: Trial) -> dict[str, Any]:
     }
 
 
-def observed(
+def describe_observation(
     run: Run, seen: Observation, verdicts: Sequence[Verdict] = (), bounds: Bounds = SERVED, *, places: wording.Places
 ) -> dict[str, Any]:
     """What was seen of a trial and said about it. `places` says where the rules are written."""
     audit = _first(seen.audit, bounds.events, bounds.room)
     return {
-        **exchanged(seen, bounds),
+        **describe_exchange(seen, bounds),
         "outcome": _worst(verdicts),
         "verdicts": [_verdict(one, seen, run, places, bounds) for one in verdicts],
         "audit": [_audited(event, seen.at, bounds) for event in audit],
@@ -109,7 +109,7 @@ def observed(
     }
 
 
-def exchanged(seen: Observation, bounds: Bounds) -> dict[str, Any]:
+def describe_exchange(seen: Observation, bounds: Bounds) -> dict[str, Any]:
     """What the agent was asked and answered, and the calls and faults on the way."""
     trace, ledger = _first(seen.trace, bounds.calls, bounds.room), seen.ledger
     used = spent(seen.trace) if trace else None
@@ -200,7 +200,7 @@ def _turn(turn: Turn, text: int) -> dict[str, Any]:
 
 
 def _evidence(data: Any, bounds: Bounds) -> Any:
-    return fitted(data, bounds.evidence) if bounds.evidence else shortened(data)
+    return fit_value(data, bounds.evidence) if bounds.evidence else shortened(data)
 
 
 def _verdict(one: Verdict, seen: Observation, run: Run, places: wording.Places, bounds: Bounds) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def shortened(value: Any) -> Any:
     return _short(to_builtins(value), DEEP)
 
 
-def fitted(value: Any, most: int) -> Any:
+def fit_value(value: Any, most: int) -> Any:
     """The same within so many characters: what is larger becomes the beginning of its JSON."""
     short = shortened(value)
     if isinstance(short, str):
@@ -36,7 +36,7 @@ def json_bytes(value: Any) -> bytes:
         return encode(carried(value))
 
 
-def lean(document: dict[str, Any]) -> dict[str, Any]:
+def drop_empty(document: dict[str, Any]) -> dict[str, Any]:
     """A document without the fields that are empty or false: of ten thousand they would be most of a page."""
     return {name: value for name, value in document.items() if value or value.__class__ in _NUMBERS}
 
