@@ -104,7 +104,7 @@ class RunPage {
       el("h1", null, plain(found.name || run.spec || run.id)),
       found.description ? plain(found.description, "p") : null,
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),
-      found.resume && !this.running ? el("p", { class: "judged" }, "Take it up again: ", el("code", null, plain(found.resume))) : null,
+      found.resume && !this.running ? el("p", { class: "judged" }, "Resume it: ", el("code", null, plain(found.resume))) : null,
       this.running ? this.live.node : null,
       found.counted ? el("p", { class: "counted" }, plain(found.counted.replace(/ {3}/g, " · "), "strong")) : null,
       found.types?.length ? typesTable(found.types) : null,
@@ -204,7 +204,6 @@ class RunPage {
   }
 }
 
-// Why a limit is not kept that nobody asked for: it is no lack.
 const sameHeads = (cells, found) => JSON.stringify([cells.rules, cells.columns]) === JSON.stringify([found.rules, found.columns]);
 
 // Mutations by type: a row each.
@@ -215,8 +214,8 @@ function typesTable([head, ...rows]) {
 
 function footParts(found) {
   const { run } = found;
-  const pairs = [["spec", run.spec], ["seed", found.seed], ["trials", run.trials], ["replicas", found.replicas], ["isolation", found.isolation], ["took", took(run.duration_s)], ["spec digest", found.spec_digest], ["agent digest", found.agent_digest], ["judged anew from", found.judged_from], ["folder", found.folder], ["version", found.version]];
-  const notes = found.notes ?? [], promises = (found.promises ?? []).filter((one) => one.enforced || !one.unset);
+  const pairs = [["spec", run.spec], ["seed", found.seed], ["trials", run.trials], ["replicas", found.replicas], ["isolation", found.isolation], ["took", took(run.duration_s)], ["spec digest", found.spec_digest], ["agent digest", found.agent_digest], ["judged again from", found.judged_from], ["folder", found.folder], ["version", found.version]];
+  const notes = found.notes ?? [], promises = (found.promises ?? []).filter((one) => one.enforced || one.asked);
   return [
     notes.length ? el("ul", null, ...notes.map((note) => plain(note, "li"))) : null,
     promises.length ? el("details", null, el("summary", null, `What the sandbox keeps: ${promises.filter((one) => one.enforced).length} of ${promises.length}`), el("ul", null, ...promises.map((one) => plain(promiseText(one), "li")))) : null,

@@ -275,8 +275,8 @@ def test_phone_gives_a_long_reason_the_width_of_the_page(desk: tuple[Path, str],
 
 def test_limit_that_nobody_set_is_no_broken_promise(desk: tuple[Path, str], show: Callable[..., Any]) -> None:
     page = show(desk[1])
-    told = [("network", True, False), ("disk", False, True), ("memory", False, False)]
-    promises = [{"feature": feature, "enforced": kept, "why": "", "unset": unset} for feature, kept, unset in told]
+    features = [("network", True, True), ("disk", False, False), ("memory", False, True)]
+    promises = [{"feature": name, "enforced": kept, "why": "", "asked": asked} for name, kept, asked in features]
     page.route("**/api/runs/0003", lambda route: route.fulfill(json=route.fetch().json() | {"promises": promises}))
     page.goto(desk[1] + "#/run/0003")
     assert page.inner_text("footer summary") == "What the sandbox keeps: 1 of 2"

@@ -137,10 +137,6 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-_TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
-"""What may follow a listed name: a date, a version. `gpt-4o-audio` is another model than `gpt-4o`."""
-
-
 class Price(NamedTuple):
     """For a million tokens, in US dollars."""
 

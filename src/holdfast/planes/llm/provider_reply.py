@@ -184,14 +184,6 @@ class ProviderReply:
             self._context.broke(why)
 
 
-_PAGES = (b"<!doctype html", b"<html")
-_MARKS = frozenset((
-    "choices", "content", "candidates", "message", "messages", "output", "response", "error", "usage", "usageMetadata",
-    "promptFeedback", "data", "embedding", "embeddings", "id", "object", "type", "model", "done",
-))  # fmt: skip
-"""Fields one of which every reply of a model's API has, whatever its format."""
-
-
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
     """What came in the place of a model's reply, in a word or two; empty if it may be one.
 

@@ -140,20 +140,6 @@ async def _wait(ms: float, sleep: Sleep | None) -> None:
         await (sleep(ms) if sleep is not None else asyncio.sleep(ms / 1000))
 
 
-_COMMENT = b": keep-alive\n\n"
-_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-_QUIET = re.compile(
-    rb"event: (ping|response\.in_progress)\n"
-    rb'|data: .*"delta":\{"role":"assistant","content":(""|null),"refusal":null\}'
-    rb'|data: .*"parts":\[\{"text":""\}\]'
-)
-"""A frame that says nothing, in the formats of server-sent events."""
-_SPOKEN = re.compile(rb'"(content|response)":"(?:[^"\\]|\\.)+"')
-"""What a line of Ollama's says."""
-_CONTINUED = re.compile(rb"[\x80-\xbf]")
-"""A byte inside a character."""
-
-
 def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
     """Cuts frames inside characters and fields, joins some to the next, repeats some, and puts comments between events.
 
