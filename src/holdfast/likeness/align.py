@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from holdfast.likeness.blocks import Line
 from holdfast.likeness.tables import Language, fold
-from holdfast.likeness.tokens import Clause, Token, read_clauses
+from holdfast.likeness.tokens import Clause, TextToken, read_clauses
 
 _COMMON = 60
 """A word that so many statements have says nothing about which of them belong together."""
@@ -21,6 +21,7 @@ _LIGHT = 0.25
 """What a heading counts, and the words that introduce a list."""
 _COURTESY_WORDS = 14
 _ALONE = 0.5
+_MOST_PARTNERS = 30
 _MOST_ALONE = 100
 """Words without a counterpart that are compared by meaning."""
 _FORMS = ("word", "name")
@@ -38,11 +39,11 @@ class Statement:
     """By key of its content, the weight."""
 
     @property
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[TextToken]:
         return [token for clause in self.clauses for token in clause.tokens]
 
     @property
-    def content(self) -> list[Token]:
+    def content(self) -> list[TextToken]:
         return [token for token in self.tokens if token.key]
 
     @property
@@ -56,7 +57,8 @@ class Statement:
 
 def read_statements(lines: Iterable[Line], lang: Language) -> list[Statement]:
     """The statements of a text, without greetings, thanks and offers of help."""
-    statements = (Statement(line, read_clauses(line.text, lang)) for line in lines)
+    unique = {(line.text, line.of): line for line in lines}.values()  # What is said twice is said.
+    statements = (Statement(line, read_clauses(line.text, lang)) for line in unique)
     return [one for one in statements if one.content and not _is_courtesy(one, lang)]
 
 
@@ -117,6 +119,14 @@ def _is_polite(one: Statement, lang: Language) -> bool:
     return polite and _is_small_talk(one) and not any("not" in token.marks for token in one.tokens)
 
 
+COMPARABLE = {
+    **{kind: (kind,) for kind in ("date", "code", "name")},
+    "number": ("number", "clock"),
+    "clock": ("clock", "number"),
+}
+"""By kind of a fact, the kinds that may mean the same."""
+
+
 class Side:
     """One text, with what is needed to find its statements by their words."""
 
@@ -129,12 +139,31 @@ class Side:
         self.clauses = [
             (clause, one, n) for n, one in enumerate(statements) for clause in one.clauses if clause.content
         ]
-        self.by_kind: dict[str, list[tuple[Token, int]]] = defaultdict(list)
-        self.by_key: dict[str, list[tuple[Token, int]]] = defaultdict(list)
+        self.by_kind: dict[str, list[tuple[TextToken, int]]] = defaultdict(list)
+        self.by_key: dict[str, list[tuple[TextToken, int]]] = defaultdict(list)
         for n, one in enumerate(statements):
             for token in one.content:
                 self.by_kind[token.kind].append((token, n))
                 self.by_key[token.key].append((token, n))
+
+        self._names: dict[str, list[tuple[TextToken, int]]] = defaultdict(list)
+        for name, n in self.by_kind["name"]:
+            self._names[name.key[:_PREFIX]].append((name, n))
+        self._partners: dict[tuple[str, str], list[tuple[TextToken, int]]] = {}
+
+    def partners(self, token: TextToken) -> list[tuple[TextToken, int]]:
+        """The tokens of this text that mean the same, and where they are."""
+        key = (token.kind, token.key)
+        if key not in self._partners:
+            exact = self.by_key.get(token.key, [])
+            found = exact or [place for place in self._likely(token) if agree(token, place[0])]
+            self._partners[key] = found[:_MOST_PARTNERS]
+        return self._partners[key]
+
+    def _likely(self, token: TextToken) -> Iterable[tuple[TextToken, int]]:
+        if token.fact is None:
+            return self._names.get(token.key[:_PREFIX], ()) if token.kind == "name" else ()
+        return (place for kind in COMPARABLE[token.kind] for place in self.by_kind.get(kind, ()))
 
     def nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
         """The statements that share most with these words: likeness, and place."""
@@ -157,7 +186,7 @@ class Covered:
 
     share: float
     nearest: list[tuple[float, int]]
-    left: list[Token]
+    left: list[TextToken]
     """What has no counterpart."""
 
 
@@ -165,9 +194,9 @@ def cover(one: Statement, other: Side) -> Covered:
     """How much of the statement the other text says: mostly in the two statements that are nearest to it."""
     nearest = other.nearest(one.keys)
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
-    found, left = 0.0, list[Token]()
+    found, left = 0.0, list[TextToken]()
     for token in {token.key: token for token in one.content}.values():
-        if token.key in near or (token.fact and _has_fact(token, other)):
+        if token.key in near or (token.fact and other.partners(token)):
             found += token.weight
         elif token.key in other.places:
             found += _ELSEWHERE * token.weight
@@ -176,13 +205,11 @@ def cover(one: Statement, other: Side) -> Covered:
     return Covered(found / one.weight if one.weight else 1.0, nearest, left)
 
 
-def _has_fact(token: Token, other: Side) -> bool:
-    facts = (
-        other.by_kind["number"] + other.by_kind["clock"]
-        if token.kind in ("number", "clock")
-        else other.by_kind[token.kind]
-    )
-    return any(token.fact and fact.fact and token.fact.agrees(fact.fact) for fact, _ in facts)
+def agree(one: TextToken, other: TextToken) -> bool:
+    """Whether two facts, names or codes may mean the same."""
+    if one.fact and other.fact:
+        return one.fact.agrees(other.fact)
+    return one.key == other.key or (one.kind == "name" and same_start(one.key, other.key))
 
 
 def same_start(one: str, other: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from holdfast.likeness.tables import fold, months
@@ -21,6 +22,8 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|approx|no|nr|n|z\.b|ca|bzw|dr|mr|mrs|ms|st|sr|sra|p\.ej|a\.m|p\.m))\.$", re.I
 )
 _DAY = re.compile(r"\b\d{1,2}\.$")
+_LONGEST = 1000
+"""Characters of a sentence."""
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 
 
@@ -34,25 +37,25 @@ class Line(NamedTuple):
     """Of a step or a row: the number of its list or table."""
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A table: its header and its rows, cell by cell."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-class Blocks(NamedTuple):
+class TextBlocks(NamedTuple):
     """What a text is made of."""
 
     lines: list[Line]
     data: list[Any]
     code: list[str]
-    tables: list[Table]
+    tables: list[TextTable]
 
 
-def read_blocks(text: str) -> Blocks:
+def read_blocks(text: str) -> TextBlocks:
     """The blocks of a text; JSON and YAML are read, other code stays as it is written."""
-    blocks = Blocks([], [], [], [])
+    blocks = TextBlocks([], [], [], [])
     whole = _json(text)
     if whole is not None:
         blocks.data.append(whole)
@@ -98,7 +101,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _add_code(code: str, name: str, blocks: Blocks) -> None:
+def _add_code(code: str, name: str, blocks: TextBlocks) -> None:
     value = _json(code)
     if value is None and name in ("yaml", "yml"):
         value = _yaml(code)
@@ -117,12 +120,12 @@ def _yaml(code: str) -> Any:
         return None
 
 
-def _table(lines: Sequence[str]) -> Table:
+def _table(lines: Sequence[str]) -> TextTable:
     rows = [tuple(cell.strip() for cell in line.strip().strip("|").split("|")) for line in lines]
-    return Table(rows[0], tuple(rows[2:]))
+    return TextTable(rows[0], tuple(rows[2:]))
 
 
-def row_lines(table: Table, number: int) -> Iterator[Line]:
+def row_lines(table: TextTable, number: int) -> Iterator[Line]:
     """Each row as a line: the first cell, then each other cell with its header."""
     for row in table.rows:
         cells = [f"{head.lower()} {cell}" for head, cell in zip(table.header[1:], row[1:], strict=False)]
@@ -194,14 +197,14 @@ def _joined(lines: Sequence[str]) -> Iterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a line."""
+    """The sentences of a line; one without an end is cut where it gets too long."""
     found: list[str] = []
     for part in _SENTENCE_END.split(text):
         if found and part and (_ABBREVIATION.search(found[-1]) or (_DAY.search(found[-1]) and _goes_on(part))):
             found[-1] = f"{found[-1]} {part}"
         elif part and part.strip():
             found.append(part.strip())
-    return found
+    return [piece for part in found for piece in (wrap(part, _LONGEST) if len(part) > _LONGEST else [part])]
 
 
 def _goes_on(part: str) -> bool:

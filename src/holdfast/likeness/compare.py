@@ -19,15 +19,15 @@ from holdfast.likeness.align import (
     share_covered,
     weigh,
 )
-from holdfast.likeness.blocks import Blocks, Line, data_lines, read_blocks, row_lines
-from holdfast.likeness.conflicts import RULES, Conflict, Pair
+from holdfast.likeness.blocks import Line, TextBlocks, data_lines, read_blocks, row_lines
+from holdfast.likeness.conflicts import RULES, Conflict, TextPair
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
 from holdfast.likeness.tables import Language, detect
 from holdfast.likeness.tokens import name_words
 from holdfast.likeness.vectors import near
 
 Method = Literal["lexical", "semantic"]
-_LONGEST = 200_000
+_LONGEST = 1_000_000
 """Characters of a text that are read; what is beyond must be the same to the letter."""
 _STEEP = 0.55
 """How fast words without a counterpart lower the score."""
@@ -65,7 +65,7 @@ def _small_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _compare_blocks(one: Blocks, other: Blocks) -> Iterator[Conflict]:
+def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
     """Data, code and tables that both texts have; they are taken out of the lines."""
     if len(one.data) == len(other.data):
         for ours, theirs in zip(one.data, other.data, strict=True):
@@ -95,7 +95,7 @@ def _differences(expected: str, actual: str) -> Iterator[Conflict]:
         yield Conflict("text", expected, actual)
 
 
-def _all_lines(blocks: Blocks) -> Iterator[Line]:
+def _all_lines(blocks: TextBlocks) -> Iterator[Line]:
     yield from blocks.lines
     for value in blocks.data:
         yield from data_lines(value)
@@ -127,6 +127,6 @@ def _compare_statements(
     return max(0.01, 1 - _STEEP * (1 - share)), conflicts
 
 
-def _side_by_side(ours: list[Statement], theirs: list[Statement]) -> Pair:
+def _side_by_side(ours: list[Statement], theirs: list[Statement]) -> TextPair:
     one, other = Side(ours), Side(theirs)
-    return Pair(one, other, [cover(s, other) for s in ours], [cover(s, one) for s in theirs])
+    return TextPair(one, other, [cover(s, other) for s in ours], [cover(s, one) for s in theirs])

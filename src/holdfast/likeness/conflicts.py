@@ -7,16 +7,16 @@ from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
-from holdfast.likeness.align import Covered, Side, Statement, same_start
-from holdfast.likeness.tokens import Clause, Token
+from holdfast.likeness.align import COMPARABLE, Covered, Side, Statement, agree
+from holdfast.likeness.tokens import Clause, TextToken
 
 _REACH = 8
 """Words on either side of a fact that say what it is about."""
 _OUTSIDE = 0.4
 """What a word counts that is in another clause."""
 _REPLACED = 0.35
-_EXCHANGED, _MARGIN = 0.5, 0.15
-"""How alike the contexts are of two facts that changed places, and how much more than with their own."""
+_TURNED, _TRIED = 0.2, 5
+"""How far contexts must point the other way, and how many places of one fact are tried."""
 _SAME_CLAUSE, _NEARLY = 0.5, 0.15
 _STATEMENT = 0.3
 """How much it counts that the statements around two clauses belong together."""
@@ -24,19 +24,12 @@ _REPLACED_WORDS, _FRAME = 2, 1
 _SAME_FRAME, _BLOCK = 0.8, 4
 _TOWARD = frozenset({"to", "by", "from", "than", "à", "a", "par", "por", "an", "von"})
 """Between two words that changed places they say who did it to whom; `is` does not."""
-_SAME_STATEMENT = 0.5
+_SAME_STATEMENT, _SAME_REST = 0.5, 0.5
 _NEGATIONS = frozenset({"not", "cannot"})
 _SAME_STEP = 0.5
 _MISSING = 0.25
 _LEAST_WORDS = 2
 _DROPPED = 0.5
-_COMPARABLE = {
-    "number": ("number", "clock"),
-    "clock": ("clock", "number"),
-    "date": ("date",),
-    "code": ("code",),
-    "name": ("name",),
-}
 
 
 class Conflict(NamedTuple):
@@ -47,7 +40,7 @@ class Conflict(NamedTuple):
     actual: str
 
 
-class Pair(NamedTuple):
+class TextPair(NamedTuple):
     """Two texts, with how each statement of one is covered by the other."""
 
     one: Side
@@ -56,21 +49,21 @@ class Pair(NamedTuple):
     other_covered: list[Covered]
 
     @property
-    def turned(self) -> Pair:
-        return Pair(self.other, self.one, self.other_covered, self.one_covered)
+    def turned(self) -> TextPair:
+        return TextPair(self.other, self.one, self.other_covered, self.one_covered)
 
 
-Context = dict[str, float]
+TokenContext = dict[str, float]
 
 
-def context_of(token: Token, statement: Statement) -> Context:
+def context_of(token: TextToken, statement: Statement) -> TokenContext:
     """The words around a token, the nearer the heavier; of a row or item also its label, and the word right before."""
     if token.context is None:
         token.context = _context(token, statement)
     return token.context
 
 
-def _context(token: Token, statement: Statement) -> Context:
+def _context(token: TextToken, statement: Statement) -> TokenContext:
     content = statement.content
     at = next(n for n, other in enumerate(content) if other is token)
     clause = next(clause for clause in statement.clauses if any(other is token for other in clause.tokens))
@@ -80,7 +73,7 @@ def _context(token: Token, statement: Statement) -> Context:
         if statement.line.kind in ("row", "item", "step")
         else set()
     )
-    found: Context = {}
+    found: TokenContext = {}
     for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
         if n != at and content[n].kind != token.kind:  # Two numbers side by side say nothing about each other.
             weight = (1.0 if id(content[n]) in inside else _OUTSIDE) / abs(n - at)
@@ -95,26 +88,20 @@ def _context(token: Token, statement: Statement) -> Context:
     return found
 
 
-def alike(one: Context, other: Context) -> float:
+def alike(one: TokenContext, other: TokenContext) -> float:
     """The cosine of two contexts."""
     same = sum(weight * other[key] for key, weight in one.items() if key in other)
     size = sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
     return same / size if size else 0.0
 
 
-def agree(one: Token, other: Token) -> bool:
-    if one.fact and other.fact:
-        return one.fact.agrees(other.fact)
-    return one.key == other.key or (one.kind == "name" and same_start(one.key, other.key))
-
-
-def facts_replaced(pair: Pair) -> Iterator[Conflict]:
+def facts_replaced(pair: TextPair) -> Iterator[Conflict]:
     """A number, date, name or code that became another one, is missing or was added, or changed places with another."""
     yield from _replaced(pair)
     yield from (Conflict(code, theirs, ours) for code, ours, theirs in _replaced(pair.turned))
 
 
-def _replaced(pair: Pair) -> Iterator[Conflict]:
+def _replaced(pair: TextPair) -> Iterator[Conflict]:
     for at, statement in enumerate(pair.one.statements):
         near = [(token, n) for _, n in pair.one_covered[at].nearest for token in pair.other.statements[n].content]
         for token in (token for token in statement.content if token.kind != "word"):
@@ -123,47 +110,57 @@ def _replaced(pair: Pair) -> Iterator[Conflict]:
                 yield conflict
 
 
-def _fact_conflict(token: Token, at: int, near: list[tuple[Token, int]], pair: Pair) -> Conflict | None:
-    same = _partners(token, pair.other)
+def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]], pair: TextPair) -> Conflict | None:
+    same = pair.other.partners(token)
     context = context_of(token, pair.one.statements[at])
     rivals = [
         (alike(context, context_of(other, pair.other.statements[n])), other, n)
         for other, n in near
-        if other.kind in _COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
+        if other.kind in COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
     ]
     best, rival, n = max(rivals, key=lambda found: found[0], default=(0.0, None, 0))
     if not same:
-        if rival is not None and best >= _REPLACED and not _partners(rival, pair.one):
+        if rival is not None and best >= _REPLACED and not pair.one.partners(rival):
             return Conflict(token.kind, token.text, rival.text)
         if token.kind == "name" or (token.fact is not None and token.fact.soft):
             return None
         return Conflict(token.kind, token.text, "")
-    own = max((alike(context, context_of(other, pair.other.statements[m])) for other, m in same), default=0.0)
-    if rival is None or best < _EXCHANGED or best < own + _MARGIN:
-        return None
-    rival_context = context_of(rival, pair.other.statements[n])
-    partners = _partners(rival, pair.one)
-    rival_own = max((alike(rival_context, context_of(t, pair.one.statements[m])) for t, m in partners), default=0.0)
-    crossed = max(
-        (
-            alike(context_of(t, pair.one.statements[m]), context_of(other, pair.other.statements[k]))
-            for t, m in partners
-            for other, k in same
-        ),
-        default=0.0,
-    )
-    swapped = best + crossed >= own + rival_own + 2 * _MARGIN
-    return Conflict("exchanged", token.text, rival.text) if swapped else None
+    for _, other, n in rivals:
+        if _changed_places((token, at), (other, n), pair):
+            return Conflict("exchanged", token.text, other.text)
+    return None
 
 
-def _partners(token: Token, side: Side) -> list[tuple[Token, int]]:
-    """The tokens of the other text that mean the same."""
-    if token.fact is None:
-        return side.by_key.get(token.key, [])
-    return [place for kind in _COMPARABLE[token.kind] for place in side.by_kind.get(kind, ()) if agree(token, place[0])]
+def _changed_places(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
+    """Whether a fact of one text and another fact of the other have each other's context.
+
+    What tells the two apart in one text is compared with what tells them apart in the other: if it points the other
+    way, wherever the two are found, they changed places.
+    """
+    same, partners = pair.other.partners(ours[0])[:_TRIED], pair.one.partners(rival[0])[:_TRIED]
+    here = pair.one.statements[ours[1]]
+    if not same or not partners or any(_are_listed(ours[0], t, here) for t, n in partners if n == ours[1]):
+        return False
+    context, rival_context = context_of(ours[0], here), context_of(rival[0], pair.other.statements[rival[1]])
+    apart_here = [_less(context, context_of(t, pair.one.statements[n])) for t, n in partners]
+    apart_there = [_less(context_of(t, pair.other.statements[n]), rival_context) for t, n in same]
+    return max(alike(this, that) for this in apart_here for that in apart_there) <= -_TURNED
 
 
-def _comparable(one: Token, other: Token, exactly: bool) -> bool:
+def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
+    """Whether two facts are members of one list, whose order says nothing: `Dana, Luis and Mei`."""
+    tokens = statement.tokens
+    places = [n for n, token in enumerate(tokens) if token is one or token is other]
+    between = tokens[places[0] + 1 : places[-1]]
+    return all(token.kind in ("sign", one.kind) or "and" in token.marks for token in between)
+
+
+def _less(one: TokenContext, other: TokenContext) -> TokenContext:
+    """What is in one context and not in the other, and the reverse below zero."""
+    return {key: one.get(key, 0.0) - other.get(key, 0.0) for key in one.keys() | other.keys()}
+
+
+def _comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
     if one.fact and other.fact:
         return one.fact.dimension == other.fact.dimension or (
             not exactly and "" in (one.fact.dimension, other.fact.dimension)
@@ -171,7 +168,7 @@ def _comparable(one: Token, other: Token, exactly: bool) -> bool:
     return True
 
 
-def bounds_turned(pair: Pair) -> Iterator[Conflict]:
+def bounds_turned(pair: TextPair) -> Iterator[Conflict]:
     """`at least 12` became `at most 12`."""
     for token, at in pair.one.by_kind["number"]:
         if token.bound:
@@ -181,17 +178,17 @@ def bounds_turned(pair: Pair) -> Iterator[Conflict]:
                 yield Conflict("bound", f"{token.bound} {token.text}", f"{same[0].bound} {same[0].text}")
 
 
-def statements_turned(pair: Pair) -> Iterator[Conflict]:
+def statements_turned(pair: TextPair) -> Iterator[Conflict]:
     """Clauses that belong together, one of them negated, less certain, or with another word."""
     for clause, statement, at in pair.one.clauses:
         spans = _nearest_spans(clause, pair.one_covered[at], pair.other)
-        conflicts = [_turned(Span(clause, statement), span) for span in spans]
+        conflicts = [_turned(ClauseSpan(clause, statement), span) for span in spans]
         # Of spans that fit nearly as well, one that says the same is the right one.
         if conflicts and all(conflicts):
             yield Conflict(conflicts[0], _text(clause), _text(spans[0].clause))
 
 
-class Span(NamedTuple):
+class ClauseSpan(NamedTuple):
     """A clause with the statement it is in, or a statement as one clause."""
 
     clause: Clause
@@ -210,11 +207,11 @@ class Span(NamedTuple):
         return sum(bool(token.marks & _NEGATIONS) for token in self.statement.tokens)
 
 
-def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[Span]:
+def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseSpan]:
     """What in the other text belongs to the clause: the best, and those that fit nearly as well."""
     keys = {token.key: token.weight for token in clause.content}
     likely = {n: likeness for likeness, n in covered.nearest}
-    found: list[tuple[float, Span]] = []
+    found: list[tuple[float, ClauseSpan]] = []
     for n in likely.keys() | {n for _, n in side.nearest(keys)}:
         statement = side.statements[n]
         for span in (*statement.clauses, Clause(statement.tokens)):
@@ -223,7 +220,7 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[Span]:
             if likeness >= _SAME_CLAUSE and (
                 len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)
             ):
-                found.append((likeness + _STATEMENT * likely.get(n, 0.0), Span(span, statement)))
+                found.append((likeness + _STATEMENT * likely.get(n, 0.0), ClauseSpan(span, statement)))
     # A statement as one clause only where none of its clauses fits.
     parts = [(likeness, span) for likeness, span in found if span.clause in span.statement.clauses]
     found = parts or found
@@ -236,7 +233,7 @@ def _dice(one: dict[str, float], other: dict[str, float]) -> float:
     return 2 * sum(weight for key, weight in one.items() if key in other) / total if total else 0.0
 
 
-def _turned(one: Span, other: Span) -> str:
+def _turned(one: ClauseSpan, other: ClauseSpan) -> str:
     """What kind of conflict two clauses have that say the same otherwise; empty if none."""
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
@@ -257,7 +254,7 @@ def _turned(one: Span, other: Span) -> str:
     return ""
 
 
-def negations_dropped(pair: Pair) -> Iterator[Conflict]:
+def negations_dropped(pair: TextPair) -> Iterator[Conflict]:
     """Of two statements that belong together only one says no, and the other text does not say it elsewhere."""
     if _count_negated(pair.one) <= _count_negated(pair.other):
         return
@@ -295,14 +292,15 @@ def _same_words(one: Clause, other: Clause) -> bool:
 
 
 def _opposite(one: Clause, other: Clause) -> bool:
-    """Whether a word of one has its opposite in the other."""
+    """Whether a word of one has its opposite in the other, and the rest of both says the same."""
     ours = {(token.key, token.side) for token in one.content if token.side is not None}
     theirs = {(token.key, token.side) for token in other.content if token.side is not None}
-    lost, new = ours - theirs, theirs - ours
-    return any(key == other_key for key, _ in lost for other_key, _ in new)
+    turned = {key for key, _ in ours - theirs} & {key for key, _ in theirs - ours}
+    rest = ({t.key: t.weight for t in clause.content if t.key not in turned} for clause in (one, other))
+    return bool(turned) and _dice(*rest) >= _SAME_REST
 
 
-def words_replaced(pair: Pair) -> Iterator[Conflict]:
+def words_replaced(pair: TextPair) -> Iterator[Conflict]:
     """A word or two in the place of others, in texts that are the same otherwise; more changes make a paraphrase."""
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
@@ -316,13 +314,13 @@ def words_replaced(pair: Pair) -> Iterator[Conflict]:
         yield Conflict("word", " ".join(t.text for t, _ in lost), " ".join(t.text for t, _ in new))
 
 
-def _frame(side: Side, left: list[tuple[Token, int]]) -> list[str]:
+def _frame(side: Side, left: list[tuple[TextToken, int]]) -> list[str]:
     """The words of the statement, in order, without those that have no counterpart."""
     tokens = {id(token) for token, _ in left}
     return [token.key for token in side.statements[left[0][1]].content if id(token) not in tokens]
 
 
-def words_exchanged(pair: Pair) -> Iterator[Conflict]:
+def words_exchanged(pair: TextPair) -> Iterator[Conflict]:
     """Two words that changed places in a sentence that is the same otherwise: `Ann paid Bob`, `Bob paid Ann`."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
@@ -353,7 +351,7 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
     return None
 
 
-def questions_asked(pair: Pair) -> Iterator[Conflict]:
+def questions_asked(pair: TextPair) -> Iterator[Conflict]:
     """A question in the place of a statement."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
@@ -366,7 +364,7 @@ def _is_question(statement: Statement) -> bool:
     return statement.line.kind == "sentence" and statement.line.text.rstrip(" *_").endswith(("?", "？", "؟"))
 
 
-def steps_reordered(pair: Pair) -> Iterator[Conflict]:
+def steps_reordered(pair: TextPair) -> Iterator[Conflict]:
     """The steps of a numbered list in another order."""
     lists = {one.line.of for one in pair.one.statements if one.line.kind == "step"}
     for number in sorted(lists):
@@ -385,7 +383,7 @@ def steps_reordered(pair: Pair) -> Iterator[Conflict]:
                 yield Conflict("order", first.line.text, second.line.text)
 
 
-def conditions_dropped(pair: Pair) -> Iterator[Conflict]:
+def conditions_dropped(pair: TextPair) -> Iterator[Conflict]:
     """A clause with `if` or `unless` that the other text does not have."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         near = [pair.other.statements[n] for likeness, n in covered.nearest[:1] if likeness >= _SAME_CLAUSE]
@@ -398,12 +396,12 @@ def conditions_dropped(pair: Pair) -> Iterator[Conflict]:
                 yield Conflict("condition", " ".join(token.text for token in tail), "")
 
 
-def _after_if(clause: Clause) -> list[Token]:
+def _after_if(clause: Clause) -> list[TextToken]:
     at = next((n for n, token in enumerate(clause.tokens) if "if" in token.marks), None)
     return [] if at is None else [token for token in clause.tokens[at:] if token.key]
 
 
-def statements_missing(pair: Pair) -> Iterator[Conflict]:
+def statements_missing(pair: TextPair) -> Iterator[Conflict]:
     """A statement of which the other text says next to nothing."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         if not statement.is_light and covered.share < _MISSING and len(covered.left) >= _LEAST_WORDS:
@@ -414,8 +412,8 @@ def _text(clause: Clause) -> str:
     return " ".join(token.text for token in clause.tokens)
 
 
-def _both_ways(rule: Callable[[Pair], Iterator[Conflict]]) -> Callable[[Pair], Iterator[Conflict]]:
-    def ruled(pair: Pair) -> Iterator[Conflict]:
+def _both_ways(rule: Callable[[TextPair], Iterator[Conflict]]) -> Callable[[TextPair], Iterator[Conflict]]:
+    def ruled(pair: TextPair) -> Iterator[Conflict]:
         yield from rule(pair)
         for code, expected, actual in rule(pair.turned):
             yield Conflict("added" if code == "missing" else code, actual, expected)
@@ -424,7 +422,7 @@ def _both_ways(rule: Callable[[Pair], Iterator[Conflict]]) -> Callable[[Pair], I
     return ruled
 
 
-RULES: Sequence[Callable[[Pair], Iterator[Conflict]]] = (
+RULES: Sequence[Callable[[TextPair], Iterator[Conflict]]] = (
     facts_replaced,
     _both_ways(bounds_turned),
     _both_ways(statements_turned),

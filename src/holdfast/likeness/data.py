@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from holdfast.likeness.blocks import Table
+from holdfast.likeness.blocks import TextTable
 from holdfast.likeness.conflicts import Conflict
 
-Comparison = Callable[[str, str], Iterator[Conflict]]
+TextComparison = Callable[[str, str], Iterator[Conflict]]
 _CODE = re.compile(r"\w+|[^\w\s]")
 _COMMENT = re.compile(r"^\s*(?:#|//|--).*$", re.MULTILINE)
 
 
-def compare_data(expected: Any, actual: Any, texts: Comparison, path: str = "") -> Iterator[Conflict]:
+def compare_data(expected: Any, actual: Any, texts: TextComparison, path: str = "") -> Iterator[Conflict]:
     """Keys in any order, values by type, lists in order; texts of several words may be worded differently."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in [*expected, *(key for key in actual if key not in expected)]:
@@ -45,7 +45,7 @@ def compare_code(expected: str, actual: str) -> Iterator[Conflict]:
             return
 
 
-def compare_tables(expected: Table, actual: Table, texts: Comparison) -> Iterator[Conflict] | None:
+def compare_tables(expected: TextTable, actual: TextTable, texts: TextComparison) -> Iterator[Conflict] | None:
     """By cells, rows found by their first cell or as they come, columns by their header; None if the headers differ."""
     columns = {_plain(head): n for n, head in enumerate(actual.header)}
     if {_plain(head) for head in expected.header} != columns.keys() or len(columns) != len(expected.header):
@@ -58,7 +58,7 @@ def compare_tables(expected: Table, actual: Table, texts: Comparison) -> Iterato
 
 
 def _cells(
-    expected: Table, rows: dict[str, tuple[str, ...]], order: list[int], texts: Comparison
+    expected: TextTable, rows: dict[str, tuple[str, ...]], order: list[int], texts: TextComparison
 ) -> Iterator[Conflict]:
     for row in expected.rows:
         other = rows[_plain(row[0])]

@@ -25,7 +25,7 @@ _VAGUE = frozenset({"", "angle"})
 """Dimensions that another may mean: `33` and `33 degrees` may be `33 °C`."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """Kind and text of something written."""
 
     kind: str
@@ -75,7 +75,7 @@ class Fact(NamedTuple):
         )
 
 
-def facts_in(pieces: list[Piece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
+def facts_in(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
     """By the place where it begins: how many pieces a fact has, and the fact."""
     reader = _Reader(pieces, words, lang)
     found, at = dict[int, tuple[int, Fact]](), 0
@@ -124,7 +124,7 @@ def _scaled(value: Fraction, like: Fact) -> Fact:
 class _Reader:
     """Reads the fact that begins at a place."""
 
-    def __init__(self, pieces: list[Piece], words: list[str], lang: Language) -> None:
+    def __init__(self, pieces: list[TextPiece], words: list[str], lang: Language) -> None:
         self._pieces, self._words, self._lang = pieces, words, lang
 
     def fact_at(self, at: int) -> tuple[int, Fact] | None:
@@ -143,7 +143,7 @@ class _Reader:
 
     def _money(self, at: int) -> tuple[int, Fact] | None:
         """A unit before its number: `$5`, `GBP 5`."""
-        after = self._pieces[at + 1] if at + 1 < len(self._pieces) else Piece("", "")
+        after = self._pieces[at + 1] if at + 1 < len(self._pieces) else TextPiece("", "")
         if after.kind != "number" or len(after.text) > _LONGEST_NUMBER:
             return None
         size, value = self._scale(at + 2, Fraction(number(after.text, self._lang)), money=True)
@@ -164,7 +164,7 @@ class _Reader:
             for length in (2, 1):
                 unit = " ".join(self._words[start : start + length])
                 if unit in units():
-                    return start + length - at, _quantity(value, unit)._replace(soft=soft and value == 1)
+                    return start + length - at, _quantity(value, unit)._replace(soft=(soft and value == 1) or not value)
         after = self._word(at + size + 1)
         if word not in self._lang.marks and self._kind(at + size) == "word" and len(after) > 2 and after in units():
             return size, _quantity(value, after)  # `10 business days`: the word between stays a word
@@ -261,7 +261,7 @@ class _Reader:
 
 def _quantity(value: Fraction, unit: str) -> Fact:
     dimension, factor = units()[unit]
-    return Fact("number", dimension, frozenset({str(value * factor)}), value)
+    return Fact("number", dimension, frozenset({str(value * factor)}), value, soft=not value)  # `no fee` says 0 €
 
 
 def clock(hour: int, minute: int = 0) -> Fact:
@@ -307,11 +307,13 @@ _SIGNS = "零〇一二两三四五六七八九十百千"
 _COUNTED = "折元块円圆天日周年月小分秒个人次件台点時时名位条份岁歳週本枚万亿億度公米克升%つ個冊回"
 _NUMERAL = re.compile(rf"(?<![{_SIGNS}])[{_SIGNS}]{{1,12}}(?=[{_COUNTED}])")
 _PERCENT = re.compile(rf"百分之([{_SIGNS}]{{1,8}}|\d+)")
-_HOUR = re.compile(r"(上午|下午|早上|晚上|午前|午後)?\s*(\d{1,2})(?:点|時|时)(?!间|間)(半|(\d{1,2})分?)?")
+_HOUR = re.compile(r"(上午|下午|早上|晚上|午前|午後)?\s*(\d{1,2})(?:点|時|时|:(?=\d\d))(?!间|間)(半|(\d{1,2})分?)?")
+_LATIN = re.compile(r"(?<=[^\W\dA-Za-z_])(?=[A-Za-z])|(?<=[A-Za-z])(?=[^\W\dA-Za-z_])")
 
 
 def western(text: str) -> str:
-    """Chinese and Japanese numerals and clock times in figures."""
+    """Chinese and Japanese numerals and clock times in figures, and Latin words apart from other signs."""
+    text = _LATIN.sub(" ", text)
     text = _PERCENT.sub(lambda m: f"{m[1] if m[1].isdigit() else _value(m[1])}%", text)
     text = _NUMERAL.sub(lambda m: str(_value(m[0])), text)
     return _HOUR.sub(_hour, text)

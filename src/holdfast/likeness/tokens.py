@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from holdfast.likeness.facts import Fact, Piece, facts_in, western
+from holdfast.likeness.facts import Fact, TextPiece, facts_in, western
 from holdfast.likeness.tables import SPACELESS, Language, fold, stem
 
 _LETTER = r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u200c\u200d])"
@@ -17,7 +17,8 @@ _SCAN = re.compile(
     r"|(?P<clock>\d{1,2}(?::\d{2}(?::\d{2})?|\s?h\s?[0-5]\d)(?!\d))"
     r"|(?P<code>https?://[^\s<>\"')]+[^\s<>\"').,!?;:*`]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|(?<![\w-])--[A-Za-z][\w-]*"
-    r"|(?<![\w<])[/~][\w.-]+(?:/[\w.*-]*)*|[A-Za-z][\w-]*/(?:[\w-]+/)*[\w-]+\.\w{1,5}(?!\w)|[A-Za-z_]\w*/(?=[\s`,;:|)]|$)"
+    r"|(?<![\w<€$£%] )(?<![\w<€$£%])[/~][\w.-]+(?:/[\w.*-]*)*"
+    r"|[A-Za-z][\w-]*/(?:[\w-]+/)*[\w-]+\.\w{1,5}(?!\w)|[A-Za-z_]\w*/(?=[\s`,;:|)]|$)"
     r"|\d+(?:\.\d+){2,}(?![\d,])|(?<!\d)\d{2,}(?:-\d{2,}){2,}(?!\d)"
     r"|(?<![A-Za-z])(?=[A-Za-z-]{0,40}[\d_])[A-Za-z_][A-Za-z\d_]*(?:[-.][A-Za-z\d_]+)*(?:\(\))?"
     r"|(?<![\w.])[A-Za-z][\w-]+\.[a-z]{2,4}(?![\w.])|[A-Z]?[a-z]+[A-Z][A-Za-z]*)"
@@ -46,7 +47,7 @@ _WEIGHTS = {"number": 1.5, "date": 1.5, "clock": 1.5, "code": 1.5, "name": 1.5}
 
 
 @dataclass(slots=True, eq=False)
-class Token:
+class TextToken:
     """One word, fact or sign."""
 
     text: str
@@ -77,10 +78,10 @@ class Token:
 class Clause:
     """A part of a line between two commas or the like."""
 
-    tokens: list[Token] = field(default_factory=list)
+    tokens: list[TextToken] = field(default_factory=list)
 
     @property
-    def content(self) -> list[Token]:
+    def content(self) -> list[TextToken]:
         return [token for token in self.tokens if token.key]
 
     @property
@@ -116,7 +117,7 @@ def read_clauses(text: str, lang: Language) -> list[Clause]:
     return clauses
 
 
-def _tokens(text: str, lang: Language) -> list[Token]:
+def _tokens(text: str, lang: Language) -> list[TextToken]:
     text = re.sub(r"[*`\"#~]+|(?<!\w)_+|_+(?!\w)", " ", text)
     if lang.name == "en":
         for pattern, full in _CONTRACTIONS:
@@ -131,19 +132,19 @@ def _tokens(text: str, lang: Language) -> list[Token]:
     return tokens
 
 
-def _pieces(text: str, lang: Language) -> list[Piece]:
+def _pieces(text: str, lang: Language) -> list[TextPiece]:
     """Kind and text of everything that is written."""
-    found = list[Piece]()
+    found = list[TextPiece]()
     for match in _SCAN.finditer(text):
         kind = "dmy" if match.lastgroup == "mark" else str(match.lastgroup)
         if kind != "word":
-            found.append(Piece(kind, match[0]))
+            found.append(TextPiece(kind, match[0]))
         elif lang.known is not None:
-            found.extend(Piece("word", part) for part in _segments(match[0], lang.known))
+            found.extend(TextPiece("word", part) for part in _segments(match[0], lang.known))
         elif fold(match[0]) in lang.numbers:
-            found.append(Piece("word", match[0]))
+            found.append(TextPiece("word", match[0]))
         else:
-            found.extend(Piece("word", part) for part in match[0].split("-"))
+            found.extend(TextPiece("word", part) for part in match[0].split("-"))
     return found
 
 
@@ -171,7 +172,7 @@ def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
         at = match.end()
 
 
-def _marked(pieces: list[Piece], lang: Language) -> Iterator[Token]:
+def _marked(pieces: list[TextPiece], lang: Language) -> Iterator[TextToken]:
     """Facts, phrases of the tables, and other words with their keys."""
     words = [fold(piece.text) for piece in pieces]
     facts = facts_in(pieces, words, lang)
@@ -182,33 +183,33 @@ def _marked(pieces: list[Piece], lang: Language) -> Iterator[Token]:
             size, fact = facts[at]
             shown = " ".join(part.text for part in pieces[at : at + size])
             none = frozenset({"not"}) if fact.kind == "number" and not fact.bare else frozenset[str]()
-            yield Token(shown, fact.kind, fact.shown, none, fact)
+            yield TextToken(shown, fact.kind, fact.shown, none, fact)
             at += size
             continue
         size, marks = _phrase(words, at, lang)
         last = at + 1 == len(words) or pieces[at + 1].kind == "sign"
         if piece.kind == "code":
-            yield Token(piece.text, "code", words[at].rstrip("()"))
+            yield TextToken(piece.text, "code", words[at].rstrip("()"))
         elif piece.kind in ("sign", "unit"):
             said = len(piece.text) > 1 or piece.text in "<>="
-            yield Token(piece.text, "word" if said else "sign", piece.text if said else "")
+            yield TextToken(piece.text, "word" if said else "sign", piece.text if said else "")
         elif marks and not (last and words[at] in _PARTICLES):
             kind = "stop" if marks <= frozenset({"empty", "and", "past"}) else "mark"
-            yield Token(" ".join(words[at : at + size]), kind, marks=marks - {"empty"})
+            yield TextToken(" ".join(words[at : at + size]), kind, marks=marks - {"empty"})
         else:
             yield _word(piece.text, words[at], lang)
             size = 1
         at += size
 
 
-def _word(text: str, folded: str, lang: Language) -> Token:
+def _word(text: str, folded: str, lang: Language) -> TextToken:
     base = stem(folded, lang.name)
     if lang.name == "ja" and "\u3040" <= text[:1] <= "\u309f" and base not in lang.groups:
-        return Token(text, "stop")  # endings and particles in hiragana
+        return TextToken(text, "stop")  # endings and particles in hiragana
     if len(base) == 1 and base.isascii() and text.islower():
-        return Token(text, "stop")
+        return TextToken(text, "stop")
     marks = frozenset({"not"}) if base in lang.free else frozenset[str]()
-    return Token(text, "word", lang.groups.get(base, base), marks, side=lang.sides.get(base))
+    return TextToken(text, "word", lang.groups.get(base, base), marks, side=lang.sides.get(base))
 
 
 def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
@@ -220,7 +221,7 @@ def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[s
     return 1, frozenset()
 
 
-def _set_bounds(tokens: list[Token]) -> None:
+def _set_bounds(tokens: list[TextToken]) -> None:
     """`at least 12`, `12 or more`: the bound is the number's."""
     for at, token in enumerate(tokens):
         bound = next((mark for mark in ("least", "most") if mark in token.marks), "")
@@ -249,9 +250,9 @@ def name_words(clauses: list[Clause], lang: Language) -> None:
         clause.tokens = _joined_names(clause.tokens)
 
 
-def _joined_names(tokens: list[Token]) -> list[Token]:
+def _joined_names(tokens: list[TextToken]) -> list[TextToken]:
     """`Banco Sur` is one name."""
-    joined = list[Token]()
+    joined = list[TextToken]()
     for token in tokens:
         if joined and token.kind == joined[-1].kind == "name":
             joined[-1].text, joined[-1].key = f"{joined[-1].text} {token.text}", f"{joined[-1].key} {token.key}"
