@@ -129,6 +129,8 @@ def _commands(line: str) -> Iterator[list[str]]:
     read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
+    # The commands around each open parenthesis: what follows it goes on with them, as in `test $(wc -l < a) = 2`.
+    outer: list[list[str]] = []
     try:
         for token in read:
             if token.startswith("<<"):
@@ -136,8 +138,16 @@ def _commands(line: str) -> Iterator[list[str]]:
             if token.startswith("()"):
                 return  # a function: its name is not a program, and what calls it cannot be told from one
             if token and set(token) <= set(_OPERATORS):
-                yield words
-                words = []
+                for sign in token:
+                    if sign == "(":
+                        outer.append(words)
+                        words = []
+                    elif sign == ")" and outer:
+                        yield words
+                        words = outer.pop()
+                    elif words:
+                        yield words
+                        words = []
             elif not token or set(token) <= set("<>&"):
                 continue  # of what is redirected, only the program before it matters
             else:
@@ -145,6 +155,7 @@ def _commands(line: str) -> Iterator[list[str]]:
     except ValueError:  # a quote that nobody closes: the shell will say so
         return
     yield words
+    yield from outer
 
 
 def _words(command: str) -> list[ProgramWord]:

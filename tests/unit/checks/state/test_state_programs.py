@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checks.state.programs import programs_in
+from holdfast.reading.program_word import program_calls
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,17 @@ from holdfast.checks.state.programs import programs_in
 )
 def test_the_programs_of_a_command(command: str, programs: tuple[str, ...]) -> None:
     assert programs_in(command) == programs
+
+
+@pytest.mark.parametrize(
+    ("command", "programs"),
+    [
+        ("test $(wc -l < orders.csv) = 2", ("wc", "test")),
+        ("echo $(date) > x; ls", ("date", "echo", "ls")),
+        ("(cd a && pytest -q) || echo no", ("cd", "pytest", "echo")),
+    ],
+)
+def test_what_follows_a_substitution_goes_on_with_the_command_around_it(
+    command: str, programs: tuple[str, ...]
+) -> None:
+    assert tuple(call.program for call in program_calls(command)) == programs
