@@ -40,7 +40,8 @@ class LaunchRequest:
         written, stdin, stdout, stderr = self._fds
         argv, env, cwd = unpacked(os.pread(written, os.fstat(written).st_size, 0))
         os.chdir(cwd)
-        return os.posix_spawn(
+        os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp looks
+        return os.posix_spawnp(
             argv[0],
             argv,
             env,

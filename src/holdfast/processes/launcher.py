@@ -17,7 +17,7 @@ from holdfast.errors import HarnessError
 from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, packed
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.pipes import read_now
-from holdfast.processes.program import KILL_S, Program
+from holdfast.processes.program import KILL_S, MemoryEnd, Program
 
 MARK = "HOLDFAST_INSTANCE"
 """In the environment of every program and all below it, so that they are found if the launch host is killed."""
@@ -32,9 +32,10 @@ Descriptors: TypeAlias = tuple[int, int, int]
 class Launcher:
     """Starts programs through one launch host, which is replaced if something kills it. Close it after use."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, marks: bool = True) -> None:
+        """Without `marks` a program has no variable of ours in its environment."""
         self._loop = asyncio.get_running_loop()
-        self._mark = os.urandom(8).hex()
+        self._mark = {MARK: os.urandom(8).hex()} if marks else {}
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._gone = asyncio.Event()
@@ -44,12 +45,19 @@ class Launcher:
         self._starting: dict[int, asyncio.Future[int]] = {}
         """Errno by ticket: 0 once the program runs."""
 
-    async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
-        """Executes a program, of which `argv[0]` is the path; OSError if the system cannot."""
+    async def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        stdio: Descriptors,
+        memory_end: MemoryEnd = lambda status, by_us: "",
+    ) -> Program:
+        """Executes a program, found on the PATH of `env` unless it is a path; OSError if the system cannot."""
         if self._control is None:
             self._open()
-        order = packed(argv, {**env, MARK: self._mark}, str(cwd))
-        program, begun = Program(self.listen), self._loop.create_future()
+        order = packed(argv, {**env, **self._mark}, str(cwd))
+        program, begun = Program(None, self.listen, memory_end), self._loop.create_future()
         self._tickets += 1
         ticket = self._tickets
         self._programs[ticket], self._starting[ticket] = program, begun
@@ -157,14 +165,13 @@ class Launcher:
         if process.poll() != 0:
             kill_group(process.pid, signal.SIGKILL)
             process.wait()
-            left = end_marked(MARK, self._mark)
+            left = {pid for mark in self._mark.items() for pid in end_marked(*mark)}
         self._heard.clear()
         for begun in self._starting.values():
             if not begun.done():
                 begun.set_exception(HarnessError("the launch host died"))
         for program in self._programs.values():
-            program.lost = True
-            program.finish(None, left=len(left))
+            program.finish(None, left=len(left), lost=True)
         self._programs.clear()
 
 

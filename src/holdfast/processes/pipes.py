@@ -39,21 +39,24 @@ class Sink(Protocol):
 class Tail:
     """Keeps the end of what was printed: that is where the traceback is."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
+        """Of the first `most` bytes, the last `kept`."""
         self._held = bytearray()
+        self._kept = kept
+        self._most = most
         self._read = 0
         self.watch: Callable[[bytes], None] | None = None
         """Is shown everything as it comes, while somebody waits for a line."""
 
     def add(self, data: bytes) -> None:
         self._read += len(data)
-        if self._read > OUTPUT_LIMIT:
+        if self._read > self._most:
             return
         if self.watch is not None:
             self.watch(data)
         self._held += data
-        if len(self._held) > 2 * OUTPUT_KEPT:
-            del self._held[:-OUTPUT_KEPT]
+        if len(self._held) > 2 * self._kept:
+            del self._held[: len(self._held) - self._kept]
 
     def restart(self) -> None:
         """Forgets what came so far."""
@@ -61,8 +64,12 @@ class Tail:
         self._read = 0
 
     @property
+    def data(self) -> bytes:
+        return bytes(self._held[max(0, len(self._held) - self._kept) :])
+
+    @property
     def text(self) -> str:
-        return self._held[-OUTPUT_KEPT:].decode("utf-8", "replace")
+        return self.data.decode("utf-8", "replace")
 
     @property
     def last_line(self) -> str:

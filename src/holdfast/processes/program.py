@@ -8,26 +8,42 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TypeVar
 
 from holdfast.errors import HarnessError
 from holdfast.processes.leftovers import kill_group, survived
 from holdfast.processes.limits import GRACE_S
-from holdfast.protocols.sandbox import Started
+from holdfast.processes.pipes import Pipes, Tail
+from holdfast.protocols.sandbox import Ran, Started, Stdio
 
 KILL_S = 10.0
 """For the system to end a killed process: long, since on a busy machine slowness is ours."""
 KILLED = "it did not end when it got SIGTERM, and was killed"
 """The note on a program for which SIGTERM was not enough."""
+GONE = "what started it is gone"
+
+
+MemoryEnd = Callable[[int | None, bool], str]
+"""From a status, and whether we killed the program: how it ran out of memory; empty if it did not."""
 
 
 class Program:
     """A started program, with all that it starts: one process group and what daemonised out of it."""
 
-    def __init__(self, listen: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[int], None] | None = None,
+        listen: Callable[[], None] = lambda: None,
+        memory_end: MemoryEnd = lambda status, by_us: "",
+    ) -> None:
+        """`send` hands it a signal where its group cannot be reached; `listen` takes what was told and not yet read."""
+        self._send = send or (lambda number: kill_group(self.pid, number))
         self._listen = listen
+        self._memory_end = memory_end
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
         self.keeper = 0
@@ -35,19 +51,23 @@ class Program:
         self.status: int | None = None
         """As waitpid gives it, once it has ended; None also if something killed its keeper."""
         self.lost = False
-        """The launch host died: how the program ended is not known, and not the agent's doing."""
+        """What started it died: how the program ended is not known, and not the agent's doing."""
         self.out_of_memory = ""
-        """It has no limit of its own."""
         self.killed = False
-        """SIGTERM was not enough."""
-        self.left = 0
-        """Processes below it that could not be ended."""
+        """By us."""
+        self.notes: tuple[str, ...] = ()
+        """What the reader should know of how it ended."""
         self.took_ms = 0.0
-        """From its start to its end, by the launch host's clock: our own delays are not in it."""
+        """From its start to its end, by the clock of what started it: our own delays are not in it."""
 
     @property
     def ended(self) -> bool:
         return self._ended.done()
+
+    @property
+    def starved(self) -> bool:
+        """Whether it, or what it started, has run out of memory so far."""
+        return bool(self._memory_end(signal.SIGKILL, self.killed))
 
     async def within(self, limit_s: float) -> bool:
         """Whether the program has ended by then. An end that was told and not yet read counts."""
@@ -63,23 +83,26 @@ class Program:
         if self.ended:
             return
         if grace_s:
-            kill_group(self.pid, signal.SIGTERM)
+            self._send(signal.SIGTERM)
             if await self.within(grace_s):
                 return
-            self.killed = True
-        kill_group(self.pid, signal.SIGKILL)
+            self.notes = (*self.notes, KILLED)
+        self.kill()
         if not await self.within(KILL_S):
-            raise HarnessError(f"process {self.pid} of the agent could not be ended")
+            raise HarnessError(f"process {self.pid or ''} of the agent could not be ended")
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know of how it ended."""
-        return (*((KILLED,) if self.killed else ()), *survived(self.left))
+    def kill(self) -> None:
+        self.killed = True
+        self._send(signal.SIGKILL)
 
-    def finish(self, status: int | None, took_ms: float = 0.0, left: int = 0) -> None:
-        """Told by the launcher: it has ended, and so has what it left behind, save `left` processes."""
+    def finish(
+        self, status: int | None, took_ms: float = 0.0, left: int = 0, *, lost: bool = False, note: str = ""
+    ) -> None:
+        """It has ended, and so has what it left behind, save `left` processes."""
         if not self._ended.done():
-            self.status, self.took_ms, self.left = status, took_ms, left
+            self.status, self.took_ms, self.lost = status, took_ms, lost
+            self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
+            self.notes = (*self.notes, *survived(left), *([note] if note else []))
             self._ended.set_result(None)
 
 
@@ -126,3 +149,47 @@ async def stopped(task: asyncio.Task[T]) -> None:
     await asyncio.wait({task})
     if not task.cancelled():
         task.result()
+
+
+BeginProgram = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[Program]]
+
+
+async def run_to_end(
+    begin: BeginProgram, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
+) -> Ran:
+    """Starts a program and waits for it, for so long; HarnessError if it was never executed."""
+    out, err = Tail(keep, inf), Tail(keep, inf)
+    pipes = Pipes(stdin, out, err)
+    began = time.monotonic()
+    try:
+        program = await begin(argv, env, Stdio(*pipes.stdio))
+        pipes.give()
+        try:
+            in_time = await program.within(timeout_s)
+        finally:
+            await program.end(0.0)
+        pipes.drain()
+    finally:
+        pipes.close()
+    if program.lost:
+        raise HarnessError(f"{argv[0]}: {' '.join(program.notes) or GONE}: {err.text.strip()[-500:]}")
+    took_ms = program.took_ms or (time.monotonic() - began) * 1e3
+    if not in_time:
+        return Ran(None, out.data, err.data, timed_out=True, duration_ms=took_ms)
+    code, number = code_and_signal(program.status)
+    return Ran(code, out.data, err.data, signal=number, duration_ms=took_ms)
+
+
+def code_and_signal(status: int | None) -> tuple[int | None, int]:
+    """Exit code and signal of a status, as waitpid gives it."""
+    if status is None:
+        return None, 0
+    if os.WIFSIGNALED(status):
+        return None, os.WTERMSIG(status)
+    return os.WEXITSTATUS(status), 0
+
+
+def killed_by(status: int | None, number: int) -> bool:
+    """Whether a signal ended it: also where what watched over it, a shell or bubblewrap, passed that on."""
+    code, signalled = code_and_signal(status)
+    return signalled == number or code == 128 + number

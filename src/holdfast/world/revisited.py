@@ -18,10 +18,10 @@ from pathlib import Path
 from holdfast.errors import AgentUnavailable, HarnessError, HoldfastError
 from holdfast.model.trial import Trial
 from holdfast.model.world import EXTERNAL, ServiceSpec
+from holdfast.processes.program import code_and_signal
 from holdfast.protocols.sandbox import Sandbox, Stdio
 from holdfast.protocols.service import Lasting, Mock, Service, ServiceKeeper
 from holdfast.service_kinds import traits_of
-from holdfast.world.holders.running_program import ended
 from holdfast.world.kept_world import KeptWorld, dump_of
 from holdfast.world.site_worlds import SiteWorlds
 
@@ -145,7 +145,7 @@ async def _run(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio
             pass
     finally:
         await program.end(0.0)
-    code, number = ended(program.status)
+    code, number = code_and_signal(program.status)
     return code if code is not None else 128 + (number or signal.SIGKILL)
 
 

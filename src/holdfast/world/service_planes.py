@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from holdfast.model.world import ServiceSpec, WorldSpec
+from holdfast.model.world import Network, ServiceSpec, WorldSpec
 from holdfast.planes.tcp.names import NamePlane
 from holdfast.planes.tcp.plane import TcpPlane
 from holdfast.protocols.sandbox import Sandbox
-from holdfast.protocols.service import ManyPorts, Mock, Service
+from holdfast.protocols.service import Database, ManyPorts, Mock, Service
 from holdfast.protocols.trial import TrialContext
 from holdfast.service_kinds import port_of, spoken, traits_of
 
@@ -99,6 +99,42 @@ def variables(
 
 NAMES = ("127.0.0.53", 53)
 """Where names are asked for inside, if a fault may keep one from resolving."""
+
+
+class TrialServices(dict[str, Service]):
+    """The services of one trial, by name."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+
+    @property
+    def databases(self) -> dict[str, Database]:
+        return {name: service for name, service in self.items() if isinstance(service, Database)}
+
+    @property
+    def mocks(self) -> dict[str, Mock]:
+        """By every host name that leads to one."""
+        found = {name: service for name, service in self.items() if isinstance(service, Mock)}
+        overridden = self._network.dns_overrides.items()
+        return found | {host: found[service] for host, service in overridden if service in found}
+
+    @property
+    def without_tables(self) -> list[str]:
+        """Where something is kept, and nothing of it in tables that can be looked at."""
+        return [name for name, service in self.items() if not isinstance(service, Mock | Database)]
+
+    @property
+    def unaudited(self) -> dict[str, str]:
+        if not self.without_tables or self.databases:
+            return {}
+        named = ", ".join(self.without_tables)
+        return {"db_writes": f"{named}: no Postgres or MySQL, and writes of others are not seen"}
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What the reader should know of them by now."""
+        return (note for service in self.values() for note in service.notes)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Opens a boxed world for each trial."""
+"""Opens a boxed world for each trial: services, sandbox, planes, fixtures, one after the other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.model.world import PlacedFile
+from holdfast.planes.http.trust import NODE_PRELOAD, node_options
+from holdfast.planes.site_planes import placeholders
+from holdfast.planes.tcp.names import NSSWITCH_CONF, RESOLV_CONF, unresolved
+from holdfast.processes.startable import variables as trial_variables
+from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
-from holdfast.world.boxed_world import BoxedWorld
+from holdfast.world.boxed_world import LENT, BoxedWorld
+from holdfast.world.holders.surroundings import WORKSPACE
+from holdfast.world.sandbox.workspace import copy_tree
+from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, hosts, listening, variables
+from holdfast.world.shortcomings import WORKDIR
 from holdfast.world.site_worlds import SiteWorlds
+from holdfast.world.workspace import fill, lay_out, place_files, set_up
+
+_SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}
 
 
 class WorldFactory:
@@ -29,36 +43,196 @@ class WorldFactory:
         trial = context.trial
         folder = self.shared.folder / f"{trial.id}-{next(self._numbers)}"
         world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
+        opening = _Opening(world, self.shared)
         try:
-            await _in_time(world)
+            await opening.in_time()
             yield world
         except asyncio.CancelledError:
             raise
         except BaseException:
-            await self._keep(world)
+            await self._keep(world, opening)
             raise
         else:
-            await self._keep(world)
+            await self._keep(world, opening)
         finally:
             await world.close()
 
-    async def _keep(self, world: BoxedWorld) -> None:
+    async def _keep(self, world: BoxedWorld, opening: _Opening) -> None:
         if self.shared.settings.keeping is not None and world.worth_a_look:
-            await world.keep(self.shared.settings.keeping)
+            await world.keep(self.shared.settings.keeping, opened=opening.has_sandbox)
 
 
-async def _in_time(world: BoxedWorld) -> None:
-    """Opens it, within the time that the trial has."""
-    limit_ms = world.spec.resources.timeout_ms
-    try:
-        async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
-            try:
-                await world.open()
-            except UserError as refused:
-                raise HarnessError(f"{refused}. {refused.hint}" if refused.hint else str(refused)) from refused
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        held_up = f": {world.doing} was under way" if world.doing else ""
-        why = f"the world was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
-        raise HarnessError(why) from None
+class _Opening:
+    """Puts one world together."""
+
+    def __init__(self, world: BoxedWorld, site: SiteWorlds) -> None:
+        self._world = world
+        self._site = site
+        self._spec = world.spec
+        self._settings = site.settings
+        self._unresolved = unresolved(site.scenario(world.trial))
+        """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
+        self.has_sandbox = False
+        world.links = self._links()
+
+    async def in_time(self) -> None:
+        """Everything in its order, within the time that the trial has; HarnessError says what could not be had."""
+        limit_ms = self._spec.resources.timeout_ms
+        try:
+            async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
+                try:
+                    await self._open()
+                except UserError as refused:
+                    raise HarnessError(f"{refused}. {refused.hint}" if refused.hint else str(refused)) from refused
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            held_up = f": {self._world.begun[-1]} was under way" if self._world.begun else ""
+            why = f"the world was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
+            raise HarnessError(why) from None
+
+    async def _open(self) -> None:
+        world, spec = self._world, self._spec
+        layer, home = self._folders()
+        await self._open_services()
+        await self._open_sandbox(layer, home)
+        await self._connect()
+        databases = world.services.databases
+        await fill(spec.fixtures, databases, world.root, world.trial, world.begun.append)
+        await set_up(spec.setup.commands, world.sandbox, world.environ, world.begun.append)
+        if world.wants_clock:
+            await self._wind()
+        for database in databases.values():
+            await database.mark()
+        await world.sandbox.snapshot()
+        world.parts.push_async_callback(world.ingress.close)
+        await world.ingress.open(world.sandbox, {world.sandbox.listener(*GATEWAY).getsockname()[1]})
+        for note in world.ingress.notes:
+            world.context.note(note)
+            self._settings.told(world.trial, note)
+
+    def _folders(self) -> tuple[Path, Path]:
+        """What workspace and home begin with."""
+        world, setup, root = self._world, self._spec.setup, self._world.root
+        layer, home = world.folder / "layer", world.folder / "home"
+        for folder in (world.lent, layer, home):
+            folder.mkdir(parents=True)
+        lay_out(layer, root, self._spec.fixtures)
+        place_files(layer, root, setup.files)
+        if self._settings.home is not None:
+            copy_tree(self._settings.home, home)
+        place_files(home, root, setup.home_files)
+        secrets = [PlacedFile(s.file, self._settings.secrets[s.name], mode=0o600) for s in self._spec.secrets if s.file]
+        place_files(layer, root, secrets)
+        return layer, home
+
+    async def _open_services(self) -> None:
+        world = self._world
+        for service in self._spec.services:
+            keeper = await self._site.keeper(service)
+            live = await keeper.provide(world.trial, alone=self._site.disturbs(world.trial, service.name))
+            world.parts.push_async_callback(live.close)
+            world.services[service.name] = live
+            for note in live.notes:
+                world.context.note(note)
+
+    async def _open_sandbox(self, layer: Path, home: Path) -> None:
+        world, spec, named = self._world, self._spec, self._unresolved
+        sandbox_spec = SandboxSpec(
+            name=world.folder.name,
+            layers=(layer,),
+            listen=tuple(dict.fromkeys((*listening(spec), *((NAMES,) if named else ())))),
+            hosts=hosts(spec, named),
+            home=home if any(home.iterdir()) else None,
+            visible={**self._settings.visible, LENT: world.lent, **(self._name_files() if named else {})},
+            links=world.links,
+            nested=self._settings.nested,
+            resources=spec.resources,
+            limits="limits" in world.disturbed,
+            watched=tuple(sorted(world.disturbed & {"paths", "disk"})),
+            commands=world.command,
+        )
+        world.sandbox = await self._site.backend.open(sandbox_spec)
+        self.has_sandbox = True
+        world.parts.push_async_callback(world.sandbox.close)
+
+    def _links(self) -> dict[str, str]:
+        """Links to programs of this machine, and the second path of the workspace."""
+        workdir = self._spec.setup.workdir
+        lacking = any(one.feature == WORKDIR for one in self._site.shortcomings)
+        also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
+        return {**self._settings.links, **also}
+
+    def _name_files(self) -> dict[str, Path]:
+        found = {}
+        for name, text in (("resolv.conf", RESOLV_CONF.format(host=NAMES[0])), ("nsswitch.conf", NSSWITCH_CONF)):
+            (self._world.folder / name).write_text(text)
+            found[f"/etc/{name}"] = self._world.folder / name
+        return found
+
+    async def _connect(self) -> None:
+        """Our planes stand at every address inside."""
+        world, site, settings = self._world, self._site, self._settings
+        world.planes = await site.site_planes.open_address(sock=world.sandbox.listener(*GATEWAY))
+        world.parts.push_async_callback(world.planes.close)
+        world.service_planes = self._fronts()
+        reached = await world.service_planes.open(self._unresolved)
+        told = {name: service.variables for name, service in world.services.items()}
+        led = self._led()
+        world.leads = frozenset(led)
+        world.environ = {
+            **_SYSTEM,
+            "HOME": world.sandbox.home,
+            **settings.environ,
+            **variables(self._spec, reached, told),
+            **self._spec.setup.env,
+            **{s.name: settings.secrets[s.name] for s in self._spec.secrets if s.env},
+            **led,
+            **settings.agent_environ,
+            **self._node_options(),
+            **trial_variables(world.trial),
+        }
+
+    def _fronts(self) -> ServicePlanes:
+        world, site, authority = self._world, self._site, self._site.site_planes.authority
+        return ServicePlanes(
+            self._spec,
+            world.sandbox,
+            world.services,
+            world.planes,
+            world.context,
+            leaf=lambda name: None if authority is None else authority.leaf(name),
+            disturbed=lambda name: site.disturbs(world.trial, name),
+            wrote=lambda: world.disturbances.saw("db_write"),
+            parts=world.parts,
+        )
+
+    def _led(self) -> dict[str, str]:
+        """The variables that lead the agent's calls to us; files of ours that they name are lent."""
+        world = self._world
+        found = {**placeholders({}), **world.planes.environ}  # keys of the user's are added by the gateway, not shown
+        folder = str(self._site.site_planes.folder)
+        for name, value in found.items():
+            if value.startswith(folder):
+                path = Path(value)
+                found[name] = world.lend(path.name, path.read_bytes())
+        past = ",".join((found.get("NO_PROXY", ""), *hosts(self._spec)))
+        return found | {"NO_PROXY": past, "no_proxy": past}
+
+    def _node_options(self) -> dict[str, str]:
+        """What leads a Node's calls to us, beside what the spec asks of Node."""
+        asked = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
+        if self._site.site_planes.authority is None:
+            return {"NODE_OPTIONS": asked} if asked else {}
+        lent = self._world.lend(NODE_PRELOAD.name, NODE_PRELOAD.read_bytes())
+        return {"NODE_OPTIONS": node_options(asked, lent)}
+
+    async def _wind(self) -> None:
+        """The agent's clock is set; where it cannot be, `isolation` says why."""
+        world = self._world
+        seen_at = world.sandbox.inside(LENT)
+        found = await world.clock.wind(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)
+        self._site.clock = world.clock.kept
+        if "LD_PRELOAD" in world.environ and found:
+            found["LD_PRELOAD"] += f" {world.environ['LD_PRELOAD']}"
+        world.environ = {**world.environ, **found}

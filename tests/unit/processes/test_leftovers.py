@@ -31,8 +31,8 @@ def test_marked_processes_that_survive_every_round_are_named(monkeypatch: pytest
 def test_a_program_is_told_of_with_what_outlived_it() -> None:
     async def main() -> None:
         launcher = Launcher()
-        program = launcher._programs[1] = Program(launcher.listen)
-        program.killed = True
+        program = launcher._programs[1] = Program(None, launcher.listen)
+        program.notes = (KILLED,)
         launcher._notice(*NOTICE.unpack(NOTICE.pack(EXITED, 1, 0, 0, 2)))
         assert program.ended
         assert program.notes == (KILLED, "2 of the processes that it left behind could not be ended")

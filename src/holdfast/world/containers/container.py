@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
+from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
 from holdfast.world.containers.owner import LABEL, owner
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
-from holdfast.world.holders.running_program import RunningProgram
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
 
@@ -57,7 +57,7 @@ class Container:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._programs: dict[int, RunningProgram] = {}
+        self._programs: dict[int, Program] = {}
         self._agents: set[int] = set()
         """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._closing = False
@@ -95,10 +95,10 @@ class Container:
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
-    ) -> RunningProgram:
+    ) -> Program:
         """Starts a program, the agent's or ours; OSError if it cannot be executed."""
         ticket = self.line.ticket()
-        program = RunningProgram(lambda number: self._signal(ticket, number))
+        program = Program(lambda number: self._signal(ticket, number))
         self._programs[ticket] = program
         if agents:
             self._agents.add(ticket)

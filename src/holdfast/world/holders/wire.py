@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 HEAD = struct.Struct("=Bqqq")
 """What it is, the ticket of the order that it is about, a value, nanoseconds."""
@@ -184,7 +184,3 @@ def ends_of(text: bytes) -> list[CommandEndMessage]:
 def pair() -> tuple[socket.socket, socket.socket]:
     """Both ends of a line on which messages stay whole."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-
-SandboxKind = Literal["bubblewrap", "bare"]
-"""What a host makes: sandboxes with namespaces of their own, or keepers of plain programs."""

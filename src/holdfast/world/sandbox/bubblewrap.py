@@ -154,7 +154,7 @@ class Bubblewrap:
                 os.close(entrance)
 
     def _start_host(self) -> HostProcess:
-        host = HostProcess("bubblewrap", self._uid, self._gid)
+        host = HostProcess(self._uid, self._gid)
         self._mapping = host.owners()
         return host
 

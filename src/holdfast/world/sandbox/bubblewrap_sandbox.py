@@ -15,10 +15,10 @@ from typing import Literal, cast
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
+from holdfast.processes.program import Program, run_to_end
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
-from holdfast.world.holders.running_program import NEVER, RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
 from holdfast.world.sandbox import kernel
@@ -26,6 +26,7 @@ from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
 
+NEVER = "the sandbox could not execute it"
 _ROUND_MS = 10_000
 """For the next piece of a list of changes: long, since on a busy machine slowness is ours."""
 
@@ -40,7 +41,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._group = group
         self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
         self._copies = copies
-        self._programs: dict[int, RunningProgram] = {}
+        self._programs: dict[int, Program] = {}
         self._agents: set[int] = set()
         """Tickets of the programs that are the agent's, not of commands that we run to their end."""
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
@@ -75,9 +76,7 @@ class BubblewrapSandbox(OpenSandbox):
         except ConnectionRefusedError:
             return await self._connect(port, b"6")
 
-    async def start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
-    ) -> RunningProgram:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
         ticket = self._line.ticket()
         self._agents.add(ticket)
@@ -97,7 +96,7 @@ class BubblewrapSandbox(OpenSandbox):
     ) -> Ran:
         """From the freeze on, every command is a throwaway one."""
 
-        async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> RunningProgram:
+        async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
             ticket = self._line.ticket()
             return await self._start(ticket, argv, env, stdio, throwaway=throwaway or self._frozen)
 
@@ -208,8 +207,8 @@ class BubblewrapSandbox(OpenSandbox):
         *,
         cwd: str = "",
         throwaway: bool = False,
-    ) -> RunningProgram:
-        program = RunningProgram(lambda number: self._signal(ticket, number), self._strain.memory_end())
+    ) -> Program:
+        program = Program(lambda number: self._signal(ticket, number), memory_end=self._strain.memory_end())
         order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
         self._programs[ticket] = program
         written = wire.written(order)
@@ -229,7 +228,7 @@ class BubblewrapSandbox(OpenSandbox):
     def _kill(self) -> int:
         under_way = self._agents & self._programs.keys()
         for ticket in under_way:
-            self._signal(ticket, signal.SIGKILL)
+            self._programs[ticket].kill()
         return len(under_way)
 
     def _everybody(self) -> Iterable[int]:
@@ -237,8 +236,6 @@ class BubblewrapSandbox(OpenSandbox):
 
     def _signal(self, ticket: int, number: int) -> None:
         if not self._line.closed.is_set():
-            if number == signal.SIGKILL and (program := self._programs.get(ticket)):
-                program.killed = True
             self._line.tell(wire.SIGNAL, ticket, number)
 
     async def _connect(self, port: int, family: bytes) -> socket.socket:

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
+from holdfast.processes.program import Program, run_to_end
 from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.folders import first_process, make_folders
-from holdfast.world.holders.running_program import RunningProgram, run_to_end
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
 from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
@@ -119,9 +119,7 @@ class DockerSandbox(FolderSandbox):
     async def connect(self, port: int) -> socket.socket:
         return await self._container.connect(port)
 
-    async def start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
-    ) -> RunningProgram:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
         return await self._container.start(argv, env, stdio, cwd, agents=True)
 

@@ -1,26 +1,23 @@
 """The small program that makes sandboxes for Holdfast: single-threaded, standard library only.
 
 Started by `host_process.py` with a control socket. Started as root it drops to an unprivileged user first. Each
-order is taken by a holder: a fork of this process that keeps one sandbox, or one plain program, until its own
-line to Holdfast closes. When the control socket closes, Holdfast is gone, and everything is ended.
+order is taken by a holder: a fork of this process that keeps one sandbox until its own line to Holdfast closes. When
+the control socket closes, Holdfast is gone, and everything is ended.
 """
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
-import select
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
 
-from holdfast.processes.leftovers import end_orphans, keep_orphans, kill, kill_group
+from holdfast.processes.leftovers import keep_orphans, kill
 from holdfast.processes.spares import SpareChild
 from holdfast.world.holders import wire
-from holdfast.world.holders.wire import StartOrder
 from holdfast.world.sandbox import holder, kernel
 from holdfast.world.sandbox.system import System, shared
 
@@ -29,76 +26,13 @@ SETTLES_AFTER_MS = 30
 program took 44 ms where both met, else 25 (on a busy machine). By then an opened sandbox has started its own."""
 
 
-class Keeper:
-    """Starts one program in a session of its own, adopts what daemonises below it, and ends all of that with it."""
-
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
-
-    def run(self, order: StartOrder, stdio: tuple[int, ...]) -> None:
-        """Until the program has ended or the line closes; nothing is left afterwards."""
-        died, dying = os.pipe()
-        os.set_blocking(dying, False)
-        signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        began = time.monotonic_ns()
-        try:
-            pid = _spawn(order, stdio)
-        except OSError as refused:
-            wire.send(self._line, wire.REFUSED, 1, refused.errno or errno.EIO)
-            return
-        for fd in stdio:
-            os.close(fd)
-        status = None
-        try:
-            wire.send(self._line, wire.DONE, 1, pid)
-            status = self._attend(pid, died)
-        finally:
-            took = time.monotonic_ns() - began
-            kill_group(pid, signal.SIGKILL)
-            end_orphans(set())
-        if status is not None:
-            wire.send(self._line, wire.ENDED, 1, status, took)
-
-    def _attend(self, pid: int, died: int) -> int | None:
-        while True:
-            ready = select.select([self._line.fileno(), died], [], [])[0]
-            if died in ready:
-                os.read(died, 4096)
-                try:
-                    ended, status = os.waitpid(pid, os.WNOHANG)
-                except ChildProcessError:
-                    return None
-                if ended:
-                    return status
-            if self._line.fileno() in ready:
-                message = wire.receive(self._line)
-                if message is None:
-                    return None
-                kill_group(pid, message.value)
-
-
-def _spawn(order: StartOrder, stdio: tuple[int, ...]) -> int:
-    os.chdir(order.cwd)
-    os.environ["PATH"] = order.env.get("PATH", os.defpath)  # where posix_spawnp looks
-    return os.posix_spawnp(
-        order.argv[0],
-        list(order.argv),
-        dict(order.env),
-        file_actions=[(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(stdio)],
-        setsid=True,
-        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python's own settings of these
-    )
-
-
 class SandboxHost(SpareChild):
     """Its children are holders, each of one sandbox."""
 
-    def __init__(self, control: socket.socket, kind: wire.SandboxKind, machine: System) -> None:
+    pause_ms = SETTLES_AFTER_MS
+
+    def __init__(self, control: socket.socket, machine: System) -> None:
         super().__init__(control)
-        if kind == "bubblewrap":
-            self.pause_ms = SETTLES_AFTER_MS
-        self._kind = kind
         self._machine = machine
         self._serve: Callable[[socket.socket, int, tuple[int, ...]], None]
 
@@ -118,8 +52,6 @@ class SandboxHost(SpareChild):
 
     def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Makes ahead what can be; how an order is then served: by its line, what it is, and its descriptors."""
-        if self._kind == "bare":
-            return lambda line, order, fds: Keeper(line).run(wire.order_of(order), fds)
         try:
             mounts = holder.settle(self._machine)
         except OSError as refused:
@@ -167,17 +99,16 @@ def owners(uid: int, gid: int) -> int:
 
 
 def main() -> None:
-    """Runs until the control socket closes: control, kind, user, group."""
-    fd, kind, uid, gid = sys.argv[1:5]
+    """Runs until the control socket closes: control, user, group."""
+    fd, uid, gid = sys.argv[1:4]
     control = socket.socket(fileno=int(fd))
     control.set_inheritable(False)  # nothing below may hold it
     keep_orphans()
-    if kind == "bubblewrap":
-        mapping = owners(int(uid), int(gid)) if os.getuid() == 0 else -1
-        wire.send(control, wire.DONE, 0, fds=[mapping] if mapping >= 0 else [])
-        drop(int(uid), int(gid))
+    mapping = owners(int(uid), int(gid)) if os.getuid() == 0 else -1
+    wire.send(control, wire.DONE, 0, fds=[mapping] if mapping >= 0 else [])
+    drop(int(uid), int(gid))
     os.umask(0o022)
     os.chdir("/")
     gc.collect()
     gc.freeze()  # holders share these pages; a collection there would copy them
-    SandboxHost(control, "bubblewrap" if kind == "bubblewrap" else "bare", shared()).run()
+    SandboxHost(control, shared()).run()

@@ -15,7 +15,7 @@ from holdfast.processes.leftovers import kill_group
 from holdfast.processes.program import KILL_S
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import HolderConnection
-from holdfast.world.holders.wire import HolderMessage, SandboxKind, SandboxLayout, StartOrder
+from holdfast.world.holders.wire import HolderMessage, SandboxLayout
 
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.sandbox.host import main; main()"
 
@@ -23,10 +23,10 @@ _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.
 class HostProcess:
     """The host of one backend. Close it after use."""
 
-    def __init__(self, kind: SandboxKind, uid: int = 0, gid: int = 0) -> None:
+    def __init__(self, uid: int, gid: int) -> None:
         self._control, theirs = wire.pair()
         self._control.settimeout(KILL_S)
-        words = [str(theirs.fileno()), kind, str(uid), str(gid)]
+        words = [str(theirs.fileno()), str(uid), str(gid)]
         try:
             self._process = _spawn(words, theirs.fileno())
         except OSError as broken:
@@ -48,14 +48,14 @@ class HostProcess:
 
     def order(
         self,
-        thing: SandboxLayout | StartOrder,
+        layout: SandboxLayout,
         fds: Sequence[int],
         notice: Callable[[HolderMessage], None],
         lost: Callable[[], None],
     ) -> HolderConnection:
-        """Hands a layout or an order to the next holder; HarnessError if the host is gone."""
+        """Hands a layout to the next holder; HarnessError if the host is gone."""
         ours, theirs = wire.pair()
-        written = wire.written(thing)
+        written = wire.written(layout)
         try:
             wire.send(self._control, wire.START, 0, fds=[theirs.fileno(), written, *fds])
         except OSError as broken:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Resources
-from holdfast.processes.program import KILL_S
-from holdfast.world.holders.running_program import MemoryEnd, killed_by
+from holdfast.processes.program import KILL_S, MemoryEnd, killed_by
 from holdfast.world.sandbox.limits import ControlGroup, parents
 
 NO_GROUP = "no control group may be made here, so processor time cannot be limited: it needs root, or delegated groups"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +11,9 @@ from typing import ClassVar, Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources, SandboxTraits
+from holdfast.processes.launcher import Launcher
+from holdfast.processes.program import Program, all_ended, run_to_end
 from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
-from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import GONE, HolderConnection
-from holdfast.world.holders.running_program import RunningProgram, run_to_end
-from holdfast.world.holders.wire import HolderMessage
-from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.promises import ALWAYS
@@ -31,8 +27,6 @@ ISOLATION = (
     Isolation("file audit", False, "the process backend does not see what is written outside the workspace"),
     Isolation(THROWAWAY, False, "commands of checks run in the workspace itself, last"),
 )
-_TICKET = 1
-"""A keeper has one order: its program."""
 
 
 class ProcessBackend:
@@ -49,18 +43,15 @@ class ProcessBackend:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._host = HostProcess("bare")
+        self._launcher = Launcher(marks=False)  # its environment is as given
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         return ISOLATION
 
     async def open(self, sandbox_spec: SandboxSpec) -> ProcessSandbox:
-        if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
-            await self._host.close()
-            self._host = HostProcess("bare")
         folder = self._folder / f"place-{os.urandom(6).hex()}"
-        sandbox = ProcessSandbox(sandbox_spec, folder, self._host)
+        sandbox = ProcessSandbox(sandbox_spec, folder, self._launcher)
         try:
             await sandbox.open()
         except OSError as broken:
@@ -72,20 +63,20 @@ class ProcessBackend:
         return sandbox
 
     async def close(self) -> None:
-        await self._host.close()
+        await self._launcher.close()
 
 
 class ProcessSandbox(FolderSandbox):
     """One folder and the programs that were started in it."""
 
-    def __init__(self, sandbox_spec: SandboxSpec, folder: Path, host: HostProcess) -> None:
+    def __init__(self, sandbox_spec: SandboxSpec, folder: Path, launcher: Launcher) -> None:
         super().__init__(sandbox_spec, ISOLATION, folder)
         self.workspace = str(self._root)
         self.home = str(folder / "home")
-        self._host = host
-        self._lines: dict[HolderConnection, RunningProgram] = {}
-        self._agents: dict[HolderConnection, int] = {}
-        """Of the programs that are the agent's: their process ids."""
+        self._launcher = launcher
+        self._programs: list[Program] = []
+        self._agents: list[Program] = []
+        """Those of them that are the agent's."""
         self._group = ControlGroup({})
         self._strain = LiveLimits(self._group, Resources(), self._everybody)
 
@@ -120,9 +111,7 @@ class ProcessSandbox(FolderSandbox):
             raise
         return way
 
-    async def start(
-        self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = ""
-    ) -> RunningProgram:
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
         program = await self._start(argv, env, stdio, cwd, agents=True)
         await self._strain.again(self._kill)
@@ -143,7 +132,7 @@ class ProcessSandbox(FolderSandbox):
 
     async def freeze(self) -> None:
         self._frozen = True
-        await asyncio.gather(*(line.close() for line in [*self._lines]))
+        await all_ended(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
         """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
@@ -166,52 +155,27 @@ class ProcessSandbox(FolderSandbox):
 
     async def _start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
-    ) -> RunningProgram:
-        program = RunningProgram(lambda number: self._signal(line, number), self._strain.memory_end())
-        order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(self.workspace, cwd)))
-        line = self._host.order(
-            order,
-            [stdio.stdin, stdio.stdout, stdio.stderr],
-            lambda message: self._ended(line, program, message),
-            lambda: self._lost(line, program),
-        )
-        line.expect(_TICKET)
-        self._lines[line] = program
-        try:
-            pid = (await line.reply(_TICKET)).value
-        except OSError as refused:
-            await line.close()
-            raise OSError(refused.errno, refused.strerror, argv[0]) from None
-        except BaseException:
-            await line.close()
-            raise
-        if agents and not program.ended:
-            self._agents[line] = pid
+    ) -> Program:
+        folder = Path(os.path.normpath(os.path.join(self.workspace, cwd)))
+        stdio_fds = (stdio.stdin, stdio.stdout, stdio.stderr)
+        program = await self._launcher.start(argv, env, folder, stdio_fds, self._strain.memory_end())
+        self._programs = [*_alive(self._programs), program]
+        if agents:
+            self._agents = [*_alive(self._agents), program]
         return program
 
     def _everybody(self) -> Iterator[int]:
-        return family(self._agents.values())
+        return family(program.pid for program in _alive(self._agents))
 
     def _kill(self) -> int:
-        for line in self._agents:
-            self._signal(line, signal.SIGKILL)
-        return len(self._agents)
+        under_way = _alive(self._agents)
+        for program in under_way:
+            program.kill()
+        return len(under_way)
 
-    def _signal(self, line: HolderConnection, number: int) -> None:
-        if not line.closed.is_set():
-            if number == signal.SIGKILL and (program := self._lines.get(line)):
-                program.killed = True
-            line.tell(wire.SIGNAL, _TICKET, number)
 
-    def _ended(self, line: HolderConnection, program: RunningProgram, message: HolderMessage) -> None:
-        if message.what == wire.ENDED:
-            self._agents.pop(line, None)
-            program.finish(message.value, message.took_ns / 1e6)
-
-    def _lost(self, line: HolderConnection, program: RunningProgram) -> None:
-        self._lines.pop(line, None)
-        self._agents.pop(line, None)
-        program.finish(None, lost=not self._frozen, note=GONE)
+def _alive(programs: list[Program]) -> list[Program]:
+    return [program for program in programs if not program.ended]
 
 
 def _listener() -> socket.socket:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources
+from holdfast.processes.pipes import Tail
+from holdfast.processes.program import code_and_signal
 from holdfast.protocols.sandbox import FileChange
 from holdfast.world.holders import wire
-from holdfast.world.holders.running_program import Last, ended
 from holdfast.world.holders.surroundings import whom
 from holdfast.world.sandbox import bubblewrap, limits, promises, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
@@ -198,7 +199,7 @@ def test_changes_are_read_however_they_are_cut(changes, cut):
 
 @given(pieces=st.lists(st.binary(max_size=30)), limit=st.integers(0, 20))
 def test_the_last_of_an_output_is_kept(pieces, limit):
-    last = Last(limit)
+    last = Tail(limit)
     for piece in pieces:
         last.add(piece)
     whole = b"".join(pieces)
@@ -206,9 +207,9 @@ def test_the_last_of_an_output_is_kept(pieces, limit):
 
 
 def test_a_status_is_a_code_or_a_signal():
-    assert ended(3 << 8) == (3, 0)
-    assert ended(9) == (None, 9)
-    assert ended(None) == (None, 0)
+    assert code_and_signal(3 << 8) == (3, 0)
+    assert code_and_signal(9) == (None, 9)
+    assert code_and_signal(None) == (None, 0)
 
 
 @pytest.fixture
