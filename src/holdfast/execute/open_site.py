@@ -17,7 +17,7 @@ from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
 from holdfast.folders import own_folder
 from holdfast.model.spec import AgentSpec, Spec
-from holdfast.world.machine import Machine
+from holdfast.world.bare_world import Machine
 
 if TYPE_CHECKING:
     from holdfast.agents import Agent

@@ -18,7 +18,7 @@ from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.spec.references import interpolate
-from holdfast.world.machine import Machine
+from holdfast.world.bare_world import Machine
 
 if TYPE_CHECKING:
     from holdfast.agents import Agent

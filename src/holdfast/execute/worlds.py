@@ -18,8 +18,8 @@ from holdfast.world.bare_world import BareWorld
 if TYPE_CHECKING:
     from holdfast.agents import Agent
     from holdfast.protocols.trial import TrialContext
+    from holdfast.world.bare_world import Machine
     from holdfast.world.boxed_world import BoxedWorld
-    from holdfast.world.machine import Machine
     from holdfast.world.world_factory import WorldFactory
 
 

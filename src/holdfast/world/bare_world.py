@@ -1,25 +1,163 @@
-"""A BareWorld: this machine as it is, around one trial. Opening it does nothing."""
+"""A BareWorld: this machine as it is, around one trial. Opening it does nothing.
+
+Its programs run in the spec's folder, with the user's environment, through one launch host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HarnessError
+from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
+from holdfast.model.spec import AgentSpec
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent
 from holdfast.processes import scratch
+from holdfast.protocols.world import Left
 
 if TYPE_CHECKING:
-    from holdfast.processes.answer_file import FolderAnswerFile
+    from holdfast.planes.site_planes import SitePlanes
+    from holdfast.planes.trial_address import TrialAddress
+    from holdfast.processes.launcher import Launcher
+    from holdfast.processes.program import Program
     from holdfast.protocols.sandbox import FileChange, Sandbox
     from holdfast.protocols.service import Service
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import Planes
-    from holdfast.world.machine import Machine, MachinePlace
+
+class Machine:
+    """What the bare worlds of a site share. Opens a place for each process tree that is to be told apart."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str], site_planes: SitePlanes | None = None) -> None:
+        self.root = root
+        self.environ = environ
+        self.site_planes = site_planes
+        self.planes: TrialAddress | None = None
+        """The address that an agent which already runs was started with: a gateway's."""
+        self._launcher: Launcher | None = None
+
+    @property
+    def launcher(self) -> Launcher:
+        """Made when the first program is started: most sites of a fast agent never start one."""
+        if self._launcher is None:
+            from holdfast.processes.launcher import Launcher
+
+            self._launcher = Launcher()
+        return self._launcher
+
+    async def place(self) -> MachinePlace:
+        """A place whose programs have an address of their own, where this site has planes. Close it after use."""
+        return MachinePlace(self, None if self.site_planes is None else await self.site_planes.open_address())
+
+    async def close(self) -> None:
+        if self._launcher is not None:
+            await self._launcher.close()
+
+
+class MachinePlace:
+    """Where one program, and all that it starts, runs on this machine."""
+
+    def __init__(self, machine: Machine, address: TrialAddress | None) -> None:
+        self._machine = machine
+        self._address = address
+        self.folder = str(machine.root)
+        self.boxed = False
+        self.sees = "it is run by sh -c in the spec's folder: check its name, its path and that it is executable"
+        self.own_files = "run its command in the spec's folder to see why"
+        self.environ: Mapping[str, str] = machine.environ if address is None else {**machine.environ, **address.environ}
+
+    def mounted(self, agent: AgentSpec) -> AgentSpec:
+        return agent
+
+    def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
+        from holdfast.processes.startable import argv_of
+
+        return argv_of(agent, self._machine.root, env)
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Program:
+        from holdfast.processes.startable import start
+
+        program = await start(self._machine.launcher, list(argv), env, self._machine.root, stdio)
+        if self._address is not None:
+            self._address.process_tree.first = program.keeper
+        return program
+
+    async def forward(self, port: int) -> None:
+        """Its ports are this machine's own."""
+
+    @contextmanager
+    def serving(self, context: TrialContext) -> Iterator[None]:
+        if self._address is None:
+            yield
+        else:
+            with self._address.serving(context):
+                yield
+
+    async def close(self) -> None:
+        if self._address is not None:
+            await self._address.close()
+
+
+class FolderAnswerFile:
+    """`agent.answer_file`, checked against the folder it must be in."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self._root = os.path.realpath(root)
+        self._path = os.path.normpath(os.path.join(self._root, name))
+        if not self._inside(self._path) or self._path == self._root:
+            raise AgentUnavailable(
+                f"agent.answer_file leaves the spec's folder: {name!r}",
+                hint="name a file in that folder, such as answer.txt",
+                config=True,
+            )
+        self.name = name
+
+    def clear(self) -> None:
+        """Removes what an earlier run has left; a link is removed, never what it points to."""
+        if not self._inside(os.path.realpath(os.path.dirname(self._path))):
+            return  # the agent made its folder a link to elsewhere: reading it will say so
+        try:
+            os.unlink(self._path)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return  # a folder of that name stays: reading it will say so
+        except OSError as broken:
+            why = broken.strerror or str(broken)
+            raise AgentUnavailable(
+                f"agent.answer_file {self.name!r} cannot be replaced: {why}", config=True
+            ) from broken
+
+    def read(self, limit: int) -> Left:
+        """What is there now. Call it when every process of the agent has ended."""
+        real = os.path.realpath(self._path)
+        if not self._inside(real):
+            return Left(refused=f"{self.name} is a link that leaves the folder")
+        return read_left(real, self.name, limit)
+
+    def _inside(self, path: str) -> bool:
+        return path == self._root or path.startswith(self._root.rstrip(os.sep) + os.sep)
+
+
+def read_left(path: str | Path, name: str, limit: int) -> Left:
+    """What a regular file holds, whatever the agent has made of it; its links are followed by now."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return Left(absent=True)
+    except OSError as broken:
+        return Left(refused=f"{name} cannot be read: {broken.strerror}")
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        return Left(refused=f"{name} is not a regular file")
+    with os.fdopen(fd, "rb") as file:
+        data = file.read(limit + 1)
+    return Left(data[:limit], cut=len(data) > limit)
+
 
 _NOWHERE = Path("/dev/null")
 
@@ -98,8 +236,6 @@ class BareWorld:
         self.trace_log = Path(self.lend("trace.jsonl", trace))
 
     def answer_file(self, name: str) -> FolderAnswerFile:
-        from holdfast.processes.answer_file import FolderAnswerFile
-
         return FolderAnswerFile(self.root, name)
 
     def view(self) -> Path:

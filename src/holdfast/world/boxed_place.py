@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from holdfast.errors import AgentUnavailable, OutsideError
 from holdfast.model.spec import AgentSpec
 from holdfast.planes.port_forward import PortForward
-from holdfast.processes.answer_file import read_left
 from holdfast.processes.startable import SHELL
 from holdfast.protocols.sandbox import Sandbox, Started, Stdio
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import Left
+from holdfast.world.bare_world import read_left
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.mounted_agent import Mounts
 

@@ -22,7 +22,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.process_tree import ProcessTree
 from holdfast.protocols.trial import TrialContext
-from holdfast.world.machine import Machine
+from holdfast.world.bare_world import Machine
 
 PYTHON = sys.executable
 

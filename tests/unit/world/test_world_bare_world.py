@@ -8,8 +8,7 @@ from holdfast.execute.context import LiveContext
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.world.bare_world import BareWorld
-from holdfast.world.machine import Machine
+from holdfast.world.bare_world import BareWorld, Machine
 
 
 def test_what_a_check_noted_is_there_when_it_looks_again_and_in_no_other_world() -> None:
