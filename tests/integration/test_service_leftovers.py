@@ -20,8 +20,8 @@ import holdfast
 from holdfast.errors import UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill
+from holdfast.processes.scratch import sweep
 from holdfast.world.services import open_keeper, server
-from holdfast.world.services.socket_folder import PREFIX, place, sweep
 
 SPECS = [
     ServiceSpec("db", "postgres", env={"POSTGRES_PASSWORD": "pw"}),
@@ -65,7 +65,6 @@ WORD = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from holdfast.world.services import server
-from holdfast.world.services.socket_folder import SocketFolder
 
 server.confinement = lambda user: (None, "forbidden")
 signal.signal(signal.SIGQUIT, signal.SIG_IGN if sys.argv[2] == "ignored" else signal.SIG_DFL)
@@ -73,7 +72,7 @@ signal.signal(signal.SIGQUIT, signal.SIG_IGN if sys.argv[2] == "ignored" else si
 async def main():
     asyncio.get_running_loop().sock_sendall = give
     launch = server.Launch("db", lambda sockets, data: ["/bin/sleep", "60"], b"up", None, stop=signal.SIGQUIT)
-    await server.start(launch, SocketFolder(Path(sys.argv[1]), None))
+    await server.start(launch, server.SocketFolder(None))
 
 async def give(word, data):
     started = int(Path("/proc/self/task", str(os.getpid()), "children").read_text())
@@ -146,7 +145,7 @@ def swept(owner: int) -> list[Path]:
 
 
 def folders(pid: int) -> list[Path]:
-    return sorted(path for parent in {place(), Path("/tmp")} for path in parent.glob(f"{PREFIX}{pid}-*"))
+    return sorted(path for parent in (Path("/dev/shm"), Path("/tmp")) for path in parent.glob(f"holdfast-*-{pid}-*"))
 
 
 def needed(spec: ServiceSpec, folder: Path) -> None:
@@ -308,6 +307,6 @@ def test_an_ordinary_user_has_the_same_services(kind: str, tmp_path: Path) -> No
         )
         assert run.returncode == 0, run.stderr
         assert run.stdout.count("up ") == 2
-        assert sorted(path.name for path in ours.iterdir() if path.name.startswith(PREFIX)) == []
+        assert sorted(path.name for path in ours.iterdir() if path.name.startswith("holdfast-services-")) == []
     finally:
         shutil.rmtree(ours)

@@ -28,9 +28,8 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.world import kept_world
     from holdfast.world.containers import owner
     from holdfast.world.sandbox import limits
-    from holdfast.world.services import socket_folder
 
-    removed = [*map(str, sweep()), *map(str, socket_folder.sweep()), *map(str, clear(own_folder()))]
+    removed = [*map(str, sweep()), *map(str, clear(own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
     removed += [f"container {name}" for name in owner.sweep()]
     age_s = 0.0 if kept else _seconds(older_than)

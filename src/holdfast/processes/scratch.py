@@ -46,9 +46,9 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def folder(kind: str) -> Iterator[Path]:
+def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
     """A folder while it is needed."""
-    path = make(kind)
+    path = make(kind, in_memory=in_memory)
     try:
         yield path
     finally:

@@ -83,7 +83,7 @@ class MysqlKind:
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
         from holdfast.world.services.mysql.server import open_mysql
 
-        return await open_mysql(spec, place.folder)
+        return await open_mysql(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
         from holdfast.world.services.container.contained import contained_mysql
@@ -111,7 +111,7 @@ class PostgresKind:
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
         from holdfast.world.services.postgres.server import open_postgres
 
-        return await open_postgres(spec, place.folder)
+        return await open_postgres(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
         from holdfast.world.services.container.contained import contained_postgres
@@ -135,7 +135,7 @@ class RedisKind:
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
         from holdfast.world.services.redis import open_redis
 
-        return await open_redis(spec, place.folder)
+        return await open_redis(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
         from holdfast.world.services.container.contained import contained_redis

@@ -10,7 +10,6 @@ import fcntl
 import os
 import secrets
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +19,8 @@ from msgspec import Struct
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.codec import canonical, digest
+from holdfast.processes import scratch
 from holdfast.world.services.confinement import User, as_user, confinement, give
-from holdfast.world.services.socket_folder import PREFIX, place
 
 FORMAT = 1
 """Counts up when the way in which data is prepared changes."""
@@ -79,8 +78,7 @@ def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
     for torn in archive.parent.glob(f"{archive.stem}.*.half"):
         torn.unlink()
     password = secrets.token_urlsafe(32)
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-prepare-", dir=place()) as name:
-        folder = Path(name)
+    with scratch.folder("prepare", in_memory=True) as folder:
         workshop.open(folder)
         make(folder / "data", password, workshop.run)
         half = archive.with_suffix(f".{os.getpid()}.half")

@@ -58,12 +58,12 @@ class Redis(ServerOfTrial):
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
 
-async def open_redis(spec: ServiceSpec, folder: Path) -> SpareKeeper[Redis]:
+async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
     """Keeps fresh servers ready for trials; UserError if the machine has no Redis."""
     settings = redis_settings(spec)
     user = server_user("redis")
     found = _server(spec.image, user)
-    setup = set_up(spec, found, user, folder)
+    setup = set_up(spec, found, user)
     launch = _launch(setup, settings)
     dump = RedisDump(Programs(user, found.prefix), found.program, settings.password)
 

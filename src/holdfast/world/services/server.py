@@ -17,15 +17,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HarnessError
+from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.limits import GRACE_S
 from holdfast.world.services.confinement import DATA, SOCKETS, User, confinement, give
 from holdfast.world.services.log import ServerLog
-from holdfast.world.services.socket_folder import SocketFolder
 
 START_S = 30.0
 """For a server to take connections: long, since on a busy machine slowness is ours."""
@@ -55,6 +56,29 @@ except OSError as refused: sys.exit(f"{argv[0]}: {refused.strerror}")"""
 A signal that is ignored when we die is lost, and the server would never hear of it. bash ignores SIGQUIT by itself, and
 whatever a shell has started with `&` ignores it, too, with all that it starts.
 """
+
+
+class SocketFolder:
+    """Where the servers of one service have their sockets. Nobody but us and their user can look inside.
+
+    Its path is short: a Unix socket's has 107 characters.
+    """
+
+    def __init__(self, user: User | None) -> None:
+        self._user = user
+        self._numbers = count(1)
+        self.path = scratch.make("services", in_memory=True)
+        self.path.chmod(0o711)
+
+    def socket_folder(self) -> Path:
+        """A new folder that belongs to the servers' user alone."""
+        socket_folder = self.path / str(next(self._numbers))
+        socket_folder.mkdir(mode=0o700)
+        give(socket_folder, self._user)
+        return socket_folder
+
+    def close(self) -> None:
+        scratch.remove(self.path)
 
 
 @dataclass(frozen=True)

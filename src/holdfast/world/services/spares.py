@@ -6,16 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
+from holdfast.processes import scratch
 from holdfast.protocols.service import WarmService
 from holdfast.world.services.confinement import User, unconfined
 from holdfast.world.services.programs import ServerProgram, note
-from holdfast.world.services.server import Server
-from holdfast.world.services.socket_folder import SocketFolder, sweep
+from holdfast.world.services.server import Server, SocketFolder
 
 MOST = 2
 """Servers that wait: more would only use memory, since starting one takes less time than a trial."""
@@ -61,11 +60,11 @@ class ServerSetup:
     endings: Endings = field(default_factory=Endings)
 
 
-def set_up(spec: ServiceSpec, found: ServerProgram, user: User | None, folder: Path, *notes: str) -> ServerSetup:
+def set_up(spec: ServiceSpec, found: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
     """A folder for their sockets, and what the reader should know of them."""
-    sweep()
+    scratch.sweep()
     told = (*note(spec.image, spec.name, found.version), *notes, *unconfined(spec.name, user))
-    return ServerSetup(spec, found, user, SocketFolder(folder, user), told)
+    return ServerSetup(spec, found, user, SocketFolder(user), told)
 
 
 class ServerOfTrial:

@@ -10,11 +10,11 @@ from holdfast.errors import HarnessError
 from holdfast.world.services import programs
 from holdfast.world.services.confinement import server_user
 from holdfast.world.services.programs import Programs, beside
-from holdfast.world.services.socket_folder import SocketFolder
+from holdfast.world.services.server import SocketFolder
 
 
 def run(tmp_path, script, **files):
-    home = SocketFolder(tmp_path, server_user())
+    home = SocketFolder(server_user())
     socket_folder = home.socket_folder()
     (socket_folder / "here").write_text("socket")
 

@@ -22,6 +22,7 @@ from msgspec import Struct
 from holdfast import service_kinds
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources, ServiceSpec
+from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import ContainedKind, WarmService
 from holdfast.service_kinds import port_of
@@ -32,8 +33,7 @@ from holdfast.world.holders.surroundings import hosts_file, whom
 from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.container.contained import Contained
 from holdfast.world.services.container.ports import ContainerPorts, ready, said, state
-from holdfast.world.services.socket_folder import SocketFolder
-from holdfast.world.services.socket_folder import sweep as sweep_folders
+from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
 
 KEEPER = "holdfast.keeper"
@@ -121,8 +121,8 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
     image = await find_image(spec)
     first = await first_process()
     await asyncio.to_thread(sweep)
-    sweep_folders()
-    home, lifeline = SocketFolder(folder, None), Lifeline()
+    scratch.sweep()
+    home, lifeline = SocketFolder(None), Lifeline()
     notes = (note(spec, image),)
 
     async def fresh() -> WarmService:

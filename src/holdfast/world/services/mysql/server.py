@@ -153,7 +153,7 @@ def _no_events(cursor: Any) -> Iterator[None]:
     cursor.execute("SET GLOBAL event_scheduler = ON")
 
 
-async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
+async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
     """Keeps fresh servers ready for trials; UserError if the machine has neither MariaDB nor MySQL."""
     settings = mysql_settings(spec)
     user = server_user("mysql")
@@ -162,7 +162,7 @@ async def open_mysql(spec: ServiceSpec, folder: Path) -> SpareKeeper[Mysql]:
     data = await prepared(
         "mysql", [found.version, _SHARED, _INSTALL[mariadb]], user, found.prefix, MysqlTemplate(found.program, mariadb)
     )
-    setup = set_up(spec, found, user, folder, *settings.notes, f"service {spec.name}: {AUDITED}")
+    setup = set_up(spec, found, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     launch = _launch(setup, settings, data)
     dump = MyDump(Programs(user, found.prefix), found.program, data.password, mariadb)
 

@@ -145,14 +145,14 @@ async def _ours() -> AsyncIterator[None]:
         raise HarnessError(said(refused)) from refused
 
 
-async def open_postgres(spec: ServiceSpec, folder: Path) -> SpareKeeper[Postgres]:
+async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
     """Keeps fresh servers ready for trials; UserError if the machine has no PostgreSQL."""
     settings = postgres_settings(spec)
     user = server_user("postgres")
     found = _server(spec.image, user)
     made_of = [found.version, settings.user, settings.database, settings.method, settings.initdb, FILE_ROLES]
     data = await prepared("postgres", made_of, user, found.prefix, PostgresTemplate(found.program, settings))
-    setup = set_up(spec, found, user, folder, *settings.notes, f"service {spec.name}: {AUDITED}")
+    setup = set_up(spec, found, user, *settings.notes, f"service {spec.name}: {AUDITED}")
     dump = PgDump(Programs(user, found.prefix), found.program, data.password)
 
     async def fresh() -> Postgres:
