@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -22,15 +22,14 @@ class CannotCompile(Exception):
 
 def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
     """What is made of a source, for this machine; `tried` raises CannotCompile where it would be of no use."""
-    environ = os.environ
-    target = cache_folder(environ) / name(source, [*flags, *libraries], platform.machine(), platform.libc_ver())
+    target = cache_folder("compiled") / name(source, [*flags, *libraries], platform.machine(), platform.libc_ver())
     try:
         if target.exists():
             return target
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as folder:
             half = Path(folder) / target.name
-            _compile([*flags, "-o", str(half), str(source), *libraries], environ.get("PATH", os.defpath))
+            _compile([*flags, "-o", str(half), str(source), *libraries], os.environ.get("PATH", os.defpath))
             half.chmod(0o755)
             tried(half)
             half.replace(target)
@@ -42,10 +41,10 @@ def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried
     return target
 
 
-def cache_folder(environ: Mapping[str, str]) -> Path:
+def cache_folder(kind: str) -> Path:
     """Ours alone, below the user's cache."""
-    above = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(above) / "holdfast" / "compiled"
+    above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(above) / "holdfast" / kind
 
 
 def name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:

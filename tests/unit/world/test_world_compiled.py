@@ -20,5 +20,6 @@ def test_another_source_option_or_machine_is_another_file(tmp_path):
     assert first.startswith("a-")
 
 
-def test_it_is_kept_in_the_users_cache(tmp_path):
-    assert cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "holdfast" / "compiled"
+def test_it_is_kept_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder("compiled") == tmp_path / "holdfast" / "compiled"

@@ -283,7 +283,4 @@ def _socket(message: HolderMessage) -> socket.socket:
 def _written(words: Sequence[str], env: Mapping[str, str]) -> int:
     """An order as a file in memory; the caller closes it."""
     data = b"".join(os.fsencode(word) + b"\0" for word in (*words, *(f"{k}={v}" for k, v in env.items())))
-    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    return fd
+    return wire.file_in_memory(data)

@@ -137,9 +137,15 @@ def receive(source: socket.socket) -> HolderMessage | None:
 
 def written(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
     """A layout or an order as a file in memory, to be handed over; the caller closes it."""
+    return file_in_memory(json.dumps(asdict(thing)).encode())
+
+
+def file_in_memory(data: bytes) -> int:
+    """A descriptor that others can be handed, at its beginning; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
-        file.write(json.dumps(asdict(thing)).encode())
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
     return fd
 
 

@@ -10,13 +10,14 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, cast
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation
-from holdfast.processes.program import Program, run_to_end
-from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, Ran, SandboxSpec, Stdio
+from holdfast.processes.program import BeginProgram, Program
+from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
 from holdfast.world.holders.surroundings import WORKSPACE
@@ -84,23 +85,14 @@ class BubblewrapSandbox(OpenSandbox):
         await self._strain.again(self._kill)
         return program
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        stdin: bytes = b"",
-        timeout_s: float = 120.0,
-        keep: int = 8_000,
-        throwaway: bool = False,
-    ) -> Ran:
+    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """From the freeze on, every command is a throwaway one."""
 
         async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
             ticket = self._line.ticket()
             return await self._start(ticket, argv, env, stdio, throwaway=throwaway or self._frozen)
 
-        return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
+        return nullcontext(begin)
 
     async def snapshot(self) -> None:
         try:

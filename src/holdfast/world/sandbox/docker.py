@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
-from holdfast.processes.program import Program, run_to_end
-from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
+from holdfast.processes.program import BeginProgram, Program
+from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker
 from holdfast.world.containers.folders import first_process, make_folders
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
@@ -123,21 +123,14 @@ class DockerSandbox(FolderSandbox):
         self._refuse_if_frozen()
         return await self._container.start(argv, env, stdio, cwd, agents=True)
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        stdin: bytes = b"",
-        timeout_s: float = 120.0,
-        keep: int = 8_000,
-        throwaway: bool = False,
-    ) -> Ran:
+    @contextlib.asynccontextmanager
+    async def _starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
         """A throwaway command has a container of its own, with copies of the workspace and of /tmp."""
-        if not throwaway:
-            return await run_to_end(self._container.start, argv, env, stdin, timeout_s, keep)
-        async with self._copied() as copy:
-            return await run_to_end(copy.start, argv, env, stdin, timeout_s, keep)
+        if throwaway:
+            async with self._copied() as copy:
+                yield copy.start
+        else:
+            yield self._container.start
 
     async def freeze(self) -> None:
         self._frozen = True

@@ -6,14 +6,15 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
-from holdfast.processes.program import Program, all_ended, run_to_end
-from holdfast.protocols.sandbox import THROWAWAY, Ran, SandboxSpec, Stdio
+from holdfast.processes.program import BeginProgram, Program, all_ended
+from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.promises import ALWAYS
@@ -117,18 +118,9 @@ class ProcessSandbox(FolderSandbox):
         await self._strain.again(self._kill)
         return program
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        stdin: bytes = b"",
-        timeout_s: float = 120.0,
-        keep: int = 8_000,
-        throwaway: bool = False,
-    ) -> Ran:
+    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """A throwaway command leaves its traces here: `isolation` says so."""
-        return await run_to_end(self._start, argv, env, stdin, timeout_s, keep)
+        return nullcontext(self._start)
 
     async def freeze(self) -> None:
         self._frozen = True

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.holders.wire import StartOrder
+from holdfast.world.holders.wire import StartOrder, file_in_memory
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
 
@@ -84,7 +84,7 @@ def start(
 ) -> tuple[int, int]:
     """Bubblewrap's process id, and the pipe on which it tells of the program. It is in these groups from its start."""
     told, tell = os.pipe()
-    options = _file(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
+    options = file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
     words = ["bwrap", "--args", str(_OPTIONS), "--json-status-fd", str(_STATUS)]
     try:
@@ -157,11 +157,3 @@ def instead_of(layer: WritableLayer | None) -> dict[str, str]:
     if layer is None:
         return {}
     return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}
-
-
-def _file(data: bytes) -> int:
-    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd

@@ -11,15 +11,16 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path, PurePosixPath
 from socket import socket
 from typing import NamedTuple
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.world import Isolation
-from holdfast.protocols.sandbox import FileChange, SandboxSpec
+from holdfast.processes.program import BeginProgram, run_to_end
+from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
 
@@ -43,6 +44,23 @@ class OpenSandbox:
 
     def inside(self, path: str) -> str:
         return path
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 120.0,
+        keep: int = 8_000,
+        throwaway: bool = False,
+    ) -> Ran:
+        async with self._starter(throwaway) as begin:
+            return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
+
+    def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
+        """What starts a command of ours inside; `throwaway`: its changes are gone with it, where that can be had."""
+        raise NotImplementedError
 
     def _refuse_if_frozen(self) -> None:
         if self._frozen:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.codec import canonical, digest
 from holdfast.processes import scratch
+from holdfast.world.compiled import cache_folder
 from holdfast.world.services.confinement import User, as_user, confinement, give
 
 FORMAT = 1
@@ -46,19 +47,13 @@ class PreparedData(Struct, frozen=True):
     password: str
 
 
-def cache_folder() -> Path:
-    """Ours alone, below the user's cache."""
-    above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(above) / "holdfast" / "services"
-
-
 async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
     """The data of that kind, made of those settings; made now if it never was. `sees` is where its programs are."""
     return await asyncio.to_thread(_prepared, kind, made_of, user, sees, make)
 
 
 def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    folder = cache_folder()
+    folder = cache_folder("services")
     archive = folder / f"{kind}-{digest(canonical([FORMAT, *made_of]))}.tar"
     key = archive.with_suffix(".key")
     try:

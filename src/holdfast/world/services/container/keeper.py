@@ -30,6 +30,7 @@ from holdfast.world.containers.container import Container, Shape, docker, remove
 from holdfast.world.containers.folders import first_process, make_folders
 from holdfast.world.containers.owner import LABEL, owner, sweep
 from holdfast.world.holders.surroundings import hosts_file, whom
+from holdfast.world.holders.wire import file_in_memory
 from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.container.contained import Contained
 from holdfast.world.services.container.ports import ContainerPorts, ready, said, state
@@ -182,10 +183,7 @@ def options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str
 def env_file(env: Mapping[str, str]) -> int:
     """The variables that lines can hold, as a file in memory; the caller closes it."""
     lines = "".join(f"{name}={value}\n" for name, value in env.items() if _fits(name, value))
-    fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
-    with open(fd, "w", encoding="utf-8", closefd=False) as file:
-        file.write(lines)
-    return fd
+    return file_in_memory(lines.encode())
 
 
 def client_env(env: Mapping[str, str]) -> dict[str, str]:
