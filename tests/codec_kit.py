@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from holdfast.model.completion import Completion, Cut, Finish, Pause, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Codec, StreamFrame
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.sse import StreamFrame
 
 CODECS: dict[str, Codec] = {
     "openai_chat": OPENAI_CHAT,

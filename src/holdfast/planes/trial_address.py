@@ -19,7 +19,7 @@ from weakref import WeakSet
 from holdfast.http1.heads import RawFields, end_to_end
 from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.planes.describe import said
-from holdfast.planes.process_tree import ProcessTree
+from holdfast.processes.peers import ProcessTree
 from holdfast.processes.program import all_ended
 from holdfast.protocols.trial import TrialContext
 

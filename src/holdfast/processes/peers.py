@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import struct
@@ -9,6 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 PeerAddress = tuple[str, int]
 """Host and port of a client."""
@@ -130,3 +132,46 @@ def _question(peer: PeerAddress, server: PeerAddress) -> bytes:
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
     return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
+
+
+NEAR = 200
+"""Processes that are looked at first. An agent that starts more is found from the other side, which takes longer."""
+TRIES = 10
+WAIT_S = 0.5
+"""A process may connect before we are told that it was started."""
+
+
+class ProcessTree:
+    """The processes that an address is for: one and all below it. With none, nobody is turned away.
+
+    Another program of the same user can read an agent's token; it cannot make the kernel say that it is the agent.
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+        """The process that all others are below; 0 if it is not known."""
+        self._sockets: set[int] = set()
+        """Theirs, when we last looked: clients that open many connections at once are looked at once."""
+
+    async def excludes(self, peer: PeerAddress, server_port: int) -> bool:
+        """Whether the client is a process of another's. One that cannot be found is not excluded."""
+        for _ in range(TRIES):
+            inode = client_inode(peer, server_port) if self.first else None
+            if inode is None or self._holds(inode):
+                return False
+            other = await asyncio.to_thread(holder, inode)
+            if other is None or descends(other, self.first):
+                return False
+            await asyncio.sleep(WAIT_S / TRIES)
+        return True
+
+    def _holds(self, inode: int) -> bool:
+        if inode in self._sockets:
+            return True
+        self._sockets = set()
+        for pid in islice(family(self.first), NEAR):
+            for one in sockets(pid):
+                self._sockets.add(one)
+                if one == inode:
+                    return True
+        return False

@@ -13,7 +13,8 @@ import httpx2
 
 from codec_kit import ASKED
 from holdfast.model.completion import Completion
-from holdfast.planes.llm.codecs.codec import Codec, Refusal
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.refusals import Refusal
 
 
 class Wire:

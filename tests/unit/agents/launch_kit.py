@@ -20,7 +20,7 @@ from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.planes.process_tree import ProcessTree
+from holdfast.processes.peers import ProcessTree
 from holdfast.protocols.trial import TrialContext
 from holdfast.world.bare_world import Machine
 

@@ -135,8 +135,8 @@ def test_a_line_without_end_is_left_out_and_the_next_is_read(monkeypatch: pytest
     events = sse.DataEvents()
     for _ in range(50):
         assert events.feed(b"data: xxxxxxxxx") == []
-    assert events.feed(b"\n\ndata: ok\n\n") == [("", b"ok")]
-    assert events.feed(b"data: xxxxxxxxx\n" * 50 + b"\ndata: ok\n\n") == [("", b"ok")]
+    assert events.feed(b"\n\ndata: ok\n\n") == [b"ok"]
+    assert events.feed(b"data: xxxxxxxxx\n" * 50 + b"\ndata: ok\n\n") == [b"ok"]
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])

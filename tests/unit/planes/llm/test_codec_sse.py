@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.planes.llm.codecs.sse import DataEvents, Elements, event
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata:2\ndata:  3\nid: 9\nretry: 5\n\nevent: b\n\nevent: c\ndata\n\n"
-READ = [("a", b"1"), ("", b"2\n 3"), ("c", b"")]
+READ = [b"1", b"2\n 3", b""]
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -29,7 +29,7 @@ def test_events_are_read_with_any_line_end_and_split_anywhere(end: bytes, places
 
 
 def test_a_byte_order_mark_is_not_data() -> None:
-    assert DataEvents().feed(b"\xef\xbb\xbfdata: 1\n\n") == [("", b"1")]
+    assert DataEvents().feed(b"\xef\xbb\xbfdata: 1\n\n") == [b"1"]
 
 
 def test_an_event_that_is_not_ended_is_not_told() -> None:
@@ -37,7 +37,7 @@ def test_an_event_that_is_not_ended_is_not_told() -> None:
 
 
 def test_what_is_written_is_read_and_stays_on_one_line() -> None:
-    assert DataEvents().feed(event({"text": "a\nb\r\nc"}, "x")) == [("x", b'{"text":"a\\nb\\r\\nc"}')]
+    assert DataEvents().feed(event({"text": "a\nb\r\nc"}, "x")) == [b'{"text":"a\\nb\\r\\nc"}']
 
 
 @given(places=st.lists(st.integers(0, 1_000), max_size=8))
@@ -46,4 +46,4 @@ def test_the_elements_of_an_array_are_read_split_anywhere(places: list[int]) -> 
     reader, found = Elements(), []
     for piece in cut(data, places):
         found += reader.feed(piece)
-    assert found == [("", b'{"a": "}{\\"\\\\"}'), ("", b'{"b": {"c": [{}]}}'), ("", b"{}")]
+    assert found == [b'{"a": "}{\\"\\\\"}', b'{"b": {"c": [{}]}}', b"{}"]

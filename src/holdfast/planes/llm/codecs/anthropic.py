@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.loose import as_json, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, edited, mark, pieces, play
+from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.loose import as_json, count, items, json_text, obj, word
+from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
-from holdfast.protocols.fault import Failed
 
 _FINISH: dict[str, FinishReason] = {
     "max_tokens": "length",
@@ -35,12 +34,11 @@ _KNOWN_OF_CALL = ("type", "id", "name", "input")
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class Anthropic:
+class Anthropic(Codec):
     """Messages. Thinking and other blocks stay as they are where a plain reply is changed."""
 
     name = "anthropic"
     provider = "anthropic"
-    stream_type = sse.TYPE
 
     def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
         return anthropic_request.asked(body)
@@ -62,35 +60,25 @@ class Anthropic:
                 deltas.append(Text(text))
         return Completion((*deltas, *_finish(found), *_usage(obj(found.get("usage")))), model)
 
-    def reader(self, *, keep: bool = False) -> StreamReader:
+    def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _Events().take, keep=keep)
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        for delta in completion.deltas:
-            if isinstance(delta, Trouble):
-                return dump(refusals.error("anthropic", delta.kind, delta.message))
-        reply = obj(like)
-        was = self.reply(reply)
-        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was = self.reply(like)
+        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
         if completion.model and completion.model != was.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
             out["usage"] = _usage_of(completion.usage)
         if completion.finish != was.finish:
             out["stop_reason"] = _STOP[completion.finish]
-        out["content"] = edited(items(reply.get("content")), was, completion, _BLOCKS)
+        out["content"] = edited(items(like.get("content")), was, completion, _BLOCKS)
         if completion.lacks:
             out["content"] = [] if completion.lacks == "choices" else None
-        return dump(out)
+        return out
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
-        return play(completion, _AnthropicWriter(completion, asked, like), like)
-
-    def delivered(self, completion: Completion) -> Completion:
-        return completion
-
-    def refusal(self, failed: Failed) -> Refusal:
-        return refusals.refusal("anthropic", failed)
+    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+        return _AnthropicWriter(completion, asked, like)
 
 
 def _kind(block: Any) -> PartKind:
@@ -224,11 +212,9 @@ def _delta(index: int, delta: dict[str, Any], got: StreamedReply) -> None:
         got.more(index, word(delta.get("partial_json")))
 
 
-class _AnthropicWriter:
+class _AnthropicWriter(ReplyWriter):
     def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
-        self._now = completion
-        self._like = like
-        self._calls = 0
+        super().__init__(completion, like)
         start = obj(obj(like.first).get("message"))
         self._message = dict(start) if "id" in start else _fresh(completion, asked)
         if completion.model:
@@ -251,8 +237,7 @@ class _AnthropicWriter:
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
         yield from self._end_text()
-        yield self._begin({**_block(call, self._like.beside(self._calls)), "input": {}})
-        self._calls += 1
+        yield self._begin({**_block(call, self._beside()), "input": {}})
         for piece in pieces(call.arguments):
             yield self._delta(type="input_json_delta", partial_json=piece)
         yield _event("content_block_stop", index=self._index)

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
 from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, edited, mark, play
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.loose import as_object, count, items, json_text, obj, word
+from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.sse import Elements, as_array
+from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, as_array
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
-from holdfast.protocols.fault import Failed
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 _WIRE: dict[FinishReason, str] = {
@@ -33,7 +32,7 @@ _END = b"\r\n"
 """Google's own line end."""
 
 
-class Gemini:
+class Gemini(Codec):
     """generateContent. A stream is server-sent events (`alt=sse`), or else one JSON array.
 
     The format cannot carry a call whose arguments are no object: Google then sends no call and finishes with
@@ -63,32 +62,28 @@ class Gemini:
             got.lacks = "choices" if not candidates else "" if "content" in obj(candidates[0]) else "message"
         return got.completion()
 
-    def reader(self, *, keep: bool = False) -> StreamReader:
+    def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(Elements() if self._array else sse.DataEvents(), _take_event, keep=keep)
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        for delta in completion.deltas:
-            if isinstance(delta, Trouble):
-                return dump(refusals.error("google", delta.kind, delta.message))
-        reply = obj(like)
-        was, out = self.reply(reply), {**_fresh(completion, asked), **reply}
+    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was, out = self.reply(like), {**_fresh(completion, asked), **like}
         if completion.model:
             out["modelVersion"] = completion.model
         if completion.usage and completion.usage != was.usage:
             out["usageMetadata"] = _usage_of(completion.usage)
-        found = _candidates(items(reply.get("candidates")), was, completion)
-        out["candidates"] = found if reply else _copied(found, asked.copies)
-        return dump(out)
+        found = _candidates(items(like.get("candidates")), was, completion)
+        out["candidates"] = found if like else _copied(found, asked.copies)
+        return out
+
+    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+        return _GeminiWriter(completion, asked, like)
 
     def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
-        frames = play(completion, _GeminiWriter(completion, asked, like), like)
+        frames = super().frames(completion, asked, like)
         return as_array(frames) if self._array else frames
 
     def delivered(self, completion: Completion) -> Completion:
         return _sound(completion)[0]
-
-    def refusal(self, failed: Failed) -> Refusal:
-        return refusals.refusal("google", failed)
 
 
 def _take(found: dict[str, Any], got: StreamedReply) -> None:
@@ -237,11 +232,10 @@ def _said(part: dict[str, Any]) -> dict[str, Any]:
     return {"content": {"parts": [part], "role": "model"}, "index": 0}
 
 
-class _GeminiWriter:
+class _GeminiWriter(ReplyWriter):
     def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
-        self._now, self._broken = _sound(completion)
-        self._like = like
-        self._calls = 0
+        sound, self._broken = _sound(completion)
+        super().__init__(sound, like)
         self._base = {**_fresh(completion, asked), **obj(like.first)}
         self._base.pop("usageMetadata", None)
         if completion.model:
@@ -249,15 +243,11 @@ class _GeminiWriter:
         self._sent = False
         self._copies = 1 if obj(like.first) else asked.copies
 
-    def open(self) -> Iterator[bytes]:
-        yield from ()
-
     def text(self, text: str) -> Iterator[bytes]:
         yield self._candidate([{"text": text}])
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
-        beside = self._like.beside(self._calls)
-        self._calls += 1
+        beside = self._beside()
         if as_object(call.arguments) is not None:
             yield self._candidate([_part(call, beside)])
 

@@ -9,15 +9,14 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import refusals
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
+from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, number, obj, text_in, whole, word
 from holdfast.planes.llm.codecs.openai_chat_request import declared
-from holdfast.planes.llm.codecs.reply_writer import play
+from holdfast.planes.llm.codecs.reply_writer import ReplyWriter
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
-from holdfast.protocols.fault import Failed
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
@@ -82,7 +81,7 @@ def _changed(message: Any, keys: Iterator[str], changed: Mapping[str, str]) -> A
     return {**message, "content": changed[key]} if key in changed else message
 
 
-class Ollama:
+class Ollama(Codec):
     """Both of Ollama's own formats; `chat` has a message and tool calls, `generate` a bare text."""
 
     provider = "ollama"
@@ -103,15 +102,11 @@ class Ollama:
         _take(obj(data), got)
         return got.completion()
 
-    def reader(self, *, keep: bool = False) -> StreamReader:
-        return FormatReader(_JsonLines(), _take_line, keep=keep)
+    def reader(self, *, keep: bool = False) -> FormatReader:
+        return FormatReader(StreamLines(), _take_line, keep=keep)
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        for delta in completion.deltas:
-            if isinstance(delta, Trouble):
-                return dump(refusals.error("ollama", delta.kind, delta.message))
-        old = obj(like)
-        was, out = self.reply(old), {**_start(completion, asked), "done": True, **(old or _TOOK)}
+    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was, out = self.reply(like), {**_start(completion, asked), "done": True, **(like or _TOOK)}
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
@@ -120,14 +115,14 @@ class Ollama:
             out |= _ending(completion)
         if self._chat:
             out["message"] = (
-                None if completion.lacks == "message" else _message(obj(old.get("message")), was, completion)
+                None if completion.lacks == "message" else _message(obj(like.get("message")), was, completion)
             )
         else:
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
-        return dump(out)
+        return out
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
-        return play(completion, _OllamaWriter(completion, asked, like, self._chat), like)
+    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+        return _OllamaWriter(completion, asked, like, self._chat)
 
     def delivered(self, completion: Completion) -> Completion:
         kept = [call for call in completion.tool_calls if as_object(call.arguments) is not None]
@@ -135,9 +130,6 @@ class Ollama:
             return completion
         others = [delta for delta in completion.deltas if not isinstance(delta, ToolCall) or delta in kept]
         return replace(completion, deltas=tuple(others)).with_text(_said(completion))
-
-    def refusal(self, failed: Failed) -> Refusal:
-        return refusals.refusal("ollama", failed)
 
 
 def _take(found: dict[str, Any], got: StreamedReply) -> None:
@@ -219,28 +211,14 @@ def _take_line(found: dict[str, Any], got: StreamedReply) -> None:
         got.hollow()
 
 
-class _JsonLines:
-    """A stream of one JSON object a line."""
-
-    def __init__(self) -> None:
-        self._lines = StreamLines()
-
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        return [("", line) for line in self._lines.feed(data) if line]
-
-
-class _OllamaWriter:
+class _OllamaWriter(ReplyWriter):
     def __init__(self, completion: Completion, asked: ModelRequest, like: Like, chat: bool) -> None:
-        self._now = completion
-        self._like = like
+        super().__init__(completion, like)
         self._chat = chat
         first = obj(like.first)
         self._base = _start(completion, asked) | {key: first[key] for key in ("model", "created_at") if key in first}
         if completion.model:
             self._base["model"] = completion.model
-
-    def open(self) -> Iterator[bytes]:
-        yield from ()
 
     def text(self, text: str) -> Iterator[bytes]:
         yield self._line(text)

@@ -7,13 +7,12 @@ from typing import Any, Literal
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import openai_chat_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
-from holdfast.planes.llm.codecs.loose import count, dump, items, json_text, obj, word
-from holdfast.planes.llm.codecs.reply_writer import CREATED, mark, pieces, play
+from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.loose import count, items, json_text, obj, word
+from holdfast.planes.llm.codecs.reply_writer import CREATED, ReplyWriter, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
-from holdfast.protocols.fault import Failed
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",
@@ -28,12 +27,11 @@ _KNOWN_OF_CALL = ("index", "id", "type", "function")
 _DONE = b"data: [DONE]\n\n"
 
 
-class OpenAIChat:
+class OpenAIChat(Codec):
     """Chat Completions. Of several choices only the first is read and changed."""
 
     name = "openai_chat"
     provider = "openai"
-    stream_type = sse.TYPE
 
     def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
         return openai_chat_request.asked(path, body)
@@ -61,33 +59,23 @@ class OpenAIChat:
         others = _others(choices) if len(choices) > 1 or "function_call" in message else ()
         return Completion((*deltas, *usage), model, lacks, other_calls=others)
 
-    def reader(self, *, keep: bool = False) -> StreamReader:
+    def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), _take, keep=keep)
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        for delta in completion.deltas:
-            if isinstance(delta, Trouble):
-                return dump(refusals.error("openai", delta.kind, delta.message))
-        reply = obj(like)
-        was = self.reply(reply)
-        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
+    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        was = self.reply(like)
+        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
         if completion.model and completion.model != was.model:
             out["model"] = completion.model
         usage = completion.usage
         if usage and usage != was.usage:
             out["usage"] = _usage_of(usage)
-        choices = _choices(items(reply.get("choices")), was, completion)
-        out["choices"] = choices if reply else [{**one, "index": n} for one in choices for n in range(asked.copies)]
-        return dump(out)
+        choices = _choices(items(like.get("choices")), was, completion)
+        out["choices"] = choices if like else [{**one, "index": n} for one in choices for n in range(asked.copies)]
+        return out
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
-        return play(completion, _ChatWriter(completion, asked, like), like)
-
-    def delivered(self, completion: Completion) -> Completion:
-        return completion
-
-    def refusal(self, failed: Failed) -> Refusal:
-        return refusals.refusal("openai", failed)
+    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+        return _ChatWriter(completion, asked, like)
 
 
 def _is_function(call: Any) -> bool:
@@ -242,10 +230,9 @@ def _take_others(choice: dict[str, Any], got: StreamedReply) -> None:
         got.other_call(f"{n}", "", made.name, made.arguments)
 
 
-class _ChatWriter:
+class _ChatWriter(ReplyWriter):
     def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
-        self._now = completion
-        self._like = like
+        super().__init__(completion, like)
         self._with_usage = asked.with_usage
         first = obj(like.first)
         self._base = dict(first) if "id" in first else {**_fresh(completion, asked), **first}
@@ -253,7 +240,6 @@ class _ChatWriter:
         self._base.pop("usage", None)
         if completion.model:
             self._base["model"] = completion.model
-        self._calls = 0
         self._copies = 1 if first else asked.copies
 
     def open(self) -> Iterator[bytes]:
@@ -269,8 +255,7 @@ class _ChatWriter:
 
     def call(self, call: ToolCall) -> Iterator[bytes]:
         at = self._calls
-        self._calls += 1
-        begun = _wire_call(ToolCall(call.id, call.name, ""), self._like.beside(at))
+        begun = _wire_call(ToolCall(call.id, call.name, ""), self._beside())
         yield from self._delta(tool_calls=[{"index": at, **begun}])
         for piece in pieces(call.arguments):
             yield from self._delta(tool_calls=[{"index": at, "function": {"arguments": piece}}])

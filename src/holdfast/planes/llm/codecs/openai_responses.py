@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import openai_responses_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
-from holdfast.planes.llm.codecs.codec import Refusal, StreamFrame, StreamReader
+from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump, items, obj, word
 from holdfast.planes.llm.codecs.openai_responses_reply import (
     CACHE,
@@ -20,10 +20,9 @@ from holdfast.planes.llm.codecs.openai_responses_reply import (
     text_of,
     usage_of,
 )
-from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, edited, mark, pieces, play
+from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import FormatReader
-from holdfast.protocols.fault import Failed
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
@@ -38,12 +37,11 @@ _OF_TEXT = ("response.output_text.delta", "response.output_text.annotation.added
 _FAILED = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
 
 
-class OpenAIResponses:
+class OpenAIResponses(Codec):
     """Responses. Reasoning and other items stay as they are where a plain reply is changed."""
 
     name = "openai_responses"
     provider = "openai"
-    stream_type = sse.TYPE
 
     def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
         return openai_responses_request.asked(body)
@@ -67,37 +65,35 @@ class OpenAIResponses:
         others = custom_calls(items(found.get("output")))
         return Completion(tuple(deltas), word(found.get("model")), other_calls=others)
 
-    def reader(self, *, keep: bool = False) -> StreamReader:
+    def reader(self, *, keep: bool = False) -> FormatReader:
         return FormatReader(sse.DataEvents(), ResponseEvents().take, keep=keep)
 
-    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        reply = obj(like)
-        out = dict(reply) if "id" in reply else {**_fresh(completion, asked), **reply}
-        was = self.reply(reply)
+    def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
+        out = dict(like) if "id" in like else {**_fresh(completion, asked), **like}
+        was = self.reply(like)
         if completion.model:
             out["model"] = completion.model
         if completion.usage and completion.usage != was.usage:
             out["usage"] = _usage_of(completion.usage)
         if completion.finish != was.finish:
             out |= _ending(completion)
-        out["output"] = edited(items(reply.get("output")), was, completion, _items(out["id"]))
+        out["output"] = edited(items(like.get("output")), was, completion, _items(out["id"]))
         if _says_nothing(completion) and not out["output"]:
             out["output"] = [_items(out["id"]).text("", None)]
         if completion.lacks:
             out["output"] = [] if completion.lacks == "choices" else None
+        return out
+
+    def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
+        """An error stands in a reply that says that it failed."""
+        out = self.written(completion, asked, obj(like))
         for delta in completion.deltas:
             if isinstance(delta, Trouble):
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
-        return play(completion, _ResponsesWriter(completion, asked, like), like)
-
-    def delivered(self, completion: Completion) -> Completion:
-        return completion
-
-    def refusal(self, failed: Failed) -> Refusal:
-        return refusals.refusal("openai", failed)
+    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+        return _ResponsesWriter(completion, asked, like)
 
 
 def _items(id: str) -> PartFormat:
@@ -168,10 +164,9 @@ def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
     } | asked.echo
 
 
-class _ResponsesWriter:
+class _ResponsesWriter(ReplyWriter):
     def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
-        self._now = completion
-        self._like = like
+        super().__init__(completion, like)
         first = obj(obj(like.first).get("response"))
         self._response = dict(first) if "id" in first else _fresh(completion, asked)
         if completion.model:
@@ -184,7 +179,6 @@ class _ResponsesWriter:
         """Of the provider's own message that is open, or comes next."""
         self._about: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
         """What was told of the open text."""
-        self._calls = 0
         self._sequence = -1
         self._opened = False
 
@@ -206,9 +200,8 @@ class _ResponsesWriter:
         yield from self._end_text()
         at = len(self._output)
         called = call.id or f"call_{call.name}"
-        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._like.beside(self._calls)}
+        item = {"id": f"fc_{self._stem}_{at}", "type": "function_call", **self._beside()}
         item |= {"status": "in_progress", "arguments": "", "call_id": called, "name": call.name}
-        self._calls += 1
         yield self._event("response.output_item.added", item=item, **self._at())
         for piece in pieces(call.arguments):
             yield self._event("response.function_call_arguments.delta", item_id=item["id"], **self._at(), delta=piece)

@@ -5,14 +5,23 @@ from __future__ import annotations
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from holdfast.model.completion import Trouble
-from holdfast.planes.llm.codecs.codec import Headers, Refusal
 from holdfast.planes.llm.codecs.loose import dump, obj, word
 from holdfast.protocols.fault import Failed
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Refusal(Struct, frozen=True):
+    """An error reply in a provider's own shape."""
+
+    status: int
+    headers: Headers
+    body: bytes
 
 
 class RefusalKind(Struct, frozen=True):

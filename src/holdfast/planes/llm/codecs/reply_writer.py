@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
 from holdfast.planes.llm.codecs.asides import NOTHING, Asides, Like
-from holdfast.planes.llm.codecs.codec import StreamFrame
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.sse import StreamFrame
 
 CREATED = 1_767_225_600
 """When a reply of our own says it was made: the same reply twice is the same bytes."""
@@ -20,26 +21,43 @@ CREATED = 1_767_225_600
 _PIECES = 4
 
 
-class ReplyWriter(Protocol):
-    """How one format writes each part of a stream."""
+class ReplyWriter(ABC):
+    """How one format writes each part of a stream. `like` is the provider's own stream that it stands for."""
 
-    def open(self) -> Iterable[bytes]: ...
+    def __init__(self, completion: Completion, like: Like) -> None:
+        self._now = completion
+        self._like = like
+        self._calls = 0
+        """How many calls were written."""
 
+    def open(self) -> Iterable[bytes]:
+        """What comes before the first part."""
+        return ()
+
+    @abstractmethod
     def text(self, text: str) -> Iterable[bytes]: ...
 
+    @abstractmethod
     def call(self, call: ToolCall) -> Iterable[bytes]: ...
 
+    @abstractmethod
     def hollow(self) -> Iterable[bytes]: ...
 
+    @abstractmethod
     def aside(self, data: Any) -> Iterable[bytes]:
         """A part that the neutral form does not know."""
-        ...
 
+    @abstractmethod
     def trouble(self, trouble: Trouble) -> Iterable[bytes]: ...
 
+    @abstractmethod
     def close(self) -> Iterable[bytes]:
         """Why it stopped, what it used, and the terminator."""
-        ...
+
+    def _beside(self) -> dict[str, Any]:
+        """Of the next call: the fields that the neutral form does not have."""
+        self._calls += 1
+        return self._like.beside(self._calls - 1)
 
 
 def play(completion: Completion, writer: ReplyWriter, like: Like = NOTHING) -> Iterator[StreamFrame]:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
-from holdfast.model.completion import Cut
+from holdfast.model.completion import Cut, Pause
 from holdfast.planes import sse
-from holdfast.planes.llm.codecs.codec import StreamFrame
 from holdfast.planes.llm.codecs.loose import dump
 
 TYPE = "text/event-stream"
 
 LINE_LIMIT = 16_000_000
 """Bytes of one line or one event that are kept; a longer one is left out."""
+
+StreamFrame: TypeAlias = bytes | Pause | Cut
+"""What is sent next: bytes, nothing for a while, or never anything again."""
 
 
 def event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
@@ -27,53 +29,42 @@ def event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
 
 
 class StreamLines:
-    """Lines of a byte stream, ended by CRLF, LF or CR. A line over the limit comes as None."""
+    """A stream of one JSON object a line. A line over the limit is left out."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._over = False
-        self._after_cr = False
 
-    def feed(self, data: bytes) -> list[bytes | None]:
-        """The lines that are whole by now."""
-        if self._after_cr and data:
-            data = data.removeprefix(b"\n")
-            self._after_cr = False
-        if b"\r" in data:
-            self._after_cr = data.endswith(b"\r")
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        first, *others = data.split(b"\n")
-        self._keep(first)
-        if not others:
-            return []
-        lines: list[bytes | None] = [self.rest(), *others[:-1]]
-        self._keep(others[-1])
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are whole by now, without empty ones."""
+        *whole, rest = data.split(b"\n")
+        lines = []
+        for part in whole:
+            self._keep(part)
+            if not self._over and self._rest.strip():
+                lines.append(bytes(self._rest))
+            self._rest.clear()
+            self._over = False
+        self._keep(rest)
         return lines
 
-    def rest(self) -> bytes | None:
-        """What follows the last line end; taken away."""
-        line = None if self._over else bytes(self._rest)
-        self._rest.clear()
-        self._over = False
-        return line
-
     def _keep(self, part: bytes) -> None:
-        if self._over or len(self._rest) + len(part) > LINE_LIMIT:
-            self._over = True
+        self._over = self._over or len(self._rest) + len(part) > LINE_LIMIT
+        if self._over:
             self._rest.clear()
         else:
             self._rest += part
 
 
 class DataEvents:
-    """The events of a stream that carry data, by name. Comments, ids and retry times are left out."""
+    """The events of a stream that carry data. Comments, names, ids and retry times are left out."""
 
     def __init__(self) -> None:
         self._events = sse.EventSplitter(LINE_LIMIT)
 
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        """The events that are whole by now: name (empty if it has none) and data."""
-        return [(event.name, event.data) for event in self._events.feed(data) if event.data is not None]
+    def feed(self, data: bytes) -> list[bytes]:
+        """The data of the events that are whole by now."""
+        return [event.data for event in self._events.feed(data) if event.data is not None]
 
 
 _SIGNS = re.compile(rb'["\\{}]')
@@ -102,8 +93,8 @@ class Elements:
         self._in_text = False
         self._escaped = False
 
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        """The objects that are whole by now; the name is always empty, as for events without one."""
+    def feed(self, data: bytes) -> list[bytes]:
+        """The objects that are whole by now."""
         found = []
         start, position = 0, int(self._escaped)
         self._escaped = self._escaped and not data
@@ -117,7 +108,7 @@ class Elements:
             if depth == 0 and self._depth == 1:
                 start = match.start()
             elif depth == 1 and self._depth == 0:
-                found.append(("", bytes(self._kept) + data[start:position]))
+                found.append(bytes(self._kept) + data[start:position])
                 self._kept.clear()
         self._keep(data[start:])
         return found

@@ -62,17 +62,16 @@ class StreamedReply:
             call = self._calls[key] = _Call(id, name)
             self._begun.append(call)
             self._add(call)
-        call.id = call.id or id
-        call.name = call.name or name
         call.otherwise = call.otherwise or self._fitting(otherwise)
-        if arguments and (kept := self._fitting(arguments)):
-            call.arguments.append(kept)
+        self._go_on(call, id, name, arguments)
 
     def other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
         """A piece of a call that faults leave as it is."""
         if key not in self._others and len(self._others) >= DELTAS_KEPT:
             return
-        call = self._others.setdefault(key, _Call(id, name))
+        self._go_on(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
+
+    def _go_on(self, call: _Call, id: str, name: str, arguments: str) -> None:
         call.id = call.id or id
         call.name = call.name or name
         if arguments and (kept := self._fitting(arguments)):
@@ -150,13 +149,16 @@ class StreamedReply:
 
 
 class Parts(Protocol):
-    """Splits a stream into its events, lines or elements: a name, if it has one, and its JSON."""
+    """Splits a stream into its events, lines or elements, each the text of a JSON value."""
 
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]: ...
+    def feed(self, data: bytes) -> list[bytes]: ...
 
 
 class FormatReader:
-    """A reader of one format; `take` gathers what one event says. What is no JSON object is left out."""
+    """Reads a streamed reply of one format as it passes; `take` gathers what one event says.
+
+    It never raises: what cannot be read, or is no JSON object, is left out.
+    """
 
     def __init__(
         self, parts: Parts, take: Callable[[dict[str, Any], StreamedReply], None], *, keep: bool = False
@@ -167,13 +169,15 @@ class FormatReader:
         self._first: dict[str, Any] | None = None
 
     def feed(self, data: bytes) -> None:
-        for _, told in self._parts.feed(data):
+        for told in self._parts.feed(data):
             if found := obj(parse(told)):
                 self._first = self._first or found
                 self._take(found, self._got)
 
     def completion(self) -> Completion:
+        """What has come so far; one Text for each chunk of text, in order."""
         return self._got.completion()
 
     def like(self) -> Like:
+        """What the stream says beside that: all of it, if the reader was made to keep it, else its first event."""
         return self._got.like(self._first)

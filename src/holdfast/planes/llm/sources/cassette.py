@@ -18,8 +18,8 @@ from holdfast.model.codec import canonical, carried, digest, encodable
 from holdfast.model.completion import Completion, Delta, ToolCall
 from holdfast.model.format_numbers import RECORDING, Numbered, too_new
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.codecs.codec import Headers
 from holdfast.planes.llm.codecs.loose import parse
+from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, StoredReply, UpstreamDown
 
 TRIALS_KEPT = 10_000

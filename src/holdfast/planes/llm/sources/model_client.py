@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from holdfast.model.completion import Completion, Pause, Trouble
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
-from holdfast.planes.llm.codecs.codec import Codec, Headers
+from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
+from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.assigned import error_message, json_reply
 from holdfast.planes.llm.sources.provider_hosts import agent_headers
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply

@@ -21,7 +21,8 @@ from msgspec import Struct
 from holdfast.errors import HarnessError
 from holdfast.http1.heads import RawFields
 from holdfast.model.completion import Completion
-from holdfast.planes.llm.codecs.codec import Codec, Headers
+from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, key_in_query
 
