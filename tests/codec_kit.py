@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from holdfast.model.completion import Completion, Cut, Finish, Pause, Text, ToolCall, Usage
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI, GEMINI_ARRAY
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
@@ -18,6 +17,7 @@ from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Like
 
 CODECS: dict[str, Codec] = {
     "openai_chat": OPENAI_CHAT,

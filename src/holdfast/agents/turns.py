@@ -296,7 +296,7 @@ async def take_turn(
 
 def _canaries(returned: dict[Any, Any], heard: tuple[Given, ...]) -> tuple[str, ...]:
     """Those in the fields of what was returned, apart from what only repeats what the agent was given."""
-    from holdfast.planes.legible import ReadValues
+    from holdfast.planes.traced_call import ReadValues
 
     own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, heard)}
     return ReadValues(own).canaries

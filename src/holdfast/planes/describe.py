@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.model.codec import canonical, digest, encodable, encode
+from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
-
-if TYPE_CHECKING:
-    from holdfast.model.completion import Completion
 
 TARGET_KEPT = 500
 """Characters of a tool's name, a model's or a URL that are kept."""
 
+_JSON_KINDS = (dict, list, tuple, int, float, bool, type(None), Completion)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -40,27 +38,14 @@ def cut_off(text: str) -> tuple[str, ...]:
 
 def describe(value: Any) -> str:
     """A value as a person would recognise it, shortened."""
-    if isinstance(value, _completion()):
+    if isinstance(value, Completion):
         return encodable(shorten(value.shown or "an empty reply"))
     return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 
-@cache
-def _completion() -> type[Completion]:
-    """Loaded when a value is told: most commands meet none."""
-    from holdfast.model.completion import Completion
-
-    return Completion
-
-
-@cache
-def _json_kinds() -> tuple[type, ...]:
-    return (dict, list, tuple, int, float, bool, type(None), _completion())
-
-
 def witness(value: Any) -> str:
     """All that can be told of a value, as text that does not depend on memory addresses."""
-    if isinstance(value, _json_kinds()):
+    if isinstance(value, _JSON_KINDS):
         try:
             return _steady(canonical(value).decode())
         except Exception:  # an odd value inside

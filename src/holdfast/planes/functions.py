@@ -60,15 +60,9 @@ class Hook:
     def _plain(self, weather: Weather, args: Args, kwargs: Kwargs) -> Any:
         n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
-        with OpenCall(weather, self.key):
-            try:
-                value = self._blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
-            except BaseException as raised:
-                if sight is not None:
-                    sight.failed(raised)
-                raise
-        if sight is not None:
-            sight.gave(value)
+        with OpenCall(weather, self.key), _Watched(sight) as watched:
+            value = self._blocking(weather, n, args, kwargs, sight) if faced else self.original(*args, **kwargs)
+            watched.gave(value)
         return value
 
     def _blocking(self, weather: Weather, n: int, args: Args, kwargs: Kwargs, sight: TracedCall | None) -> Any:
@@ -86,18 +80,12 @@ class Hook:
 
         n, faced = weather.count(*self.key), weather.facing(*self.key) or (self._is_tool and weather.replays_functions)
         sight = self._sight(weather, n, args, kwargs)
-        with OpenCall(weather, self.key):
-            try:
-                if faced:
-                    value = await self._through(weather, n, args, kwargs, forward, _pause, sight)
-                else:
-                    value = await self.original(*args, **kwargs)
-            except BaseException as raised:
-                if sight is not None:
-                    sight.failed(raised)
-                raise
-        if sight is not None:
-            sight.gave(value)
+        with OpenCall(weather, self.key), _Watched(sight) as watched:
+            if faced:
+                value = await self._through(weather, n, args, kwargs, forward, _pause, sight)
+            else:
+                value = await self.original(*args, **kwargs)
+            watched.gave(value)
         return value
 
     def _generator(self, weather: Weather, args: Args, kwargs: Kwargs) -> Iterator[Any]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from operator import setitem
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
 
 from holdfast.errors import UserError
 from holdfast.model.spec import AgentSpec, ToolRef
 from holdfast.planes import registry
-
-if TYPE_CHECKING:
-    from holdfast.planes.functions import Hook
-    from holdfast.planes.swap import Declared
-from importlib import import_module
-from types import ModuleType
+from holdfast.planes.functions import Hook
+from holdfast.planes.swap import CallableHome, Declared, exchange, put_back, replace, restore
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
 """Where a tool object does its work, the innermost first: only the first family found is wrapped."""
@@ -64,16 +61,11 @@ class Installed:
         return known is not None
 
     def _stand_in(self, declared: Declared) -> FunctionType:
-        from holdfast.planes.swap import put_back, replace
-
         stand_in = replace(declared)
         self._undo.append(lambda: put_back(declared))
         return stand_in
 
     def _wrap(self, declared: Declared, function: FunctionType, owner: object | None) -> None:
-        from holdfast.planes.functions import Hook
-        from holdfast.planes.swap import exchange, restore
-
         def hook(twin: FunctionType) -> Hook:
             return Hook(declared.plane, declared.name, twin, owner, method=declared.method)
 
@@ -116,8 +108,6 @@ def _declarations(agent: AgentSpec) -> Iterator[Declared]:
 def _at(plane: str, ref: ToolRef) -> Declared:
     target, holder, key = resolve(ref.path)
     method = isinstance(holder, type) and isinstance(inspect.getattr_static(holder, key, None), FunctionType)
-    from holdfast.planes.swap import CallableHome, Declared
-
     return Declared(
         plane, ref.name or name_of(target, ref), target, [CallableHome(holder, key, setattr)], method=method
     )
@@ -135,8 +125,6 @@ def _registered(path: str) -> Iterator[Declared]:
 
 
 def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Declared:
-    from holdfast.planes.swap import CallableHome, Declared
-
     return Declared("tool", name, target, [CallableHome(mapping, key, setitem)])
 
 

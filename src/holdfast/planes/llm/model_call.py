@@ -13,8 +13,8 @@ from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
 from holdfast.planes.llm.account import Account, usage_in
-from holdfast.planes.llm.codecs.asides import Like, left_out
 from holdfast.planes.llm.codecs.request import ModelRequest
+from holdfast.planes.llm.codecs.streamed_reply import Like, left_out
 from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
 from holdfast.planes.llm.reply_sender import ReplySender, error_in
 from holdfast.planes.llm.settlements import Faulted

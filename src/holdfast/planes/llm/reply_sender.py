@@ -15,10 +15,10 @@ from holdfast.http1.heads import RawFields
 from holdfast.http1.server import Exchange
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Pause, Trouble
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.codecs.sse import StreamFrame
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Like
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Dropped, Failed, Sleep, TimedOut
 

@@ -11,6 +11,7 @@ from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import Endpoint, locate
 from holdfast.http1.upgrade import Upgraded, switch
 from holdfast.model.trace import TraceEvent
+from holdfast.planes.llm.reply_sender import ReplySender
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.provider import Provider, down, origin
 from holdfast.planes.llm.sources.provider_hosts import without_key
@@ -104,11 +105,7 @@ class Websocket:
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
         self._context.broke(why)
-        if self._exchange.answered:
-            self._exchange.cut()
-        else:
-            error = {"error": {"message": why, "type": "holdfast"}}
-            await self._exchange.respond(status, _JSON, msgspec.json.encode(error))
+        await ReplySender(self._exchange, self._query, 0).refuse(why, status)
 
 
 async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:

@@ -13,7 +13,7 @@ from codec_kit import ASKED, CALLING, CODECS, completions, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Text
 from holdfast.planes.llm.codecs import sse, streamed_reply
-from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.streamed_reply import Like
 
 KEYS = [
     *("messages", "content", "choices", "message", "delta", "tool_calls", "function", "name", "arguments", "role"),

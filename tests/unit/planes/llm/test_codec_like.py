@@ -9,7 +9,7 @@ import pytest
 
 from codec_kit import ASKED, CODECS, events, read, streamed
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
-from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs.streamed_reply import Like
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "w", "arguments": "{}"}, "extra": 1}
 REPLIES: dict[str, Any] = {

@@ -9,8 +9,8 @@ import pytest
 
 from codec_kit import ASKED, CODECS, events, sent
 from holdfast.model.completion import Completion, Cut, Finish, Text, ToolCall
-from holdfast.planes.llm.codecs.asides import Like, left_out
 from holdfast.planes.llm.codecs.codec import Codec
+from holdfast.planes.llm.codecs.streamed_reply import Like, left_out
 
 
 def sse(*told: Any, named: bool = False) -> bytes:

@@ -105,11 +105,11 @@ def test_script_times_are_counted_trial_by_trial(tmp_path: Path) -> None:
 
 
 def test_script_counters_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.planes.llm.sources.script.TRIALS_KEPT", 3)
+    monkeypatch.setattr("holdfast.planes.llm.sources.source.TRIALS_KEPT", 3)
     model = script(tmp_path, "  - {times: 1, text: x}\n  - {text: y}\n")
     for number in range(10):
         said(model, chat("hi", trial=str(number)))
-    assert len(model._used) == 3
+    assert len(model._used._trials) == 3
 
 
 def test_script_without_a_rule_names_the_prompt_and_the_file(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import anthropic_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import Like
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_json, count, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like, StreamedReply
 
 _FINISH: dict[str, FinishReason] = {
     "max_tokens": "length",

@@ -8,13 +8,12 @@ from typing import Any
 
 from holdfast.model.completion import Completion, Trouble
 from holdfast.planes.llm.codecs import refusals, sse
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.loose import dump, obj
 from holdfast.planes.llm.codecs.refusals import Refusal
 from holdfast.planes.llm.codecs.reply_writer import ReplyWriter, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, Like
 from holdfast.protocols.fault import Failed
 
 

@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, Finish, FinishReason, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import gemini_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import NOTHING, Like
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_object, count, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, as_array
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, Like, StreamedReply
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 _WIRE: dict[FinishReason, str] = {

@@ -9,14 +9,13 @@ from msgspec.structs import replace
 
 from holdfast.model.completion import Completion, ToolCall, Trouble, Usage
 from holdfast.planes.llm.codecs import refusals
-from holdfast.planes.llm.codecs.asides import Like
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_object, count, dump, items, json_text, number, obj, text_in, whole, word
 from holdfast.planes.llm.codecs.openai_chat_request import declared
 from holdfast.planes.llm.codecs.reply_writer import ReplyWriter
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like, StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
-from holdfast.planes.llm.codecs import openai_responses_request, refusals, sse
-from holdfast.planes.llm.codecs.asides import Like
+from holdfast.planes.llm.codecs import openai_responses_read, refusals, sse
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump, items, obj, word
-from holdfast.planes.llm.codecs.openai_responses_reply import (
+from holdfast.planes.llm.codecs.openai_responses_read import (
     CACHE,
     ResponseEvents,
     call_of,
@@ -22,7 +21,7 @@ from holdfast.planes.llm.codecs.openai_responses_reply import (
 )
 from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
@@ -44,10 +43,10 @@ class OpenAIResponses(Codec):
     provider = "openai"
 
     def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return openai_responses_request.asked(body)
+        return openai_responses_read.asked(body)
 
     def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return openai_responses_request.with_results(body, changed)
+        return openai_responses_read.with_results(body, changed)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from holdfast.model.codec import digest
 from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, ToolCall, Trouble
-from holdfast.planes.llm.codecs.asides import NOTHING, Asides, Like
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, Like
 
 CREATED = 1_767_225_600
 """When a reply of our own says it was made: the same reply twice is the same bytes."""

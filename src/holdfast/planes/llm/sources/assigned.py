@@ -31,6 +31,7 @@ from holdfast.planes.llm.sources.source import (
     Destination,
     PassedReply,
     Query,
+    RawReply,
     StoredReply,
     UpstreamDown,
     WrittenReply,
@@ -167,10 +168,15 @@ def json_reply(body: bytes, origin: str) -> Any:
 def _refused(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
     """The server's error, in the shape that the agent's client knows."""
     assert query.codec is not None
-    later = passed.wire.get("retry-after") or ""
-    wait = float(later) if later.replace(".", "", 1).isdigit() else None
+    wait = retry_after(passed.wire)
     refusal = query.codec.refusal(Failed(error_message(body), status=passed.wire.status, retry_after_s=wait))
     return PassedReply(StoredReply(refusal.status, refusal.headers, (refusal.body,)), passed.origin)
+
+
+def retry_after(wire: RawReply) -> float | None:
+    """The seconds that a refusal asks to wait, if it says."""
+    later = wire.get("retry-after") or ""
+    return float(later) if later.replace(".", "", 1).isdigit() else None
 
 
 def error_message(body: bytes) -> str:

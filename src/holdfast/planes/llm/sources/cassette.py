@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from codecs import getincrementaldecoder
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,10 +19,7 @@ from holdfast.model.format_numbers import RECORDING, Numbered, too_new
 from holdfast.model.shorten import shorten
 from holdfast.planes.llm.codecs.loose import parse
 from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, StoredReply, UpstreamDown
-
-TRIALS_KEPT = 10_000
-"""Trials whose requests are counted, should nobody say that they are over."""
+from holdfast.planes.llm.sources.source import Occurrences, PassedReply, Query, RawReply, StoredReply, UpstreamDown
 
 
 class NotRecorded(UpstreamDown):
@@ -49,23 +45,6 @@ class RecordedReply(Struct, frozen=True):
     ms: float = 0.0
     format: int = 1
     """A line that was kept before it was numbered is of the first."""
-
-
-class Occurrences:
-    """How often each trial has sent each request."""
-
-    def __init__(self) -> None:
-        self._trials: OrderedDict[str, dict[str, int]] = OrderedDict()
-
-    def next(self, trial: str, key: str) -> int:
-        counts = self._trials.setdefault(trial, {})
-        counts[key] = n = counts.get(key, 0) + 1
-        if len(self._trials) > TRIALS_KEPT:
-            self._trials.popitem(last=False)
-        return n
-
-    def forget(self, trial: str) -> None:
-        self._trials.pop(trial, None)
 
 
 class Cassette:

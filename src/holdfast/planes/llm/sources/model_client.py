@@ -18,7 +18,7 @@ from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.assigned import error_message, json_reply
+from holdfast.planes.llm.sources.assigned import error_message, json_reply, retry_after
 from holdfast.planes.llm.sources.provider_hosts import agent_headers
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
 
@@ -92,11 +92,11 @@ async def _completion(answered: Answered, codec: Codec) -> tuple[Completion, str
 
 
 def _refused(answered: PassedReply, body: bytes) -> ModelRefused:
-    later = answered.wire.get("retry-after") or ""
-    wait = float(later) if later.replace(".", "", 1).isdigit() else None
     status = answered.wire.status
     said = shorten(error_message(body).strip()) or answered.wire.reason
-    return ModelRefused(f"the model at {answered.origin} answered with status {status}: {said}", status, wait)
+    return ModelRefused(
+        f"the model at {answered.origin} answered with status {status}: {said}", status, retry_after(answered.wire)
+    )
 
 
 ANSWER_TOKENS = 2_048

@@ -102,22 +102,19 @@ def _host(base: str) -> str:
 class Flow:
     """A reply as it comes from an address."""
 
-    __slots__ = ("_incoming", "_origin", "headers", "length", "reason", "status")
-
     def __init__(self, incoming: UpstreamReply, origin: str) -> None:
         self._incoming = incoming
         self._origin = origin
         self.status = incoming.status
         self.reason = incoming.reason
         self.headers = incoming.headers
-        self.length = incoming.length
 
     def get(self, name: str) -> str | None:
         return self._incoming.get(name)
 
     def arrived(self) -> bytes | None:
         inflow = self._incoming.inflow
-        return inflow.take() if inflow.ended and self.length == inflow.waiting else None
+        return inflow.take() if inflow.ended and self._incoming.length == inflow.waiting else None
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:

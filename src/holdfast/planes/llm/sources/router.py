@@ -19,7 +19,6 @@ from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.cassette import (
     Cassette,
     Mask,
-    Occurrences,
     RecordedReply,
     kept,
     key_of,
@@ -34,6 +33,7 @@ from holdfast.planes.llm.sources.source import (
     READ_LIMIT,
     Answered,
     ModelSource,
+    Occurrences,
     Query,
     RawReply,
     WrittenReply,
@@ -211,7 +211,6 @@ class _Tape:
         self.status = wire.status
         self.reason = wire.reason
         self.headers = wire.headers
-        self.length = wire.length
 
     def get(self, name: str) -> str | None:
         return self._wire.get(name)

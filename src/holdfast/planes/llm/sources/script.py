@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -25,12 +24,17 @@ from holdfast.planes.llm.sources.script_text import (
     Scene,
     TextTemplate,
 )
-from holdfast.planes.llm.sources.source import Answered, PassedReply, Query, StoredReply, UpstreamDown, WrittenReply
+from holdfast.planes.llm.sources.source import (
+    Answered,
+    Occurrences,
+    PassedReply,
+    Query,
+    StoredReply,
+    UpstreamDown,
+    WrittenReply,
+)
 from holdfast.protocols.fault import Failed
 from holdfast.reading.json_schema import validator
-
-TRIALS_KEPT = 10_000
-"""Trials whose counters are kept, should nobody say that they are over."""
 
 _MS = Meta(ge=0, lt=1_000_000_000)
 """Far longer than any trial, and short enough for every clock."""
@@ -119,7 +123,8 @@ class Script:
         """Of the rules, where the file is known."""
         self._names = names
         """Models that it is known to stand for."""
-        self._used: OrderedDict[str, dict[int, int]] = OrderedDict()
+        self._used = Occurrences()
+        self.forget = self._used.forget
 
     async def answer(self, query: Query) -> Answered:
         """What the first fitting rule says; NoRule if none fits."""
@@ -142,18 +147,13 @@ class Script:
         stored = StoredReply(refusal.status, refusal.headers, (refusal.body,))
         return PassedReply(stored, f"script {script}", script=script, billed=False)
 
-    def forget(self, trial: str) -> None:
-        """The trial is over."""
-        self._used.pop(trial, None)
-
     def _place(self, index: int) -> str:
         """Where the rule is: `model.yaml:7`."""
         return f"{self._file}:{self._lines[index]}" if self._lines else self._file
 
     def _choose(self, scene: Scene, trial: str) -> tuple[int, Completion | Failed]:
-        used = self._used.get(trial, {})
         for index, rule in enumerate(self._rules):
-            if rule.times is not None and used.get(index, 0) >= rule.times:
+            if rule.times is not None and self._used.so_far(trial, index) >= rule.times:
                 continue
             if not rule.match.fits(scene):
                 continue
@@ -162,15 +162,9 @@ class Script:
             except Missing:
                 continue
             if rule.times is not None:
-                self._count(trial, index)
+                self._used.next(trial, index)
             return index, said
         raise NoRule(f"script {self._file}: {_unmatched(scene)}")
-
-    def _count(self, trial: str, index: int) -> None:
-        used = self._used.setdefault(trial, {})
-        used[index] = used.get(index, 0) + 1
-        if len(self._used) > TRIALS_KEPT:
-            self._used.popitem(last=False)
 
 
 def speak(rule: ScriptRule, scene: Scene) -> Completion | Failed:

@@ -13,6 +13,7 @@ UpstreamDown            no answer came, and no fault is why: the trial is an err
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from typing import Any, Protocol, TypeAlias
 
@@ -29,6 +30,8 @@ from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, key_in_quer
 PLACEHOLDER_KEY = "holdfast-no-key"
 """What an agent is given as its key where the user has none: client libraries refuse to start without one."""
 
+TRIALS_KEPT = 10_000
+"""Trials that are counted for, should nobody say that they are over."""
 READ_LIMIT = 64_000_000
 """Bytes of a reply that are read."""
 
@@ -121,11 +124,6 @@ class RawReply(Protocol):
     @property
     def headers(self) -> RawFields: ...
 
-    @property
-    def length(self) -> int | None:
-        """The declared length; None if the body comes in chunks."""
-        ...
-
     def get(self, name: str) -> str | None: ...
 
     def arrived(self) -> bytes | None:
@@ -181,6 +179,27 @@ class ModelSource(Protocol):
         ...
 
 
+class Occurrences:
+    """How often each trial has had each thing: a request sent, a rule used."""
+
+    def __init__(self) -> None:
+        self._trials: OrderedDict[str, Counter[str | int]] = OrderedDict()
+
+    def next(self, trial: str, key: str | int) -> int:
+        """Counts it once more; how often it was by now."""
+        counts = self._trials.setdefault(trial, Counter())
+        counts[key] += 1
+        if len(self._trials) > TRIALS_KEPT:
+            self._trials.popitem(last=False)
+        return counts[key]
+
+    def so_far(self, trial: str, key: str | int) -> int:
+        return self._trials[trial][key] if trial in self._trials else 0
+
+    def forget(self, trial: str) -> None:
+        self._trials.pop(trial, None)
+
+
 class StoredReply:
     """A reply that is there already."""
 
@@ -188,7 +207,6 @@ class StoredReply:
         self.status = status
         self.reason = ""
         self.headers = tuple([(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers])
-        self.length = len(chunks[0]) if len(chunks) == 1 else None
         self.parts = chunks
 
     def get(self, name: str) -> str | None:
