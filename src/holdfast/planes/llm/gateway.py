@@ -25,7 +25,7 @@ from holdfast.planes.llm.codecs.written_tools import asked_in
 from holdfast.planes.llm.earlier_requests import Attempts, Continued
 from holdfast.planes.llm.model_call import ModelCall
 from holdfast.planes.llm.settlements import Faulted, Settled
-from holdfast.planes.llm.sources.provider_hosts import agent_headers
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
 from holdfast.planes.llm.tool_results import ToolResults
@@ -50,10 +50,6 @@ class Gateway:
         """Faults of the model act here; not where the agent's own model functions are wrapped."""
         self.on_results = on_results
         """Faults of tools act on their results here; not where the agent's own tools are wrapped."""
-
-    def traffic(self, context: TrialContext, elsewhere: Callable[[], Container[str]] = frozenset) -> Traffic:
-        """The calls of one trial; `elsewhere` names the tools that other planes meet."""
-        return Traffic(self, context, elsewhere)
 
 
 class Traffic:
@@ -82,7 +78,7 @@ class Traffic:
             return
         body = await exchange.body()
         data = parse(body) if body else None
-        method, headers = exchange.head.method, agent_headers(exchange.head.headers)
+        method, headers = exchange.head.method, AgentHeaders(exchange.head.headers)
         route, trial = find(method, path), self._context.trial.id
         if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
@@ -128,7 +124,7 @@ class Traffic:
             await send_to_http(self._context, exchange, path)
             return
         named = dict(parse_qsl(path.partition("?")[2])).get("model", "")
-        method, trial, headers = exchange.head.method, self._context.trial.id, agent_headers(exchange.head.headers)
+        method, trial, headers = exchange.head.method, self._context.trial.id, AgentHeaders(exchange.head.headers)
         query = Query(provider, method, path, headers, b"", trial, {"model": named}, base_url=base_url)
         socket = Websocket(self._context, exchange, query)
         self._sockets.add(socket)

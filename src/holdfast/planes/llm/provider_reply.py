@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from holdfast.http1.heads import end_to_end, length_of
@@ -205,12 +204,7 @@ def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
 
 
 def content_type(wire: RawReply) -> str:
-    return _media_type(wire.get("content-type") or "")
-
-
-@lru_cache(64)
-def _media_type(value: str) -> str:
-    return value.partition(";")[0].strip().lower()
+    return (wire.get("content-type") or "").partition(";")[0].strip().lower()
 
 
 def first_event(body: bytes) -> Any:

@@ -12,7 +12,7 @@ from holdfast.planes.llm.codecs.anthropic import Anthropic
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
 from holdfast.planes.llm.codecs.refusals import Headers
-from holdfast.planes.llm.sources.provider_hosts import agent_headers
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.script import Script
 from holdfast.planes.llm.sources.script_file import load
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, WrittenReply
@@ -38,7 +38,7 @@ def query(
     path = path or (PATHS[codec.name] if codec else "/v1/models")
     asked = codec.asked(path, data) if codec else None
     provider = codec.provider if codec else provider
-    fields = agent_headers(tuple((name.encode(), value.encode()) for name, value in headers))
+    fields = AgentHeaders(tuple((name.encode(), value.encode()) for name, value in headers))
     return Query(provider, method, path, fields, body, trial, data, codec, asked, base_url)
 
 

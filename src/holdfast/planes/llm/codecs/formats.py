@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -105,14 +104,8 @@ _HOSTS: dict[str, str] = {
 
 def find(method: str, path: str) -> ApiRoute | None:
     """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
-    bare, asks, query = path.partition("?")
-    return _found(method, bare, bool(asks) and "alt=sse" in query.split("&"))
-
-
-@lru_cache(512)
-def _found(method: str, path: str, events: bool) -> ApiRoute | None:
-    """By the path without its query, in which there may be a key."""
-    method, bare = method.upper(), path.strip("/")
+    bare, _, query = path.partition("?")
+    method, bare, events = method.upper(), bare.strip("/"), "alt=sse" in query.split("&")
     posted = method == "POST"
     if posted and (found := _GENERATE.search(bare)):
         return _GEMINI_ARRAY if found.group(1) and not events else _GEMINI

@@ -19,7 +19,7 @@ from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.sources.assigned import error_message, json_reply, retry_after
-from holdfast.planes.llm.sources.provider_hosts import agent_headers
+from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
 
 REPLY_READ = 4_000_000
@@ -66,7 +66,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
         provider,
         "POST",
         letter.path,
-        agent_headers(tuple((name.encode(), value.encode()) for name, value in letter.headers)),
+        AgentHeaders(tuple((name.encode(), value.encode()) for name, value in letter.headers)),
         dump(letter.body),
         conversation,
         letter.body,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from holdfast.http1.client import UpstreamFailed, UpstreamReply, Upstreams
@@ -165,7 +164,6 @@ async def send(
     raise down(failure, asked) from failure
 
 
-@lru_cache(512)
 def origin(url: str) -> str:
     """Scheme, host and port of a URL without its query."""
     parts = urlsplit(url)

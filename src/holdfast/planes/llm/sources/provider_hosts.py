@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
@@ -108,12 +107,6 @@ def without_key(path: str) -> str:
 
 def join(provider: str, base: str, path: str) -> str:
     """The URL of a path at a base address, as the provider's client library would make it."""
-    bare, asks, query = path.partition("?")
-    return _joined(provider, base, bare) + asks + query
-
-
-@lru_cache(512)
-def _joined(provider: str, base: str, path: str) -> str:
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
@@ -142,21 +135,16 @@ _KEY_HEADERS = frozenset((b"authorization", b"x-api-key", b"x-goog-api-key", b"a
 _OURS_TO_SET = frozenset(
     (b"host", b"content-length", b"transfer-encoding", b"connection", b"accept-encoding", b"expect")
 )
-_OURS_AND_KEYS = _OURS_TO_SET | _KEY_HEADERS
-_LENGTHS = frozenset((b"content-length", b"Content-Length"))
 _UNCOMPRESSED = (b"accept-encoding", b"identity")
 
 
 class AgentHeaders:
     """Headers that came with a request, without those of its connection."""
 
-    __slots__ = ("_fields", "_onward", "key")
-
     def __init__(self, fields: RawFields) -> None:
         self._fields = end_to_end(fields)
         self.key = _key_in(self._fields)
         """The key in the first header that is for one; None if there is no such header."""
-        self._onward: dict[Key | bool, RawFields] = {}
 
     def get(self, name: bytes) -> str:
         """The value of a header, by its name in small letters; empty if there is none."""
@@ -167,23 +155,9 @@ class AgentHeaders:
 
         The reply is asked for uncompressed, so that what passes can be read.
         """
-        how = strip if key is None else key
-        found = self._onward.get(how)
-        if found is None:
-            found = self._onward[how] = self._made(key, _OURS_AND_KEYS if how else _OURS_TO_SET)
-        return found
-
-    def _made(self, key: Key | None, drop: frozenset[bytes]) -> RawFields:
+        drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
         kept = [field for field in self._fields if field[0].lower() not in drop]
         return (*kept, _UNCOMPRESSED, *([] if key is None else [key.field]))
-
-
-def agent_headers(fields: RawFields) -> AgentHeaders:
-    """The headers of a request. A client library sends the same ones with every call but for the length: read once."""
-    return _known(tuple([field for field in fields if field[0] not in _LENGTHS]))
-
-
-_known = lru_cache(64)(AgentHeaders)
 
 
 def _key_in(fields: RawFields) -> str | None:
