@@ -43,7 +43,10 @@ class Installed:
             )
         self._kept.append(declared)
         names.append(declared.name)
-        for function, owner in fresh or [(self._stand_in(declared), None)]:
+        if not fresh:
+            fresh = [(replace(declared), None)]
+            self._undo.append(lambda: put_back(declared))
+        for function, owner in fresh:
             self._wrap(declared, function, owner)
 
     def remove(self) -> None:
@@ -59,11 +62,6 @@ class Installed:
                 hint="declare it once",
             )
         return known is not None
-
-    def _stand_in(self, declared: Declared) -> FunctionType:
-        stand_in = replace(declared)
-        self._undo.append(lambda: put_back(declared))
-        return stand_in
 
     def _wrap(self, declared: Declared, function: FunctionType, owner: object | None) -> None:
         def hook(twin: FunctionType) -> Hook:

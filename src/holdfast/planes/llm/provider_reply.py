@@ -17,32 +17,11 @@ from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, is_
 from holdfast.protocols.trial import TrialContext
 
 _PAGES = (b"<!doctype html", b"<html")
-_MARKS = frozenset(
-    [
-        "choices",
-        "content",
-        "candidates",
-        "message",
-        "messages",
-        "output",
-        "response",
-        "error",
-        "usage",
-        "usageMetadata",
-        "promptFeedback",
-        "data",
-        "embedding",
-        "embeddings",
-        "id",
-        "object",
-        "type",
-        "model",
-        "done",
-    ]
-)
+_MARKS = frozenset((
+    "choices", "content", "candidates", "message", "messages", "output", "response", "error", "usage", "usageMetadata",
+    "promptFeedback", "data", "embedding", "embeddings", "id", "object", "type", "model", "done",
+))  # fmt: skip
 """Fields one of which every reply of a model's API has, whatever its format."""
-_LOOKED_AT = 4_000_000
-"""Bytes in which the first event of a stream is looked for."""
 KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 

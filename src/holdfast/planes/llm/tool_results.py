@@ -132,7 +132,8 @@ class ToolResults:
         whole = [self._whole(at) for at in found]
         known = self._settled.recall(whole)
         calls = answers(whole, known, self._open, again=again)
-        if any(at.last and (n in calls or _is_call(known[n])) for n, at in enumerate(whole)):
+        is_call = [n in calls or (one is not None and one.asked_for) for n, one in enumerate(known)]
+        if any(at.last and of_call for at, of_call in zip(whole, is_call, strict=True)):
             known = self._settled.recall(whole, own=True)
         return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
 
@@ -184,7 +185,9 @@ class ToolResults:
         settled = await self._through(result, n, call.ts) if self._faulty else Settled()
         ts, fault = call.ts, self._context.met_by(PLANE, result.name, n)
         if fault and settled.text is not None:
-            settled = self._to_be_read(settled, (result.name, n))
+            settled = replace(settled, call=(result.name, n))
+            self._unread[result.name, n] = None
+            self._lose(len(self._unread) - OPEN_KEPT)
         whole = result.text if settled.text is None else settled.text
         self._context.saw(
             _event(
@@ -200,11 +203,6 @@ class ToolResults:
             )
         )
         return replace(settled, heard=heard)
-
-    def _to_be_read(self, settled: Settled, call: Faulted) -> Settled:
-        self._unread[call] = None
-        self._lose(len(self._unread) - OPEN_KEPT)
-        return replace(settled, call=call)
 
     async def _through(self, result: ToolResult, n: int, since: float) -> Settled:
         async def forward(_: Call) -> Reply:
@@ -225,10 +223,6 @@ class ToolResults:
             return Settled(text)
         self._context.undelivered(PLANE, result.name, n, "the model reads the same text")
         return Settled()
-
-
-def _is_call(settled: Settled | None) -> bool:
-    return settled is not None and settled.asked_for
 
 
 def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:

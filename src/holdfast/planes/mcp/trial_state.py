@@ -88,7 +88,7 @@ class McpCallTrace:
             return
         self._told = True
         call, context = self._call, self._context
-        given, shown = _json(call.arguments), _kept(output)
+        given, shown = canonical(dict(call.arguments)).decode(), _kept(output)
         reply = "" if whole is None and shown == output else write_reply(output if whole is None else whole)
         event = TraceEvent(
             ts=self._began,
@@ -111,10 +111,6 @@ class McpCallTrace:
             reply=reply,
         )
         context.saw(event)
-
-
-def _json(arguments: Mapping[str, Any]) -> str:
-    return canonical(dict(arguments)).decode()
 
 
 def _kept(text: str) -> str:

@@ -102,11 +102,7 @@ def _block(call: ToolCall, old: Any) -> dict[str, Any]:
     }
 
 
-def _text_block(text: str, old: Any) -> dict[str, Any]:
-    return {"type": "text", **obj(old), "text": text}
-
-
-_BLOCKS = PartFormat(_kind, _text_block, _block)
+_BLOCKS = PartFormat(_kind, lambda text, old: {"type": "text", **obj(old), "text": text}, _block)
 
 
 def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:

@@ -23,7 +23,7 @@ def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     form = obj(get("response_format"))
     wanted = (("logprobs", get("logprobs") is True), ("audio", "audio" in items(get("modalities"))))
     return ModelRequest(
-        word(get("model")) or _deployment(path),
+        word(get("model")) or path.partition("/deployments/")[2].partition("/")[0],
         _messages(body),
         declared(body),
         get("stream") is True,
@@ -123,8 +123,3 @@ def _choice(choice: Any) -> str | None:
     if choice is None or isinstance(choice, str):
         return choice
     return word(obj(obj(choice).get("function")).get("name")) or None
-
-
-def _deployment(path: str) -> str:
-    _, _, rest = path.partition("/deployments/")
-    return rest.partition("/")[0]

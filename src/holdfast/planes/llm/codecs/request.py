@@ -119,7 +119,8 @@ class Conversation:
     def call(self, id: str, name: str, arguments: str) -> None:
         """A call in the last message, if it is the assistant's, else in a message of its own."""
         n = self._number(f"call {id or name}")
-        made = ToolCall(_key(id, n) if id else f"{name}#{n}", name, arguments)
+        key = id if id and n == 1 else f"{id or name}#{n}"
+        made = ToolCall(key, name, arguments)
         if id:
             self._latest[id] = made
         self._open.append(made)
@@ -161,7 +162,3 @@ class Conversation:
     def _number(self, of: str) -> int:
         self._numbers[of] = n = self._numbers.get(of, 0) + 1
         return n
-
-
-def _key(id: str, n: int) -> str:
-    return id if n == 1 else f"{id}#{n}"

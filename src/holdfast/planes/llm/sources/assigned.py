@@ -223,12 +223,8 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _tool(tool: ToolDeclared) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "function": {"name": tool.name, **described, "parameters": _schema(tool.parameters)}}
-
-
-def _schema(schema: Any) -> Any:
-    """A JSON Schema with its types in lower case: Google's are in upper case."""
-    return lower_types(schema) if schema else _OPEN
+    schema = lower_types(tool.parameters) if tool.parameters else _OPEN  # Google's types are in upper case
+    return {"type": "function", "function": {"name": tool.name, **described, "parameters": schema}}
 
 
 def _choice(choice: str) -> Any:

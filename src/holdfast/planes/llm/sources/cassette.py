@@ -186,7 +186,11 @@ def kept(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts
         text = b"".join(chunks).decode()
     except UnicodeDecodeError:
         blurred = b"".join(chunks).decode("latin-1")
-        return None if mask(blurred) != blurred else Texts(tuple([_base64(chunk) for chunk in chunks]), binary=True)
+        return (
+            None
+            if mask(blurred) != blurred
+            else Texts(tuple([base64.b64encode(chunk).decode() for chunk in chunks]), binary=True)
+        )
     masked = _masked(_understood(query, wire, text), mask)
     if masked is not None:
         return Texts(tuple([c.decode() for c in written(query, masked).parts]))
@@ -240,7 +244,3 @@ def _as_texts(chunks: list[bytes]) -> tuple[str, ...]:
     """Each chunk as text; a character that was split over two stands in the second."""
     decoder = getincrementaldecoder("utf-8")()
     return tuple([encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])
-
-
-def _base64(chunk: bytes) -> str:
-    return base64.b64encode(chunk).decode()

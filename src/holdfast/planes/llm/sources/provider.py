@@ -58,11 +58,10 @@ class Provider:
         """Where a request goes, and with whose key."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
-            elsewhere = (
-                query.base_url if query.base_url and not is_public(self._provider, _host(query.base_url)) else ""
-            )
-            lacks = f"the agent has no key for {elsewhere}" if elsewhere else ""
-            raise NoModel(query.model, lacks or f"{HOSTS[self._provider].key_variables[0][0]} is not set")
+            host = urlsplit(query.base_url or "").hostname
+            if query.base_url and not is_public(self._provider, host or ""):
+                raise NoModel(query.model, f"the agent has no key for {query.base_url}")
+            raise NoModel(query.model, f"{HOSTS[self._provider].key_variables[0][0]} is not set")
         base = self._base(query)
         key = self._key if keyless and self._trusted(base) else None
         path = without_key(query.path) if keyless else query.path
@@ -92,10 +91,6 @@ class Provider:
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         asked = urlsplit(base)
         return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
-
-
-def _host(base: str) -> str:
-    return urlsplit(base).hostname or ""
 
 
 class Flow:
