@@ -2,7 +2,7 @@
 
 from holdfast.plan.checks import make_check, traits_of
 from holdfast.plan.ids import agent_json, identity
-from holdfast.plan.lazy import Lazy
+from holdfast.plan.layout import Lazy
 from holdfast.plan.matrix import CellKey, Plan, control_trial, plan
 from holdfast.plan.options import RunOptions
 from holdfast.plan.planners import FailFast, Once, Rounds

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, overload
 
 from holdfast.model.codec import canonical
 from holdfast.model.scenario import Scenario
@@ -14,6 +14,8 @@ from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import ids
+
+T = TypeVar("T")
 
 
 class TrialGroup(NamedTuple):
@@ -143,3 +145,36 @@ class Layout:
 
     def _block(self, i: int) -> _Block:
         return _Block(self._starts[i], self._starts[i + 1], self._weathers[i], self._asked[i])
+
+
+class Lazy(Sequence[T], Generic[T]):
+    """A sequence whose items are made when asked for: a plan of 100,000 trials keeps none of them.
+
+    The items at the positions `kept`, each made by `at`; a slice is lazy too.
+
+    `walk` gives the same items in order, where that is cheaper than one by one.
+    """
+
+    __slots__ = ("_at", "_kept", "_walk")
+
+    def __init__(
+        self, at: Callable[[int], T], kept: Sequence[int], walk: Callable[[], Iterator[T]] | None = None
+    ) -> None:
+        self._at = at
+        self._kept = kept
+        self._walk = walk
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Lazy[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Lazy[T]:
+        if isinstance(index, slice):
+            return Lazy(self._at, self._kept[index])
+        return self._at(self._kept[index])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._at, self._kept) if self._walk is None else self._walk()

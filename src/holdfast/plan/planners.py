@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from holdfast.model.trial import Judged, Trial
-from holdfast.plan.lazy import Lazy
+from holdfast.plan.layout import Lazy
 
 
 class Once:

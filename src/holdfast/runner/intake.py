@@ -19,7 +19,7 @@ from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan.matrix import EVERY_RULE
+from holdfast.plan.serving import EVERY_RULE
 from holdfast.runner.conditions import Conditions
 from holdfast.runner.consultations import Consultations, Waiting
 from holdfast.runner.job import Job, Listen

@@ -22,7 +22,7 @@ from holdfast.model.spec import BuiltText, Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, RunOptions, Select
-from holdfast.plan.matrix import EVERY_RULE
+from holdfast.plan.serving import EVERY_RULE
 from holdfast.runner.consultations import WAITING, Consultations
 from holdfast.runner.job import refuse_unrunnable, spec_warnings
 from holdfast.runner.outcome import RunOutcome, conclude, shown_path

@@ -12,7 +12,7 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import CellKey, Plan, Select
-from holdfast.plan.matrix import EVERY_RULE
+from holdfast.plan.serving import EVERY_RULE
 
 _GROUPS_KEPT = 1024
 """Groups whose rules are known for a while: stored trials come nearly in the order of the plan."""
