@@ -21,7 +21,6 @@ from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.preflight import preflight
 from holdfast.runner.run_log import RunLog
-from holdfast.runner.unminded import unminded
 from holdfast.store.replay import StoredRun, replay
 from holdfast.store.rundir import RunDir
 
@@ -103,7 +102,7 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
-        self.log.note(*intake.kept.notes, *unminded(intake.tally))
+        self.log.note(*intake.kept.notes, *intake.tally.endings.notes(intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Scenario
@@ -20,6 +18,7 @@ from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cell import CellCount, Decision, Tries
+from holdfast.score.endings import Endings
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
 from holdfast.score.unmet import Why
@@ -36,7 +35,7 @@ _rate = lru_cache(maxsize=4096)(wilson)
 class _Column:
     """A rule, as all of its cells share it."""
 
-    __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "weight")
+    __slots__ = ("alone", "asked", "critical", "expected", "how", "offset", "places", "rule", "sequential", "weight")
 
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
         tasks = plan.tasks(rule.id)
@@ -50,6 +49,15 @@ class _Column:
         """Each of its cells has one trial."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
+        self.sequential = plan.sequential
+
+    def counter(self, asked: Sequence[int], expected: int) -> CellCount:
+        """What counts the verdicts of one of its cells."""
+        if not self.sequential:
+            return CellCount(asked, expected)
+        from holdfast.score.sequential import SequentialCount
+
+        return SequentialCount(asked, self.how)
 
 
 class _Row:
@@ -64,6 +72,12 @@ class _Row:
         self.needs = {when: meeting(when, scenario) for when in plan.whens}
         self.ran = False
         self.met = False
+
+    def saw(self, observation: Observation) -> None:
+        """Notes whether one of its faults was met in this trial."""
+        if not self.met:
+            known = range(len(self.scenario.injections))
+            self.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
 
 
 class Tally:
@@ -92,10 +106,7 @@ class Tally:
         self.spending = SpendingTally()
         self.control_spending = SpendingTally()
         """Of the preflight and what is compared with: paid, and none of the contract's."""
-        self.unminded: Counter[str] = Counter()
-        """Trials that ended badly and failed no rule, by their ending."""
-        self.minded: set[str] = set()
-        """Endings by which a rule on endings failed in some trial."""
+        self.endings = Endings(plan.invariants)
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""
@@ -111,12 +122,6 @@ class Tally:
 
         return Cases(self.spec, self.plan)
 
-    @cached_property
-    def rules_on_endings(self) -> frozenset[str]:
-        """Rules that judge how a trial ends, and nothing else."""
-        found = ((rule.id, plugins.find("checks", rule.check)) for rule in self.plan.invariants)
-        return frozenset(id for id, check in found if check is not None and check.traits.reads == "ending")
-
     @property
     def lost_case(self) -> bool:
         """A case has failed, whatever is still to come."""
@@ -131,20 +136,13 @@ class Tally:
         if verdicts:
             self.trials += 1
             if observation.turns and observation.turns[-1].ending != "answered":
-                self._ended(observation, verdicts)
+                self.endings.add(observation, verdicts)
         decided = []
         for verdict in verdicts:
             position = self._enter(trial, observation, verdict)
             if position is not None:
                 decided.append(position)
         return decided
-
-    def _ended(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
-        """A trial that ended badly, which no rule may mind."""
-        if any(one.outcome == "fail" and one.invariant in self.rules_on_endings for one in verdicts):
-            self.minded.add(observation.turns[-1].ending)
-        if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
-            self.unminded[observation.turns[-1].ending] += 1
 
     def saw(self, trial: Trial, observation: Observation) -> None:
         """Takes note of a trial as a whole: to be called once for each, whatever the number of its verdicts."""
@@ -188,7 +186,7 @@ class Tally:
             if column.alone and not row.chaos and verdict.outcome == "pass":
                 # A calm cell of one trial that passed: most cells of a large matrix. Nothing has to be gathered.
                 if self._done[position] is not None:
-                    raise self._too_many(position)
+                    raise _too_many(self.plan.key_at(position))
                 row.ran = True
                 self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
                 return position
@@ -197,7 +195,8 @@ class Tally:
         cell.count(place, trial.replica, verdict)
         if row.chaos:
             if not cell.met:
-                self._weather(row, column, cell, observation)
+                cell.weather(observation, row.scenario, row.needs[column.rule.when])
+                row.saw(observation)
             if observation.ledger and succeeded(observation, row.scenario) is not None:
                 self.attacks.verdict(verdict.outcome)
         if observation.concurrent or observation.simulated:
@@ -277,39 +276,22 @@ class Tally:
         """
         unmet = [(name, row) for name, row in self._rows.items() if row.chaos and not row.met]
         left_out = {key.scenario for key in self.plan.cells if self.plan.expected(key)} if unasked and unmet else ()
-        return tuple(name for name, row in unmet if row.ran or name in left_out or self._idle(row))
-
-    def _idle(self, row: _Row) -> bool:
-        """Whether no rule of the whole contract is judged in the scenario; a selection of rules proves nothing."""
+        # Scenarios in which no rule is judged: told of the whole contract only, as a selection of rules proves nothing.
         whole = len(self.plan.invariants) == len(self.spec.invariants)
-        return whole and not any(applies(rule.when, row.scenario) for rule in self.plan.invariants)
+        idle = {
+            name for name, row in unmet if whole and not any(applies(when, row.scenario) for when in self.plan.whens)
+        }
+        return tuple(name for name, row in unmet if row.ran or name in left_out or name in idle)
 
     def _begin(self, position: int, column: _Column) -> CellCount:
         if self._done[position] is not None:
-            raise self._too_many(position)
+            raise _too_many(self.plan.key_at(position))
         asked, expected = column.asked, column.expected
         if not self._whole:
             asked = self.plan.asked(self.plan.key_at(position))
             expected = sum(asked)
-        cell = self._open[position] = self._counter(asked, expected, column)
+        cell = self._open[position] = column.counter(asked, expected)
         return cell
-
-    def _counter(self, asked: Sequence[int], expected: int, column: _Column) -> CellCount:
-        if not self._sequential:
-            return CellCount(asked, expected)
-        from holdfast.score.sequential import SequentialCount
-
-        return SequentialCount(asked, column.how)
-
-    def _too_many(self, position: int) -> HarnessError:
-        key = self.plan.key_at(position)
-        return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
-
-    def _weather(self, row: _Row, column: _Column, cell: CellCount, observation: Observation) -> None:
-        cell.weather(observation, row.scenario, row.needs[column.rule.when])
-        if not row.met:
-            known = range(len(row.scenario.injections))
-            row.met = any(fault.effect == "met" and fault.index in known for fault in observation.ledger)
 
     def _decide(self, row: _Row, column: _Column, cell: CellCount) -> Decision:
         return cell.decide(column.how, row.scenario, row.needs[column.rule.when], self._same)
@@ -324,7 +306,7 @@ class Tally:
         asked = self.plan.asked(key)
         if not any(asked):
             return Decision("unproven", Why("nothing was asked", "not-asked"))
-        return self._decide(row, column, self._open.get(position) or self._counter(asked, sum(asked), column))
+        return self._decide(row, column, self._open.get(position) or column.counter(asked, sum(asked)))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:
         """Rule and params of every cell that failed without chaos."""
@@ -336,6 +318,10 @@ class Tally:
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
+
+
+def _too_many(key: CellKey) -> HarnessError:
+    return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
 
 
 def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:

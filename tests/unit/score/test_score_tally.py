@@ -387,7 +387,7 @@ def test_trials_that_ended_badly_and_failed_no_rule_are_counted():
     endings = ("timeout", "timeout", "answered", "crashed")
     for trial, ending, outcome in zip(planned.trials, endings, "pfpp", strict=True):
         tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
-    assert tally.unminded == {"timeout": 1, "crashed": 1}
+    assert tally.endings.unminded == {"timeout": 1, "crashed": 1}
 
 
 @pytest.mark.parametrize(("judged", "minded"), [(Invariant("r", "completes"), {"timeout"}), (rule(), set())])
@@ -397,7 +397,7 @@ def test_a_rule_on_endings_minds_those_by_which_it_fails(judged: Invariant, mind
     tally = Tally(made, planned)
     for trial, ending, outcome in zip(planned.trials, ("timeout", "answered", "crashed"), "fpu", strict=True):
         tally.take(trial, Observation(trial.id, (Turn("hi", "x", ending=ending),)), [verdict(trial, outcome)])
-    assert tally.minded == minded
+    assert tally.endings.minded == minded
 
 
 def test_what_the_preflight_used_is_not_in_the_totals():

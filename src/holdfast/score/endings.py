@@ -1,0 +1,60 @@
+"""Trials that ended badly, and whether a rule failed by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from holdfast import plugins
+from holdfast.model.observation import Observation
+from holdfast.model.spec import Invariant
+from holdfast.model.verdict import Verdict
+
+_WORDS = {
+    "timeout": "a timeout",
+    "limit": "a limit of agent.limits",
+    "crashed": "a crash",
+    "out_of_memory": "a lack of memory",
+    "raised": "an exception",
+}
+"""Endings that a reader would want to know of; an agent may well end without an answer if its work is what counts."""
+
+
+class Endings:
+    """How the trials of a run ended, where that was badly."""
+
+    def __init__(self, invariants: Sequence[Invariant]) -> None:
+        self._invariants = invariants
+        self.unminded: Counter[str] = Counter()
+        """Trials that ended badly and failed no rule, by their ending."""
+        self.minded: set[str] = set()
+        """Endings by which a rule on endings failed in some trial."""
+
+    @cached_property
+    def _rules(self) -> frozenset[str]:
+        """Rules that judge how a trial ends, and nothing else."""
+        found = ((rule.id, plugins.find("checks", rule.check)) for rule in self._invariants)
+        return frozenset(id for id, check in found if check is not None and check.traits.reads == "ending")
+
+    def add(self, observation: Observation, verdicts: Sequence[Verdict]) -> None:
+        """A trial that ended badly, which no rule may mind."""
+        ending = observation.turns[-1].ending
+        if any(one.outcome == "fail" and one.invariant in self._rules for one in verdicts):
+            self.minded.add(ending)
+        if not observation.error and all(verdict.outcome not in ("fail", "error") for verdict in verdicts):
+            self.unminded[ending] += 1
+
+    def notes(self, trials: int) -> Iterator[str]:
+        """`3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was`, for each ending.
+
+        Contracts try each rule by itself: where a rule on endings failed by the same ending, the reader knows.
+        """
+        advice = "" if self._rules else " (a `completes` rule would fail)"
+        for ending, words in _WORDS.items():
+            if (count := self.unminded[ending]) and ending not in self.minded:
+                were = "it was" if count == 1 else "they were"
+                yield (
+                    f"{count} of {trials} trial{'' if trials == 1 else 's'} ended in {words} and failed no rule: "
+                    f"{were} judged on what there was{advice}"
+                )

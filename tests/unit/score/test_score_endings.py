@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from holdfast.model.spec import Invariant
+from holdfast.score.endings import Endings
+
+
+def notes_of_12(check: str, minded: set[str], **endings: int) -> list[str]:
+    made = Endings([Invariant("r", check, {"value": "x"} if check == "contains" else {})])
+    made.unminded, made.minded = Counter(endings), minded
+    return [*made.notes(12)]
+
+
+def test_endings_that_no_rule_minded_are_counted() -> None:
+    assert notes_of_12("contains", set(), timeout=3, crashed=1, no_answer=5) == [
+        "3 of 12 trials ended in a timeout and failed no rule: they were judged on what there was "
+        "(a `completes` rule would fail)",
+        "1 of 12 trials ended in a crash and failed no rule: it was judged on what there was "
+        "(a `completes` rule would fail)",
+    ]
+    assert notes_of_12("contains", set()) == []
+
+
+@pytest.mark.parametrize(("minded", "notes"), [({"crashed"}, 1), ({"crashed", "timeout"}, 0), (set(), 2)])
+def test_endings_by_which_a_rule_on_endings_failed_are_known(minded: set[str], notes: int) -> None:
+    found = notes_of_12("completes", minded, timeout=3, crashed=1)
+    assert len(found) == notes
+    assert not any("completes" in note for note in found)
