@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from holdfast.judge import Judge
 from holdfast.model import events
 from holdfast.model.codec import HALVES, carried
 from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.run_warning import RunWarning
-from holdfast.model.spec import Invariant
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.plan.serving import EVERY_RULE
+from holdfast.runner.bench import Bench
 from holdfast.runner.conditions import Conditions
 from holdfast.runner.consultations import Consultations, Waiting
 from holdfast.runner.job import Job, Listen
@@ -31,7 +27,6 @@ from holdfast.store.consulted import Consulted
 from holdfast.store.record import RunRecord
 from holdfast.store.replay import StoredRun
 from holdfast.store.rundir import RunDir
-from holdfast.store.seals import Seal
 
 BATCH = 64
 """Trials that are written in one go, ahead of their turn."""
@@ -39,18 +34,6 @@ TROUBLES = 5
 """Failures of ours that are told one by one."""
 LONG = 10_000
 """Characters of an answer that any check reads in a millisecond or so."""
-_PATTERNS = {"pattern", "patterns", "schema"}
-"""Settings whose cost is the user's to decide."""
-
-
-class Served(NamedTuple):
-    """The rules that a trial is judged by, and what judging them takes."""
-
-    rules: tuple[Invariant, ...]
-    asks: bool
-    """A model is asked for some."""
-    slow: bool
-    """Some have a pattern of the user's."""
 
 
 class Intake:
@@ -64,7 +47,6 @@ class Intake:
         self._masked: set[str] = set()
         """Trials whose answers are not stored as they were given, until they are judged."""
         self.tally = Tally(job.spec, job.plan)
-        self.controls: dict[str, Observation] = {}
         self.troubled: dict[str, int] = {}
         """What broke on our side or a provider's, and in how many trials."""
         before = run.ended()
@@ -73,22 +55,18 @@ class Intake:
         self._foreseen: dict[str, tuple[Observation, list[Verdict]]] = {}
         """Of trials that are about to end, when something was asked of their worlds."""
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
-        self._plan = job.plan
         self._spec = job.spec
-        self._judge = Judge(job.spec)
         self._consultations = Consultations(job.spec, job.environ, run)
+        self._bench = Bench(job.spec, job.plan, self._consultations, self.masker)
+        self.controls = self._bench.controls
         self._waiting = Waiting()
         agent = job.spec.agent
-        self._record = RunRecord(
+        self.record = RunRecord(
             run, inline=agent.in_python and agent.isolation == "inline", consults=bool(self._consultations)
         )
         self._listen = listen if each_trial else None
-        self.started = self._started if each_trial else None
+        self.started = (lambda trial: listen(events.TrialStarted(trial))) if each_trial else None
         """To be called when a trial begins, where somebody listens."""
-        self._own: dict[str, Served] = {}
-        """By rule: of trials that serve one."""
-        self._shared: dict[str, Served] = {}
-        """By scenario: of trials that serve all."""
         self._unwritten: OSError | None = None
         """Why verdicts could not be written while nobody waited for it."""
 
@@ -106,17 +84,17 @@ class Intake:
         """Trials are on disk before they run, a batch at a time: one write for many."""
         feed = iter(trials)
         while batch := tuple(islice(feed, BATCH)):
-            self._record.trials(batch)
+            self.record.trials(batch)
             yield from batch
 
     def keep(self, trial: Trial, seen: Observation) -> None:
         """A control: it is compared with, not judged."""
         self._foreseen.pop(trial.id, None)
         try:
-            self._record.observation(self.masker.observation(seen))
+            self.record.observation(self.masker.observation(seen))
         except UnicodeEncodeError:
             seen = _carried(seen)
-            self._record.observation(self.masker.observation(seen))
+            self.record.observation(self.masker.observation(seen))
         self.controls[trial.id] = seen
         self.kept.judged(seen)
         self.tally.saw(trial, seen)
@@ -128,15 +106,15 @@ class Intake:
         """
         try:
             shown = self.masker.observation(seen) if self._masks else seen
-            self._record.observation(shown)
+            self.record.observation(shown)
         except UnicodeEncodeError:
             seen = _carried(seen)
             shown = self.masker.observation(seen)
-            self._record.observation(shown)
+            self.record.observation(shown)
         if shown.masked:
             self._masked.add(trial.id)
-        if shown.error:
-            self._trouble(shown.error)
+        if shown.error and (shown.error in self.troubled or len(self.troubled) < TROUBLES):
+            self.troubled[shown.error] = self.troubled.get(shown.error, 0) + 1
         if shown.isolation:
             self.conditions.add(shown)
         if trial.task.recording is not UNSET:
@@ -147,10 +125,10 @@ class Intake:
 
     def take_at_once(self, trial: Trial, seen: Observation, *, alone: bool = False) -> bool:
         """Judges it where that takes no time; whether it did. `alone`: no other trial is under way."""
-        served = self._serving(trial)
+        served = self._bench.serving(trial)
         if served.asks or self._foreseen or not (alone or (not served.slow and _short(seen))):
             return False
-        self._enter(trial, seen, self._judged(self._judge, served.rules, trial, seen))
+        self._enter(trial, seen, self._bench.verdicts(trial, seen))
         return True
 
     async def take(self, trial: Trial, seen: Observation, *, alone: bool = False) -> None:
@@ -158,37 +136,33 @@ class Intake:
 
         Where a rule asks a model, it is judged when that has spoken; `settle` waits for all of these.
         """
-        served = self._serving(trial)
-        if served.asks and self._consultations.wanted(served.rules, seen):
-            await self._waiting.add(self._take_heard(trial, seen, alone=alone))
-        else:
-            await self._take(trial, seen, alone=alone)
-
-    async def _take_heard(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
-        await self._take(trial, await self._heard(trial, seen), alone=alone)
+        rules = self._bench.serving(trial).rules
+        work = self._take(trial, seen, alone=alone)
+        await (self._waiting.add(work) if self._consultations.wanted(rules, seen) else work)
 
     async def _heard(self, trial: Trial, seen: Observation) -> Observation:
         """With what models say of it, which is on disk before anything is judged by it."""
-        rules = self._consultations.wanted(self._serving(trial).rules, seen)
+        rules = self._consultations.wanted(self._bench.serving(trial).rules, seen)
         if not rules:
             return seen
-        shown, control = self.masker.observation(seen), self._compared(trial)
+        shown, control = self.masker.observation(seen), self._bench.compared(trial)
         calm = None if control is None else self.masker.observation(control)
         heard = await self._consultations.hear(rules, trial, shown, calm)
         said = {id: self.masker.struct(one) for id, one in heard.items()}
         for id, evidence in said.items():
             if not evidence.error:  # a failed call is asked again when the run is judged anew
-                self._record.consulted(Consulted(trial.id, id, evidence))
+                self.record.consulted(Consulted(trial.id, id, evidence))
         return replace(seen, evidence={**seen.evidence, **said})
 
     async def _take(self, trial: Trial, seen: Observation, *, alone: bool) -> None:
+        seen = await self._heard(trial, seen)
         before, verdicts = self._foreseen.pop(trial.id, (None, []))
         if before is not None and _judged_alike(before, seen):
             pass  # they stand
-        elif alone or (not self._serving(trial).slow and _short(seen)):
-            verdicts = self._verdicts(self._judge, trial, seen)
+        elif alone or (not self._bench.serving(trial).slow and _short(seen)):
+            verdicts = self._bench.verdicts(trial, seen)
         else:
-            verdicts = await asyncio.to_thread(self._verdicts, self._judge, trial, seen)
+            verdicts = await asyncio.to_thread(self._bench.verdicts, trial, seen)
         self._enter(trial, seen, verdicts)
 
     def open(self) -> None:
@@ -198,7 +172,7 @@ class Intake:
     async def settle(self) -> None:
         """Every trial that was taken is judged, and its verdicts are written."""
         await self._waiting.finish()
-        self._record.flush()
+        self.record.flush()
         if self._unwritten is not None:
             raise self._unwritten
 
@@ -210,23 +184,22 @@ class Intake:
     async def take_up(self, stored: StoredRun) -> None:
         """What a run that was left had seen; some of it may not have been judged before it was killed."""
         self.controls.update(stored.controls)
-        judge = Judge(self._spec, stored=True)
         for trial, seen in stored.unjudged:
-            await self._waiting.add(self._take_up(judge, trial, seen))
+            await self._waiting.add(self._take_up(trial, seen))
         await self.settle()
 
-    async def _take_up(self, judge: Judge, trial: Trial, seen: Observation) -> None:
+    async def _take_up(self, trial: Trial, seen: Observation) -> None:
         seen = await self._heard(trial, seen)
-        self._enter(trial, seen, self._verdicts(judge, trial, seen))
+        self._enter(trial, seen, self._bench.verdicts(trial, seen, stored=True))
 
     def went_wrong(self, trial: Trial, seen: Observation) -> bool:
         """Whether something did, as far as it can be told before models have spoken: a rule that asks one may fail."""
         if trial.kind == "control":
             return bool(seen.error)  # it is not judged
-        if self._consultations.wanted(self._serving(trial).rules, seen):
+        if self._consultations.wanted(self._bench.serving(trial).rules, seen):
             return True
         seen = carried(seen)  # as it will be stored
-        verdicts = self._verdicts(self._judge, trial, seen)
+        verdicts = self._bench.verdicts(trial, seen)
         self._foreseen[trial.id] = seen, verdicts
         return went_wrong(seen, verdicts)
 
@@ -238,62 +211,22 @@ class Intake:
         """A call of a trial that is under way: on disk as it happens."""
         masked = self.masker.struct(event)
         try:
-            self._record.event(trial.id, masked)
+            self.record.event(trial.id, masked)
         except UnicodeEncodeError:
             masked = carried(masked)
-            self._record.event(trial.id, masked, changed=True)
+            self.record.event(trial.id, masked, changed=True)
         if self._listen is not None:
             self._listen(events.CallSeen(trial, masked))
-
-    def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
-        """The seals of the run's files, and what to say of them; to be called when no agent is left."""
-        try:
-            return self._record.seal()
-        except OSError as broken:  # a full disk: what is there stays, without a seal
-            return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
-
-    def close(self) -> None:
-        self._record.close()
-
-    def _started(self, trial: Trial) -> None:
-        assert self._listen is not None
-        self._listen(events.TrialStarted(trial))
-
-    def _trouble(self, why: str) -> None:
-        if why in self.troubled or len(self.troubled) < TROUBLES:
-            self.troubled[why] = self.troubled.get(why, 0) + 1
-
-    def _serving(self, trial: Trial) -> Served:
-        known, name = (self._shared, trial.scenario) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
-        served = None if self._plan.selective else known.get(name)
-        if served is None:
-            rules = self._plan.rules(trial)
-            slow = any(_PATTERNS & rule.settings.keys() for rule in rules)
-            served = known[name] = Served(rules, self._consultations.ask_for(rules), slow)
-        return served
-
-    def _verdicts(self, judge: Judge, trial: Trial, seen: Observation) -> list[Verdict]:
-        return self._judged(judge, self._serving(trial).rules, trial, seen)
-
-    def _compared(self, trial: Trial) -> Observation | None:
-        """The control that the trial is compared with, if there is one."""
-        control = self._plan.control_for(trial) if self._plan.controls else None
-        return None if control is None else self.controls.get(control.id)
-
-    def _judged(self, judge: Judge, rules: tuple[Invariant, ...], trial: Trial, seen: Observation) -> list[Verdict]:
-        compared = self._compared(trial) if self._plan.controls else None
-        verdicts = [judge.judge(rule, trial, seen, compared) for rule in rules]
-        return [self.masker.struct(verdict) for verdict in verdicts] if self._masks else verdicts
 
     def _enter(self, trial: Trial, seen: Observation, verdicts: list[Verdict]) -> None:
         masked = self._masked and trial.id in self._masked
         if masked:
             self._masked.discard(trial.id)
             verdicts = [replace(one, marks=()) for one in verdicts]  # they point into the text as the agent said it
-        if self._record.hold(verdicts):
+        if self.record.hold(verdicts):
             asyncio.get_running_loop().call_soon(self._flush)
         if masked:  # from what is stored it could not be judged again
-            self._record.flush()
+            self.record.flush()
         decided = self.tally.take(trial, seen, verdicts)
         if self.kept.wanted:
             self.kept.judged(seen, verdicts)
@@ -306,7 +239,7 @@ class Intake:
     def _flush(self) -> None:
         """As soon as the loop has a moment: trials that wait for something leave no verdict waiting."""
         try:
-            self._record.flush()
+            self.record.flush()
         except OSError as full:
             self._unwritten = full
 

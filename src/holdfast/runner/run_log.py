@@ -85,13 +85,13 @@ class RunLog:
     def close(self, complete: bool, duration_s: float) -> None:
         """The run's files are sealed, and its end is told."""
         self._run.restore()
-        sealed, warnings = self._intake.seal()
+        sealed, warnings = self._intake.record.seal()
         for one in warnings:
             self.warn(one.code, one.text)
         if sealed:
             sealed |= self._documents
         self._end(complete, duration_s, sealed)
-        self._intake.close()
+        self._intake.record.close()
         self._listen(events.RunEnded(complete))
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:

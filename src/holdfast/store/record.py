@@ -85,8 +85,11 @@ class RunRecord:
 
     def seal(self) -> tuple[dict[str, Seal], tuple[RunWarning, ...]]:
         """The files' seals by name, and what to say of those that something else had written to; no agent is left."""
-        self.flush()
-        found = {lines.path.name: lines.seal() for lines in self._files}
+        try:
+            self.flush()
+            found = {lines.path.name: lines.seal() for lines in self._files}
+        except OSError as broken:  # a full disk: what is there stays, without a seal
+            return {}, (RunWarning("seal-failed", f"the run's files could not be sealed: {broken.strerror}"),)
         return {name: seal for name, (seal, _) in found.items()}, tuple(
             RunWarning("seal-broken", said) for _, said in found.values() if said
         )

@@ -54,7 +54,7 @@ def taken(spec: Spec, tmp_path: Path, texts: list[str], **more: bool) -> tuple[l
             counts.append(len(list(verdicts(run.verdicts()))))
         await asyncio.sleep(0)
         counts.append(len(list(verdicts(run.verdicts()))))
-        intake.close()
+        intake.record.close()
 
     asyncio.run(go())
     return counts, heard
@@ -100,7 +100,7 @@ def test_halves_of_characters_are_replaced_once_noted_and_judged_as_they_are_sto
     assert kept[second.id].trace[0].input == kept[third.id].trace[0].input == "a\ufffd"
     assert all(seen.notes == (HALVES,) for seen in kept.values())
     assert {seen.trial: seen for seen in observations(run)} == kept
-    intake.close()
+    intake.record.close()
 
 
 def test_a_secret_in_two_halves_is_masked(spec: Spec, tmp_path: Path) -> None:
@@ -111,6 +111,6 @@ def test_a_secret_in_two_halves_is_masked(spec: Spec, tmp_path: Path) -> None:
     trial = job.plan.trials[0]
     intake.store(trial, Observation(trial.id, (Turn("q", "it is pass\ud83d\ude00word"),)))
     intake.keep(job.plan.preflight, Observation(job.plan.preflight.id, (Turn("q", "pass\ud83d\ude00word"),)))
-    intake.close()
+    intake.record.close()
     texts = [seen.turns[0].text for seen in observations(run)]
     assert texts == ["it is [masked]", "[masked]"]
