@@ -43,7 +43,7 @@ class WorldFactory:
         trial = context.trial
         folder = self.shared.folder / f"{trial.id}-{next(self._numbers)}"
         world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
-        opening = _Opening(world, self.shared)
+        opening = _WorldOpening(world, self.shared)
         try:
             await opening.in_time()
             yield world
@@ -57,12 +57,12 @@ class WorldFactory:
         finally:
             await world.close()
 
-    async def _keep(self, world: BoxedWorld, opening: _Opening) -> None:
+    async def _keep(self, world: BoxedWorld, opening: _WorldOpening) -> None:
         if self.shared.settings.keeping is not None and world.worth_a_look:
             await world.keep(self.shared.settings.keeping, opened=opening.has_sandbox)
 
 
-class _Opening:
+class _WorldOpening:
     """Puts one world together."""
 
     def __init__(self, world: BoxedWorld, site: SiteWorlds) -> None:
