@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.trial import TrialContext
     from holdfast.protocols.world import Planes
 
+
 class Machine:
     """What the bare worlds of a site share. Opens a place for each process tree that is to be told apart."""
 

@@ -39,9 +39,7 @@ def sweep() -> list[str]:
 
 
 def _containers() -> Iterator[tuple[str, str]]:
-    listed = _docker(
-        "ps", "--all", "--filter", f"label={LABEL}", "--format", f'{{{{.Names}}}} {{{{.Label "{LABEL}"}}}}'
-    )
+    listed = _docker("ps", "--all", "--filter", f"label={LABEL}", "--format", _FORM)
     for line in (listed or "").splitlines():
         name, _, named = line.partition(" ")
         yield name, named
