@@ -31,7 +31,7 @@ LOG = KEPT / "pytest.log"
 KILLED = (1, 2)
 """Of pytest: a test failed, or could not be collected."""
 NOT_FOUND = 4
-ROOMS = ("judge", "score", "plan", "faults", "planes/weather.py", "planes/llm/codecs", "checks")
+ROOMS = ("judge", "score", "plan", "faults", "planes/injection/weather.py", "planes/llm/codecs", "checks")
 SWAPS: dict[type[ast.AST], str] = {
     ast.Eq: "!=",
     ast.NotEq: "==",
