@@ -73,8 +73,8 @@ bench: setup ## Speed beside a bare loop, as ratios
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.dev ## Write docs/configuration.md, docs/codes.md and docs/holdfast.schema.json from the types
-	$(BIN)/python -m holdfast.spec.reference > docs/configuration.md
-	$(BIN)/python -m holdfast.spec.reference codes > docs/codes.md
+	$(BIN)/python -m holdfast.spec.catalogue.reference > docs/configuration.md
+	$(BIN)/python -m holdfast.spec.catalogue.reference codes > docs/codes.md
 	$(BIN)/holdfast schema -o docs/holdfast.schema.json
 
 $(VENV)-docs/.docs: requirements/docs.txt

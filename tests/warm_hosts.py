@@ -40,7 +40,7 @@ class WarmHost(subprocess.Popen[bytes]):
 @contextmanager
 def warm_hosts() -> Iterator[None]:
     """Hosts that this process starts are forked, while the body runs."""
-    from holdfast.agents import python_host
+    from holdfast.agents.python import python_host
 
     if sys.platform != "linux" or CLONE is None:
         yield

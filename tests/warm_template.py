@@ -19,7 +19,7 @@ def serve(number: int) -> None:
     """Forks a host for every one that asks; a host's parent is the process that asked."""
     import gc
 
-    import holdfast.agents.host
+    import holdfast.agents.python.host
 
     sys.path.pop(0)
     sys.argv[:] = ["-c"]
@@ -41,7 +41,7 @@ def serve(number: int) -> None:
         if pid == 0:
             asking.close()
             _become(control, *json.loads(asked.decode("utf-8", "surrogatepass")))
-            holdfast.agents.host.main()
+            holdfast.agents.python.host.main()
             sys.exit(0)
         os.close(control)
         asking.sendall(struct.pack("!i", pid))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from holdfast.spec.plugin_page import RULES, PluginPage, PluginSetting, pages
+from holdfast.spec.catalogue.plugin_page import RULES, PluginPage, PluginSetting, pages
 
 FAULTS, CHECKS = "docs/faults.md", "docs/checks.md"
 _ENTRY = re.compile(r"^### `(\w+)`\n(.*?)(?=^### |^## |\Z)", re.MULTILINE | re.DOTALL)

@@ -175,7 +175,7 @@ def test_2_reset_that_raises_is_a_trial_error(project: MakeProject) -> None:
 
 
 def test_2_reset_over_its_limit_is_a_trial_error(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.agents import python_host
+    from holdfast.agents.python import python_host
 
     assert python_host.RESET_S == 10.0
     monkeypatch.setattr(python_host, "RESET_S", 0.3)
@@ -189,7 +189,7 @@ def test_2_reset_over_its_limit_is_a_trial_error(project: MakeProject, monkeypat
 def test_2_reset_endpoint_over_its_limit_is_a_trial_error(
     project: MakeProject, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.agents import http_reset
+    from holdfast.agents.http import reset as http_reset
 
     assert http_reset.RESET_S == 10.0
     monkeypatch.setattr(http_reset, "RESET_S", 0.2)

@@ -19,7 +19,7 @@ from holdfast import plugins
 from holdfast.cli.main import root
 from holdfast.faults import profiles
 from holdfast.spec import check
-from holdfast.spec.reference import codes_page, reference
+from holdfast.spec.catalogue.reference import codes_page, reference
 
 DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")

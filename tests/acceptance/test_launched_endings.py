@@ -22,7 +22,7 @@ def made(project: MakeProject, agent: dict[str, Any], source: str = "", **more: 
 def test_one_that_never_becomes_ready_ends_the_run_with_what_it_printed(
     project: MakeProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.agents import readiness
+    from holdfast.agents.http import readiness
 
     monkeypatch.setattr(readiness, "READY_S", 0.5)
     monkeypatch.setenv(MARK, "never-ready")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, rule
 
-from holdfast.spec.replays import read_sessions
+from holdfast.spec.rules.replays import read_sessions
 
 sys.path.append(str(Path(__file__).parents[1] / "unit" / "replay"))
 from replay_kit import langsmith, langsmith_run, uuid  # its folder is not on the path of these tests

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from holdfast.spec.plugin_page import RULES
-from holdfast.spec.plugin_page import pages as plugin_pages
+from holdfast.spec.catalogue.plugin_page import RULES
+from holdfast.spec.catalogue.plugin_page import pages as plugin_pages
 from site_build import REPO, BrokenLink, SitePages, build, navigation
 from site_markdown import heads, links, rewritten
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from holdfast.spec import check
-from holdfast.spec.plugin_page import RULES, SECTIONS, PluginPage, page, pages, pages_named
+from holdfast.spec.catalogue.plugin_page import RULES, SECTIONS, PluginPage, page, pages, pages_named
 
 PAGES = [*pages("fault"), *pages("check")]
 TOOLS = ("search", "send_mail", "issue_refund", "lookup_order", "delete_order")

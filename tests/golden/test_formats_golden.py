@@ -29,7 +29,7 @@ from holdfast.model.world import AuditEvent
 from holdfast.planes.llm.sources.cassette import RecordedReply
 from holdfast.reading.fields import keys_of
 from holdfast.report import comparison_table, overall
-from holdfast.spec.editors import sections
+from holdfast.spec.catalogue.editors import sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.consulted import Consulted
 from holdfast.store.part_file import PartFile

@@ -32,7 +32,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agents.turns import TrialRequest
+from holdfast.agents.python.host_protocol import TrialRequest
 from holdfast.model.codec import canonical, carried, decoder, encodable, encode
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.scenario import Injection, Position, Scenario, Schedule

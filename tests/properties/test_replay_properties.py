@@ -14,7 +14,7 @@ from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.replay.formats import FORMATS, imported
 from holdfast.replay.session_file import session_text
-from holdfast.spec.replays import read_sessions
+from holdfast.spec.rules.replays import read_sessions
 
 KEYS = (
     "id", "input", "inputs", "outputs", "output", "messages", "role", "content", "parts", "type", "text", "name",

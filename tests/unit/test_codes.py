@@ -10,7 +10,7 @@ import holdfast
 from holdfast.model.run_warning import STATEFUL, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
-from holdfast.spec.rule_schema import checks
+from holdfast.spec.catalogue.editors import checks
 
 SRC = Path(holdfast.__file__).parent
 CHECK_CODES = {code for _, check in checks() if isinstance(check, CodesTrait) for code in check.codes}

@@ -12,7 +12,7 @@ from holdfast.api.values import CheckValue, FaultValue
 from holdfast.errors import SpecError
 from holdfast.model.spec import BuiltText, Problem
 from holdfast.reading.reader import join
-from holdfast.spec.fault_entry import FAMILIES
+from holdfast.spec.rules.fault_entry import FAMILIES
 
 _DEEPEST = 100
 _CODE = re.compile(r"agent\.(endpoint|tool_registry|reset_function|llm|(tools|llm)\[\d+\](\.callable)?)")

@@ -31,8 +31,8 @@ from holdfast.reading.reader import Bad, Reader
 from holdfast.report import wording
 from holdfast.report.safe import one_line
 from holdfast.score import Tally
-from holdfast.spec.fault_entry import FAMILIES
-from holdfast.spec.rules import RuleEntry, read_rules
+from holdfast.spec.rules.fault_entry import FAMILIES
+from holdfast.spec.rules.rules import RuleEntry, read_rules
 
 _SCENARIO = "faults"
 _RULE = "check"

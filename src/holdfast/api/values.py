@@ -12,9 +12,9 @@ from holdfast.model.scenario import Plane
 from holdfast.reading.node import Node, from_plain
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import near_hint
-from holdfast.spec.fault_entry import FAMILIES, read_faults
-from holdfast.spec.rules import MENU
-from holdfast.spec.variants import choose, settings
+from holdfast.spec.rules.fault_entry import FAMILIES, read_faults
+from holdfast.spec.rules.rules import MENU
+from holdfast.spec.rules.variants import choose, settings
 
 
 class FaultValue(Struct, frozen=True):

@@ -9,8 +9,7 @@ from typing import Any
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.verdict import Finding
-from holdfast.reading.json_path import BadPath, query
-from holdfast.reading.json_schema import validator
+from holdfast.reading.json_values import BadPath, query, validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keys of a schema that hold schemas by names of the user's own."""
@@ -31,7 +30,7 @@ def parse(text: str, *, unique: bool = False) -> Any:
     """
     from json import JSONDecoder
 
-    from holdfast.reading.deep_json import loads
+    from holdfast.reading.json_values import loads
 
     hook = _once if unique else None
     return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))

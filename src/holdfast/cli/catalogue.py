@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast import plugins
 from holdfast.errors import UsageError
-from holdfast.spec.plugin_page import (
+from holdfast.spec.catalogue.plugin_page import (
     SECTIONS,
     PluginKind,
     PluginPage,

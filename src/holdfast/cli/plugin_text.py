@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 
-from holdfast.spec.plugin_page import RULES, PluginPage, PluginSetting
+from holdfast.spec.catalogue.plugin_page import RULES, PluginPage, PluginSetting
 
 _ROOM = 11
 """Columns of the words on the left."""

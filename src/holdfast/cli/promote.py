@@ -171,7 +171,7 @@ def _other_failure(
 
 def _on_state(spec: Spec) -> frozenset[str]:
     """The rules that judge what the agent left behind, and ask no model for an opinion of it."""
-    from holdfast.spec.rules import judges_state
+    from holdfast.spec.rules.rules import judges_state
 
     return frozenset(rule.id for rule in spec.invariants if judges_state(rule))
 

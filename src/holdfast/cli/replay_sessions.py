@@ -55,7 +55,7 @@ LANGSMITH = ("run_id", "project", "status", "date_range", "min_latency_ms", "lim
 def asked_source(*, run_id: str | None, project: str | None, date_range: str, **more: Any) -> SessionSource | None:
     """What the options ask of LangSmith; None if they do not."""
     from holdfast.model.session import SessionSource
-    from holdfast.spec.session_forms import range_seconds
+    from holdfast.spec.sections.run import range_seconds
 
     if run_id is not None and project is not None:
         raise UsageError("--from-langsmith and --from-langsmith-project exclude each other")

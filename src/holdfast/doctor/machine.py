@@ -62,7 +62,7 @@ async def _ask(server: asyncio.subprocess.Process, number: int, method: str, par
     return answer["result"]
 
 
-_IMPORT = "import holdfast.agents.sandbox_host"
+_IMPORT = "import holdfast.agents.python.host"
 """What a Python agent's program in a sandbox begins with."""
 _SANDBOX_FIX = (
     "install Holdfast in an environment of its own, in a folder that others may read: python3 -m venv; "

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.http.instance import check_free
+from holdfast.agents.http.readiness import address_of
 from holdfast.agents.placeholders import PORT
-from holdfast.agents.ports import check_free
-from holdfast.agents.readiness import address_of
 from holdfast.doctor.models import place, takes_connections
 from holdfast.doctor.probe_site import said_by
 from holdfast.errors import AgentUnavailable, UserError

@@ -32,7 +32,7 @@ def resolve_agent(
     changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
     changes["dialogue"] = tuple(replace(step, type=value(step.type)) for step in agent.dialogue)
     if agent.command is not None:  # a dollar in it is the shell's
-        from holdfast.spec.shell_params import in_command
+        from holdfast.spec.shell_places import in_command
 
         changes["command"] = in_command(agent.command, params or {})
     if isinstance(agent.mcp_config, dict):

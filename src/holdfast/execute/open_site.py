@@ -118,37 +118,36 @@ class _Opening:
         if agent.in_python:
             return await (self.inline(agent) if agent.isolation == "inline" else self.python(agent, machine))
         if agent.type == "command":
-            from holdfast.agents.command import CommandAgent
+            from holdfast.agents.command.agent import CommandAgent
 
             command = CommandAgent.on_machine(agent, self.root, self.environ)
             return Site(self.spec, command, _at_most(self.at_once, command.limit), command.notes)
         if agent.launched:
-            from holdfast.agents.launched import LaunchedHttpAgent
+            from holdfast.agents.http.launched import LaunchedHttpAgent
 
             server = await LaunchedHttpAgent.on_machine(agent, self.root, self.at_once, machine.place)
             return Site(self.spec, server, _at_most(self.at_once, server.limit), server.notes)
-        from holdfast.agents.http import HttpAgent
+        from holdfast.agents.http.agent import HttpAgent
 
         return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.at_once), self.at_once)
 
     async def inline(self, agent: AgentSpec) -> Site:
-        from holdfast.agents.inline import InlineAgent
+        from holdfast.agents.python.inline import InlineAgent
 
         inline = await InlineAgent.open(agent, self.root, self.spec.scenarios)
         targets = await self.targets(inline, inline.installed.tools, inline.installed.llm)
         return Site(self.spec, inline, 1, (_INLINE,), targets)
 
     async def python(self, agent: AgentSpec, machine: Machine) -> Site:
-        from holdfast.agents.machine_hosts import MachineHosts
-        from holdfast.agents.python import PythonAgent
+        from holdfast.agents.python.machine_hosts import MachineHosts
 
         planes = machine.site_planes
-        hosts = await MachineHosts.open(agent, self.root, self.spec.scenarios, machine.environ, planes)
-        python = PythonAgent(hosts)
+        python = await MachineHosts.open(agent, self.root, self.spec.scenarios, machine.environ, planes)
+        ready, notes = python.ready, (python.cost_note,) if python.cost_note else ()
         if planes is not None:
-            planes.tools = frozenset(python.tools)
-        targets = await self.targets(python, python.tools, python.llm, on_wire=planes is not None)
-        return Site(self.spec, python, self.at_once, python.notes, targets)
+            planes.tools = frozenset(ready.tools)
+        targets = await self.targets(python, ready.tools, ready.llm, on_wire=planes is not None)
+        return Site(self.spec, python, self.at_once, notes, targets)
 
     async def targets(
         self, agent: Agent, tools: Sequence[str], llm: Sequence[str], *, on_wire: bool = False
@@ -163,7 +162,7 @@ class _Opening:
 
     async def behind_gateway(self, agent: AgentSpec, parts: AsyncExitStack) -> Site:
         """A running HTTP agent that was started with a gateway's variables: one trial at a time."""
-        from holdfast.agents.http import HttpAgent
+        from holdfast.agents.http.agent import HttpAgent
         from holdfast.planes.handover import take
 
         taken = take(own_folder(self.spec.file))
@@ -205,15 +204,14 @@ class _Opening:
     def in_worlds(self, agent: AgentSpec) -> Agent:
         """The agent of a section, to be started in the world of each trial."""
         if agent.in_python:
-            from holdfast.agents.python import PythonAgent
-            from holdfast.agents.world_hosts import WorldHosts
+            from holdfast.agents.python.world_hosts import WorldHosts
 
-            return PythonAgent(WorldHosts(agent, self.spec.scenarios))
+            return WorldHosts(agent, self.spec.scenarios)
         if agent.type == "http":
-            from holdfast.agents.launched import LaunchedHttpAgent
+            from holdfast.agents.http.launched import LaunchedHttpAgent
 
             return LaunchedHttpAgent(agent, self.root)
-        from holdfast.agents.command import CommandAgent
+        from holdfast.agents.command.agent import CommandAgent
 
         return CommandAgent(agent)
 

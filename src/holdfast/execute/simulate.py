@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from holdfast.agents.answer_text import text_of
+from holdfast.agents.python.answers import text_of
 from holdfast.model.observation import Answer, Turn
 from holdfast.planes.injection.weather import ANSWER, Weather
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut

@@ -13,7 +13,7 @@ from holdfast.model.observation import Turn
 from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.planes.llm.sources.source import UpstreamDown
 from holdfast.protocols.check import Ask
-from holdfast.spec.user_script import answer_pattern, read_script
+from holdfast.spec.sections.task import answer_pattern, read_script
 
 END = "[END]"
 """What a model says that has nothing more to say."""

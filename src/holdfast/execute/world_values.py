@@ -10,7 +10,7 @@ import msgspec
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
 from holdfast.spec.references import interpolate, resolve
-from holdfast.spec.shell_params import in_command
+from holdfast.spec.shell_places import in_command
 
 
 def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:

@@ -17,7 +17,7 @@ from holdfast.imports.foreign_task import ForeignTask, TaskEgress
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import moved
-from holdfast.reading.inside import can_be_workdir
+from holdfast.reading.file import can_be_workdir
 from holdfast.world.holders.surroundings import WORKSPACE
 
 SPEC = "holdfast.yaml"

@@ -52,7 +52,7 @@ class RequestChange(Struct, frozen=True, omit_defaults=True):
     after: str = ""
     """Sent behind the body."""
     body: str = ""
-    """How the body is made anew: a name in `agents/http_changed_body.py`; `none`: it is left out."""
+    """How the body is made anew: a name in `agents/http/changed_request.py`; `none`: it is left out."""
     size: int = 0
     """Of what is made: bytes, levels or items, as the body's name says."""
     framing: Literal["length", "chunked", "zeros", "twice", "both"] = "length"

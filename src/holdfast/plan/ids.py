@@ -14,7 +14,7 @@ from holdfast.model.codec import canonical, to_builtins
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
-from holdfast.spec.stored_copy import without_keys
+from holdfast.spec.secrecy import without_keys
 
 
 def agent_json(agent: AgentSpec) -> bytes:

@@ -22,7 +22,7 @@ def with_params(invariant: Invariant, params: Mapping[str, Any]) -> Invariant:
     settings = {key: _filled(value, params) for key, value in invariant.settings.items()}
     check = plugins.find("checks", invariant.check)
     if check is not None and (key := check.traits.shell_setting):  # a value is one word there, whatever is in it
-        from holdfast.spec.shell_params import in_command
+        from holdfast.spec.shell_places import in_command
 
         settings[key] = in_command(str(invariant.settings[key]), params)
     return replace(invariant, settings=settings)

@@ -1,4 +1,4 @@
-"""Durations: an integer is in ms, text has a unit."""
+"""Durations, of which an integer is in ms and text has a unit; and values that are text whatever they look like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import found
+
+
+def _read(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind in ("text", "int", "float", "bool"):
+        return node.text
+    return reader.error(node, path, f"expected text, found {found(node)}", code="wrong-type")
+
+
+Written: TypeAlias = Annotated[
+    str, ValueForm(_read, lambda: {"type": ["string", "number", "boolean"]}, "text, or a number as written")
+]
+
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"

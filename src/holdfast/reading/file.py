@@ -1,9 +1,11 @@
-"""A file that the user wrote, as text: read within limits, and told why where it cannot be."""
+"""A file that the user wrote, read as text within limits; and paths of the workspace, which must not leave it."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
 from msgspec import Struct
@@ -68,3 +70,38 @@ def _not_utf8(data: bytes, offset: int) -> Problem:
     start = data.rfind(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
     return Problem("not UTF-8 text", line=line, column=column, hint="save the file as UTF-8", code="not-utf8")
+
+
+_WORKSPACE = PurePosixPath("/workspace")
+_HOME = PurePosixPath("/home/agent")
+_TAKEN = ("agent", "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin", "sys",
+          "tmp", "usr", "var", "workspace")  # fmt: skip
+"""Folders at the top of every sandbox that have a meaning there."""
+
+
+def in_workspace(path: str) -> str:
+    """A path of the workspace, which may be written as programs inside see it, relative to it."""
+    pure = PurePosixPath(path)
+    return str(pure.relative_to(_WORKSPACE)) if pure.is_relative_to(_WORKSPACE) else path
+
+
+def can_be_workdir(path: str) -> bool:
+    """Whether the workspace can also be found at that path in a sandbox."""
+    pure = PurePosixPath(path)
+    top = pure.parts[1:2]
+    if not pure.is_absolute() or ".." in pure.parts or not top or top[0] in _TAKEN:
+        return False
+    return not pure.is_relative_to(_HOME) and not _HOME.is_relative_to(pure)
+
+
+def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
+    """What is wrong with a path that leaves the workspace, or another folder."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
+        yield "path", f"must stay inside {folder}: no .. and no absolute path"
+
+
+def covers(allowed: Iterable[str], path: str) -> bool:
+    """Whether one of them is the path, a folder that it lies in, or a glob that it fits."""
+    pure = PurePosixPath(path)
+    return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)

@@ -12,10 +12,9 @@ import msgspec
 
 from holdfast.model.spec import Problem
 from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
-from holdfast.reading.limits import SCALARS, beyond, kinds_of, name_of
+from holdfast.reading.hints import AS_WRITTEN, SCALARS, beyond, by_reference, kinds_of, name_of, stand_in
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
-from holdfast.reading.stand_in import AS_WRITTEN, by_reference, stand_in
 from holdfast.reading.words import found, near_hint, suggest
 
 

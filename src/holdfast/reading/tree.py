@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.model.spec import Problem
 from holdfast.reading import scalars
 from holdfast.reading.node import Node
-from holdfast.reading.surrogates import as_written, has_pairs, put_together, with_stand_ins
+from holdfast.reading.scalars import as_written, has_pairs, put_together, with_stand_ins
 
 MAX_NESTING = 100
 MAX_ALIAS_NODES = 100_000
@@ -62,7 +62,7 @@ def _parsed(text: str, *, paired: bool) -> tuple[Node | None, list[Problem]]:
 
 
 def _events(text: str) -> Iterator[Any]:
-    from holdfast.reading.pyyaml import yaml
+    import yaml
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:

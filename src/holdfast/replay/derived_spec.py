@@ -19,8 +19,8 @@ from holdfast.model.when import applies
 from holdfast.plan.checks import traits_of
 from holdfast.reading.words import near
 from holdfast.replay.session_list import ListedSessions
-from holdfast.spec.parts import REPLAY
-from holdfast.spec.replays import read_contract
+from holdfast.spec.rules.parts import REPLAY
+from holdfast.spec.rules.replays import read_contract
 
 
 def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:

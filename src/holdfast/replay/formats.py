@@ -17,7 +17,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.replay.documents import ForeignDocument, documents
 from holdfast.replay.foreign_trace import Found, LeftOutTrace
 from holdfast.replay.stored_run import SessionsFound
-from holdfast.spec.replays import read_sessions
+from holdfast.spec.rules.replays import read_sessions
 
 TraceFormat = Literal["langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast"]
 FORMATS: tuple[TraceFormat, ...] = TraceFormat.__args__  # type: ignore[attr-defined]  # Literal keeps its values there

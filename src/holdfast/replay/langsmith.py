@@ -18,7 +18,7 @@ from holdfast.replay.foreign_json import at, decoded, first, items, lasted_ms, s
 from holdfast.replay.foreign_messages import content_text
 from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of
 from holdfast.replay.stored_run import SessionsFound
-from holdfast.spec.session_forms import range_seconds
+from holdfast.spec.sections.run import range_seconds
 
 SOURCE = "langsmith"
 

@@ -22,7 +22,7 @@ from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_SHAPED
-from holdfast.spec.fault_entry import written_faults
+from holdfast.spec.rules.fault_entry import written_faults
 
 DEEPEST = 90
 """Levels that a tool's answer may have: a file of ours is read to 100."""

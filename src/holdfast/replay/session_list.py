@@ -18,7 +18,7 @@ from holdfast.reading.tree import parse
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import file_name, write_sessions
 from holdfast.replay.stored_run import SessionsFound
-from holdfast.spec.replays import read_sessions
+from holdfast.spec.rules.replays import read_sessions
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _MOST = 10_000

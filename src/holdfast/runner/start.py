@@ -19,7 +19,7 @@ from holdfast.plan.options import VERDICT
 from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
 from holdfast.runner.job import Job, spec_warnings
 from holdfast.spec import load
-from holdfast.spec.stored_copy import masked_copy
+from holdfast.spec.secrecy import masked_copy
 from holdfast.store.git_commit import commit_of, is_dirty
 from holdfast.store.part_file import keep_part, with_part
 from holdfast.store.run_names import name_here

@@ -26,6 +26,6 @@ __all__ = [
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is made on demand."""
-    from holdfast.spec.editors import json_schema as made
+    from holdfast.spec.catalogue.editors import json_schema as made
 
     return made()

@@ -20,36 +20,34 @@ from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import Node, put_at
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
-from holdfast.spec import contract
 from holdfast.spec.agent import agent_problems, agent_unbuilt
-from holdfast.spec.beside import beside_problems
-from holdfast.spec.contract import CALM, ContractRules, Overrides, ScenarioSet
-from holdfast.spec.databases import database_problems
-from holdfast.spec.fault_entry import FaultEntry
-from holdfast.spec.followups import joined
-from holdfast.spec.lint import lint
-from holdfast.spec.mutations import mutation_spec
-from holdfast.spec.named_files import named_files
-from holdfast.spec.parts import (
+from holdfast.spec.explain import joined
+from holdfast.spec.lint.lint import lint
+from holdfast.spec.lint.named_files import beside_problems, named_files
+from holdfast.spec.references import SettledValues, url_fault
+from holdfast.spec.rules import contract
+from holdfast.spec.rules.contract import CALM, ContractRules, Overrides, ScenarioSet
+from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.rules.mutations import mutation_spec
+from holdfast.spec.rules.parts import (
     declared,
     excuse_other_parts,
     part_problems,
     part_rules,
     part_weather,
     part_weights,
+    scenario_problems,
     settled_part,
     unused_scoring,
 )
-from holdfast.spec.scenario import scenario_problems
 from holdfast.spec.secrecy import references
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection
-from holdfast.spec.settled_values import SettledValues
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
-from holdfast.spec.urls import url_fault
-from holdfast.spec.world import world_problems
-from holdfast.spec.world_value import world_spec
+from holdfast.spec.world.databases import database_problems
+from holdfast.spec.world.world import world_problems
+from holdfast.spec.world.world_value import world_spec
 
 
 class Checked(Struct, frozen=True):
@@ -181,7 +179,7 @@ def _spec(
     world_problems(reader, file, (*rules.all, *file.run_rules), (*weather.placed, *_added(weather, blows)))
     referred = references(reader, file, environ, copied_from or folder, values)
     if copied_from is None and referred.secrets:
-        from holdfast.spec.short_secrets import short_secrets
+        from holdfast.spec.secrecy import short_secrets
 
         short_secrets(reader, file, environ)
     named_to = reader if copied_from is None else Reader()
@@ -261,7 +259,7 @@ def _params(file: File) -> tuple[dict[str, Any], ...]:
 def _replays(file: File) -> ReplaySpec | None:
     if file.replays is None:
         return None
-    from holdfast.spec.replays import replay_value
+    from holdfast.spec.rules.replays import replay_value
 
     return replay_value(file.replays)
 
@@ -296,7 +294,7 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     if file.output is not None:
         _filename(reader, file.output)
     if file.replays is not None:
-        from holdfast.spec.replays import replays_problems
+        from holdfast.spec.rules.replays import replays_problems
 
         replays_problems(reader, file.replays, folder)
 

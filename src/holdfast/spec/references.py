@@ -145,3 +145,50 @@ def _secret(name: str, environ: Mapping[str, str]) -> str:
     if _is_short(name, environ):
         raise UserError(f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT)
     return value
+
+
+_PLACE = r"\{[A-Za-z_][\w-]*\}"
+
+
+def url_fault(text: str) -> str:
+    """What was expected instead; empty for an http or https URL, and where only a run can tell."""
+    from urllib.parse import urlsplit
+
+    if re.match(REFERENCE, text):
+        return ""
+    filled = re.sub(_PLACE, "1", re.sub(REFERENCE, "1", text))
+    if not filled.startswith(("http://", "https://")):
+        return "expected an http:// or https:// URL"
+    try:
+        parts = urlsplit(filled)
+        port = parts.port
+    except ValueError:
+        return "expected a port from 1 to 65535 in the URL"
+    if not parts.hostname:
+        return "expected a host in the URL"
+    return "expected a port from 1 to 65535 in the URL" if port == 0 else ""
+
+
+class SettledValues:
+    """What the references in such places gave, by path; where a run has settled them, what they gave then."""
+
+    def __init__(self, environ: Mapping[str, str], kept: Mapping[str, str] | None = None) -> None:
+        self._environ = environ
+        self._kept = kept
+        self.found: dict[str, str] = {}
+        self.unset: dict[str, tuple[str, ...]] = {}
+        """By path: the variables without which there is no value."""
+        self.variables: dict[str, None] = {}
+
+    def __call__(self, path: str, text: str) -> str | None:
+        if self._kept is not None and path in self._kept:
+            self.found[path] = self._kept[path]
+            return self._kept[path]
+        referred = names(text).variables
+        self.variables |= dict.fromkeys(referred)
+        try:
+            self.found[path] = resolve(text, self._environ)
+        except UserError:
+            self.unset[path] = tuple(name for name in referred if name not in self._environ)
+            return None
+        return self.found[path]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
+from holdfast.errors import UserError
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.references import NAMED
+from holdfast.spec.references import NAMED, param_text
 
 _WORD_ENDS = " \t\n;&|(<>"
 _UNSURE = re.compile(r"<<|\$'|\)#")
@@ -135,3 +137,26 @@ class _ShellScan:
     def _close(self, ends: bool) -> None:
         if ends:
             self._open.pop()
+
+
+_SPECIAL = re.compile(r'([\\"$`])')
+
+
+def in_command(command: str, params: Mapping[str, Any]) -> str:
+    """The command with its `{{ params.x }}` replaced, each quoted as the place where it stands asks for."""
+    parts, at = [], 0
+    for place in shell_places(command) if "{{" in command else ():
+        if place.name not in params:
+            continue
+        if place.fault:
+            raise UserError(place.message, hint=place.hint)
+        parts += [command[at : place.start], _quoted(param_text(params[place.name]), place.quote)]
+        at = place.end
+    return "".join([*parts, command[at:]])
+
+
+def _quoted(value: str, quote: str) -> str:
+    if quote == '"':
+        return _SPECIAL.sub(r"\\\1", value)
+    inside = value.replace("'", "'\\''")
+    return inside if quote else f"'{inside}'"

@@ -88,7 +88,7 @@ def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -
             message = "{{ params }} are not filled in here"
             reader.error(at.get(key), f"{path}.{key}", message, hint="only the goal has them", code="unknown-reference")
     if user.stop is not None:
-        from holdfast.spec.user_script import answer_pattern
+        from holdfast.spec.sections.task import answer_pattern
 
         if wrong := answer_pattern(user.stop).fault():
             reader.error(at.get("stop"), f"{path}.stop", wrong[0], hint=wrong[1], code="bad-regex")
@@ -103,7 +103,7 @@ def user_scripts(reader: Reader, file: File, folder: Path) -> None:
 
 
 def _script(reader: Reader, user: UserSection, name: str, path: str, folder: Path) -> None:
-    from holdfast.spec.user_script import read_script  # few files have users
+    from holdfast.spec.sections.task import read_script  # few files have users
 
     try:
         read_script(folder / name, shown=name)

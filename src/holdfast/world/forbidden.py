@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.observation import ForbiddenResult
 from holdfast.model.world import AuditEvent, Forbidden
-from holdfast.reading.inside import covers
+from holdfast.reading.file import covers
 from holdfast.secrets.spelling import forms
 from holdfast.sqltext.tables import covers as covers_table
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task

@@ -8,9 +8,9 @@ from typing import Any
 
 from agent_http_servers import Handler, Plain, RawHandler, opened, raw_server, web_server
 
-from holdfast.agents.http_changed_request import WireRequest, wire_request
-from holdfast.agents.http_client import HttpClient
-from holdfast.agents.http_request import request_form
+from holdfast.agents.http.changed_request import WireRequest, wire_request
+from holdfast.agents.http.client import HttpClient
+from holdfast.agents.http.request import request_form
 from holdfast.model.observation import Answer
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import RequestChange, Task, Variation

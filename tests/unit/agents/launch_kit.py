@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from holdfast.agents.command import CommandAgent
-from holdfast.agents.launched import LaunchedHttpAgent
+from holdfast.agents.command.agent import CommandAgent
+from holdfast.agents.http.launched import LaunchedHttpAgent
 from holdfast.execute.context import LiveContext
 from holdfast.execute.worlds import BareWorlds
 from holdfast.model.observation import Answer

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from holdfast.agents.http_content import Unpackable, text_type, unpacked
+from holdfast.agents.http.content import Unpackable, text_type, unpacked
 
 TEXT = b"source: the annual report " * 20
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from agent_http_servers import ask_raw, ask_web, recorded
 
-from holdfast.agents.http import HttpAgent
-from holdfast.agents.http_client import FixedHead
-from holdfast.agents.http_url import read_url
+from holdfast.agents.http.agent import HttpAgent
+from holdfast.agents.http.client import FixedHead
+from holdfast.agents.http.url import read_url
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.http_path import ANSWER_KEYS, find_answer, text_of
+from holdfast.agents.answer_fields import ANSWER_KEYS, find_answer, text_of
 from holdfast.errors import AgentUnavailable
-from holdfast.reading.json_path import MISSING, find_at
+from holdfast.reading.json_values import MISSING, find_at
 
 DOC = {"a": {"b": [{"c": "x"}, {"c": "y"}], "0": "zero", "n": None}, "k-e y": 1, "choices": [{"message": "m"}]}
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from agent_http_servers import raw_server, read_request
 
-from holdfast.agents.http_client import HttpClient
-from holdfast.agents.http_request import HttpRequest
-from holdfast.agents.http_url import read_url
+from holdfast.agents.http.client import HttpClient
+from holdfast.agents.http.request import HttpRequest
+from holdfast.agents.http.url import read_url
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 ASKED = HttpRequest("POST", "/ask", b"{}")

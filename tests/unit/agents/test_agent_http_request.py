@@ -9,7 +9,7 @@ from agent_http_servers import Plain, ask_web, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.http_request import request_form
+from holdfast.agents.http.request import request_form
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 

@@ -12,8 +12,8 @@ import pytest
 from agent_http_servers import TRIAL, Plain, recorded, web_server
 from aiohttp import web
 
-from holdfast.agents import http_reset
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http import reset as http_reset
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 

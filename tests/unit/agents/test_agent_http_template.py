@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.http_template import TemplateFields, UnknownField, body_template, structured, text_template
+from holdfast.agents.http.template import TemplateFields, UnknownField, body_template, structured, text_template
 
 ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
     lambda text: text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -68,7 +68,7 @@ import asyncio, ssl, sys
 from unittest.mock import Mock
 sys.path.insert(0, sys.argv[1])
 ssl.create_default_context = Mock(side_effect=AssertionError("made"))
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.errors import AgentUnavailable

@@ -12,10 +12,10 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 
-from holdfast.agents import answer_text as answering
-from holdfast.agents.answer_text import ANSWER_LIMIT, settle, text_of
-from holdfast.agents.loaded import Loaded
-from holdfast.agents.turns import take_turn
+from holdfast.agents.python import answers as answering
+from holdfast.agents.python.answers import ANSWER_LIMIT, settle, text_of
+from holdfast.agents.python.loaded import Loaded
+from holdfast.agents.python.turns import take_turn
 from holdfast.model.observation import Turn
 
 

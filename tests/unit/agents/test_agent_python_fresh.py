@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 
-from holdfast.agents import python_host
+from holdfast.agents.python import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation, Turn
@@ -352,7 +352,7 @@ def test_no_descriptor_and_no_zombie_is_left_over_many_trials(tmp_path: Path) ->
         before = set(os.listdir("/proc/self/fd"))
         for n in range(300):
             await run_trial(site, trial_of(n=n))
-        host = site.agent._hosts._zygote.process.pid  # type: ignore[attr-defined]
+        host = site.agent._zygote.process.pid  # type: ignore[attr-defined]
         below = Path(f"/proc/{host}/task/{host}/children").read_text().split()
         return before, set(os.listdir("/proc/self/fd")), len(below) + len(os.listdir(f"/proc/{host}/fd"))
 
@@ -367,7 +367,7 @@ def test_a_zygote_killed_from_outside_costs_no_verdict(tmp_path: Path) -> None:
     async def use(site: Site) -> list[Observation]:
         running = asyncio.create_task(run_trial(site, trial_of("slow", n=1)))
         await asyncio.sleep(0.3)
-        os.kill(site.agent._hosts._zygote.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        os.kill(site.agent._zygote.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return [await running, await run_trial(site, trial_of("quick", n=2))]
 
     code = "import time\ndef ask(p):\n    if p == 'slow': time.sleep(0.6)\n    return p"
@@ -382,7 +382,7 @@ def test_a_zygote_killed_from_outside_is_our_error_without_retries(tmp_path: Pat
     async def use(site: Site) -> Observation:
         running = asyncio.create_task(run_trial(site, trial_of()))
         await asyncio.sleep(0.3)
-        os.kill(site.agent._hosts._zygote.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        os.kill(site.agent._zygote.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
         return await running
 
     found = asyncio.run(with_site(spec_of(tmp_path, "import time\ndef ask(p): time.sleep(9)"), use))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
 
-from holdfast.agents import python_host
+from holdfast.agents.python import python_host
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from agent_python_site import observe, spec_of, trial_of
 
-from holdfast.agents import inline, python_host
+from holdfast.agents.python import inline, python_host
 
 pytestmark = pytest.mark.processes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from agent_python_site import observe, spec_of, trial_of, with_site
 
-from holdfast.agents import python_host
+from holdfast.agents.python import python_host
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation

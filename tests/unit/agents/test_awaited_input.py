@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.awaited_input import LastPrinted, asked_in
+from holdfast.agents.command.answer import LastPrinted, asked_in
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agents.http_changed_body import FORMS, SIZE_LIMIT, changed_body
+from holdfast.agents.http.changed_request import FORMS, SIZE_LIMIT, changed_body
 
 BODY = json.dumps({"input": 'Wo ist <mein> "Päckchen" & warum?', "k": 3}).encode()
 ADDING = ["long_string", "array", "fields", "nested_lists", "nested_objects", "long_number"]

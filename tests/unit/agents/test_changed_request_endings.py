@@ -14,7 +14,7 @@ from agent_http_servers import Plain, opened, raw_server, read_request, web_serv
 from aiohttp import web
 from changed_request_kit import PROMPT, ask_changed, change_of, changed_raw, changed_web, task_of
 
-from holdfast.agents.http_raw_exchange import PIECES
+from holdfast.agents.http.changed_client import PIECES
 from holdfast.errors import AgentUnavailable
 from holdfast.model.task import RequestChange, Task
 

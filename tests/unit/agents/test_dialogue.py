@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.dialogue import BEFORE, LEFT_OUT, Dialogue, dialogue_of
-from holdfast.agents.http_request import request_form
+from holdfast.agents.http.request import request_form
 from holdfast.execute.open_site import open_site
 from holdfast.execute.simulated_users import SimulatedUsers
 from holdfast.execute.trial import run_trial

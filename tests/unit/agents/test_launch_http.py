@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from launch_kit import PYTHON, SERVER, NotedPlanes, context_of, launched, python
 
-from holdfast.agents import readiness
-from holdfast.agents.ports import Ports, check_free
+from holdfast.agents.http import readiness
+from holdfast.agents.http.instance import Ports, check_free
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agents.terminal_channel import missed_means
+from holdfast.agents.command.channels import missed_means
 
 
 @pytest.mark.parametrize(

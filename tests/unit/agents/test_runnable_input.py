@@ -20,7 +20,7 @@ from langgraph.managed import RemainingSteps
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from holdfast.agents.runnable_input import input_form
+from holdfast.agents.python.runnable_input import input_form
 from holdfast.errors import UserError
 
 MODEL = FakeListChatModel(responses=["a"])

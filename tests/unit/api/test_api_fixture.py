@@ -68,7 +68,7 @@ def test_our_own_failure_is_neither_a_pass_nor_a_fail(holdfast: Holdfast, monkey
     async def breaks(*given: object) -> object:
         raise OSError("no more files")
 
-    monkeypatch.setattr("holdfast.agents.inline.InlineAgent.run", breaks)
+    monkeypatch.setattr("holdfast.agents.python.inline.InlineAgent.run", breaks)
     seen = asked(holdfast)
     with pytest.raises(AssertionError, match="completes error: our side broke"):
         seen.check("completes")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.execute.open_site import open_site
 from holdfast.execute.site import Site
 from holdfast.folders import HOME

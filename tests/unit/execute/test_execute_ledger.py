@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from execute_sites import fault, trial_of
 
-from holdfast.agents import python_host
+from holdfast.agents.python import python_host
 from holdfast.errors import SpecError
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial

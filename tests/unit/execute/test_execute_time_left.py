@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.agents.http import HttpAgent
+from holdfast.agents.http.agent import HttpAgent
 from holdfast.errors import HarnessError
 from holdfast.execute.worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn

@@ -17,7 +17,7 @@ from holdfast.model.scenario import CALM
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols.check import Advice
-from holdfast.spec.user_script import SayRule, UserScript, read_script
+from holdfast.spec.sections.task import SayRule, UserScript, read_script
 from holdfast.world.boxed_world import BoxedWorld
 
 

@@ -18,8 +18,8 @@ from holdfast.model.codec import encode
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.replay.session_file import file_name, session_text, too_deep, with_session, write_sessions
-from holdfast.spec.fault_entry import FAMILIES
-from holdfast.spec.replays import read_sessions
+from holdfast.spec.rules.fault_entry import FAMILIES
+from holdfast.spec.rules.replays import read_sessions
 
 TEXT = st.text(min_size=1)
 VALUES = st.recursive(

@@ -3,7 +3,7 @@
 import pytest
 from spec_texts import HTTP, MATRIX, RULES
 
-from holdfast.spec import lint
+from holdfast.spec.lint import lint
 
 
 def contract(*entries, matrix=MATRIX, agent=HTTP):

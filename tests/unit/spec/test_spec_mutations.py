@@ -18,7 +18,7 @@ from holdfast.model.mutation import (
 from holdfast.model.spec import Problem
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
-from holdfast.spec.mutations import mutation_spec
+from holdfast.spec.rules.mutations import mutation_spec
 from holdfast.spec.sections.file import File
 
 HTTP = 'agent: {endpoint: "http://localhost:8000/ask"}\ngolden_prompts: ["Hi"]\n'

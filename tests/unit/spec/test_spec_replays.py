@@ -10,8 +10,8 @@ from holdfast.errors import SpecError
 from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.task import DialogueMessage, RecordedResponse
 from holdfast.spec import check
-from holdfast.spec.replays import read_contract, read_sessions
-from holdfast.spec.session_forms import range_seconds
+from holdfast.spec.rules.replays import read_contract, read_sessions
+from holdfast.spec.sections.run import range_seconds
 
 SPEC = """\
 agent: {type: python, endpoint: "agent:ask"}

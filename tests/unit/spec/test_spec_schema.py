@@ -13,8 +13,8 @@ from holdfast import plugins
 from holdfast.reading.fields import about, keys_of
 from holdfast.reading.tree import parse
 from holdfast.spec import json_schema
-from holdfast.spec.reference import reference
-from holdfast.spec.schema import properties
+from holdfast.spec.catalogue.reference import reference
+from holdfast.spec.catalogue.schema import properties
 
 REPO = Path(__file__).parents[3]
 WRITTEN = [

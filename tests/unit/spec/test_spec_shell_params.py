@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import UserError
-from holdfast.spec.shell_params import in_command
+from holdfast.spec.shell_places import in_command
 
 REF = "{{ params.x }}"
 VALUES = [

@@ -9,7 +9,7 @@ import yaml
 
 from holdfast.model.spec import AgentSpec
 from holdfast.plan.ids import agent_json
-from holdfast.spec.stored_copy import masked_copy
+from holdfast.spec.secrecy import masked_copy
 
 KEY = "sk-abcdefghij0123456789"
 PEM = "-----BEGIN PRIVATE KEY-----\\nMIIabc123\\n-----END PRIVATE KEY-----"

@@ -4,8 +4,8 @@ import pytest
 
 from holdfast.model.spec import ToolRef
 from holdfast.reading.node import Node
+from holdfast.spec.rules.tools import tools_of
 from holdfast.spec.sections.agent import AgentSection
-from holdfast.spec.tools import tools_of
 
 
 def agent(**keys):

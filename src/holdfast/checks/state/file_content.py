@@ -17,7 +17,7 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.inside import outside
+from holdfast.reading.file import outside
 
 _FOLDER = "is a folder, which has no content"
 

@@ -20,7 +20,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world import World
 from holdfast.reading.fields import about
-from holdfast.reading.inside import covers, outside
+from holdfast.reading.file import covers, outside
 
 CHANGES_KEPT = 20_000
 

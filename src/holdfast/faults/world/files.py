@@ -18,7 +18,7 @@ from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.sandbox import FileChange, FileHazard, Ran, WatchingSandbox
 from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import FELT, RAN, TOUCHED, Touched
-from holdfast.reading.inside import outside
+from holdfast.reading.file import outside
 
 _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
 _PATHS_AT_ONCE = 200

@@ -11,7 +11,7 @@ from msgspec import Meta
 from holdfast.faults.world.files import below, give_back, mode_of, take, untouched, watch
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
-from holdfast.reading.inside import outside
+from holdfast.reading.file import outside
 
 
 @dataclass(frozen=True)

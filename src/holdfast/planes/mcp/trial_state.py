@@ -16,7 +16,7 @@ from holdfast.planes.mcp.results import PLAIN, ResultShape, form
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
-from holdfast.reading.json_schema import validator
+from holdfast.reading.json_values import validator
 
 _NAMES_KEPT = 10_000
 """Tools of one trial that are remembered: a server that lists without end does not fill the memory."""

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from holdfast.model.spec import AgentIsolation, ToolRef
-from holdfast.reading.durations import AgentTimeout
+from holdfast.reading.durations import AgentTimeout, Written
 from holdfast.reading.fields import about
 from holdfast.reading.node import Node
-from holdfast.reading.written import Written
-from holdfast.spec.forms import Code, OneOrMoreTools, Tool
+from holdfast.spec.sections.forms import Code, OneOrMoreTools, Tool
 
 AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot", "paragon"]
 

@@ -10,8 +10,8 @@ from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import found
-from holdfast.spec.matrix import ChaosSection, MatrixEntry
-from holdfast.spec.rules import RuleEntry, read_rules
+from holdfast.spec.rules.matrix import ChaosSection, MatrixEntry
+from holdfast.spec.rules.rules import RuleEntry, read_rules
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.run import (
     AdvancedSection,
@@ -32,9 +32,10 @@ from holdfast.spec.sections.world import (
     NetworkSection,
     ResourcesSection,
     SecretEntry,
+    ServiceEntry,
     SetupSection,
+    read_service,
 )
-from holdfast.spec.service_entry import ServiceEntry, read_service
 
 VERSIONS = ("1", "1.0", "2.0")
 

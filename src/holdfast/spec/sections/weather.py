@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
-from holdfast.spec.forms import Code
+from holdfast.spec.sections.forms import Code
 
 LONGEST_GLOB = 1_000
 """A longer one may take minutes to be read."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.agents.http_changed_body import FORMS
+from holdfast.agents.http.changed_request import FORMS
 from holdfast.model.codec import canonical
 from holdfast.model.task import Task, Variation
 from holdfast.mutate.mutator import MadeMutation

@@ -17,8 +17,8 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
-from holdfast.spec.editors import json_schema
-from holdfast.spec.reference import reference
+from holdfast.spec.catalogue.editors import json_schema
+from holdfast.spec.catalogue.reference import reference
 from holdfast.world.service_planes import addresses, variables
 from holdfast.world.services import open_keeper
 

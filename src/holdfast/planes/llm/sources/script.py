@@ -34,7 +34,7 @@ from holdfast.planes.llm.sources.source import (
     WrittenReply,
 )
 from holdfast.protocols.fault import Failed
-from holdfast.reading.json_schema import validator
+from holdfast.reading.json_values import validator
 
 _MS = Meta(ge=0, lt=1_000_000_000)
 """Far longer than any trial, and short enough for every clock."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from msgspec import Meta, Struct, field
 
 from holdfast.model.codec import encodable, encode
-from holdfast.reading.written import Written
+from holdfast.reading.durations import Written
 
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")

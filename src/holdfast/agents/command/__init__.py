@@ -1,0 +1,1 @@
+"""Command agents: programs that are run for every turn."""

@@ -1,0 +1,237 @@
+"""The command agent: a program that is run for every turn and leaves its answer on stdout or in a file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.agents.command.answer import TEXT_KEPT, AnswerReader, LastPrinted, Print, from_file
+from holdfast.agents.command.channels import GivenPrompt, PromptChannel
+from holdfast.agents.dialogue import Dialogue, dialogue_of
+from holdfast.agents.placeholders import MCP_CONFIG
+from holdfast.agents.time_limit import patience_ms, unless_limited
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.processes.pipes import Head, Pipes, Tail
+from holdfast.processes.program import ended_after
+from holdfast.processes.startable import BEGIN, IS_THERE, NOT_RUN, SHELL, argv_of, not_run, variables
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import AnswerFile, Place, World
+from holdfast.reading.json_values import find_at
+from holdfast.reading.program_word import readable_calls
+
+if TYPE_CHECKING:
+    from holdfast.agents.http.reset import Reset
+    from holdfast.processes.terminal import Terminal
+
+_LOOK_S = 10.0
+_HAS_PROGRAM = f"""{IS_THERE}
+while [ $# -gt 0 ]; do
+  is_there "$1" || exit 1
+  case $found in */*) [ -z "$2" ] || [ -e "$2" ]; exit ;; esac
+  shift 2
+done
+"""
+"""Whether the first program of a command that is not the shell's own is there, with its script."""
+
+
+class CommandTurns:
+    """One agent's command: how it is asked and how its answer is read."""
+
+    def __init__(self, agent: AgentSpec) -> None:
+        self._agent = agent
+        self._channel = PromptChannel(agent)
+        path = agent.response_path
+        self._reader = AnswerReader(find_at(path), path) if path else AnswerReader()
+        self.ran = False
+        """The command has run once: from then on it is the agent's doing if it does not."""
+
+    async def converse(self, task: Task, world: World, place: Place, env: Mapping[str, str]) -> Answer:
+        """Runs the command once a turn, until one ends badly."""
+        context = world.context
+        name = self._agent.answer_file
+        file = None if name is None else world.answer_file(name)
+        printed = Tail()
+        printed.watch = world.heard
+        notes: list[str] = []
+        turns: list[Turn] = []
+        dialogue = dialogue_of(task.context, messages=self._channel.takes_messages)
+        if dialogue is not None and dialogue.note:
+            notes.append(dialogue.note)
+        text: str | None = task.turns[0]
+        while text is not None:
+            asked = context.ask(text)
+            given = self._given(asked, dialogue, world, env)
+            at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
+            limit_ms = patience_ms(self._agent.timeout_ms, world)
+            turns.append(await self._turn(asked, given, at, place, file, printed, notes, limit_ms, context))
+            if turns[-1].cut:
+                notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
+            if turns[-1].ending != "answered" or len(turns) == task.most_turns:
+                break
+            if dialogue is not None:
+                dialogue.heard(turns[-1])
+            text = await context.next_turn(task, turns)
+        return Answer(tuple(turns), output=printed.text, notes=(*dict.fromkeys(notes), *printed.notes))
+
+    def _given(self, asked: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
+        config = env.get(MCP_CONFIG, "")
+        if dialogue is None:
+            return self._channel.give(asked, world.lend, config)
+        if self._channel.takes_messages:
+            return self._channel.give(asked, world.lend, config, dialogue.messages(asked))
+        return self._channel.give(dialogue.text(asked), world.lend, config)
+
+    async def _turn(
+        self,
+        asked: str,
+        given: GivenPrompt,
+        env: Mapping[str, str],
+        place: Place,
+        file: AnswerFile | None,
+        printed: Tail,
+        notes: list[str],
+        timeout_ms: float,
+        context: TrialContext,
+    ) -> Turn:
+        if file is not None:
+            file.clear()
+        said = Head(self._reader.limit)
+        last = LastPrinted(context.activity)
+        with closing(self._open(asked, given, said if file is None else None, printed, last)) as pipes:
+            argv = place.argv(given.agent, env)
+            program = await place.start(pipes.started(argv), env, pipes.stdio)
+            async with ended_after(program):
+                pipes.give()
+                ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
+                in_time = ended and program.took_ms <= timeout_ms
+                pipes.drain()
+                question = "" if ended else last.question()  # before what its end makes it print
+                said.stop()
+            pipes.drain()
+        notes.extend(program.notes)
+        if program.lost:
+            raise HarnessError("the launch host died while the command ran")
+        limit = self._reader.limit
+        left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
+        if in_time:
+            if self._never_ran(program, left) and await self._lacks_program(given.agent, env, place):
+                raise not_run(self._agent, printed.last_line, place.sees)
+            turn = self._ended(asked, left, program, printed)
+        else:
+            turn = self._reader.overdue(asked, left, timeout_ms)
+        if turn.ending == "answered" and not self._agent.dialogue:
+            return turn
+        from holdfast.agents.command.channels import of_terminal, without_terminal
+
+        question = last.question() if ended else question
+        if isinstance(pipes, Pipes):
+            return without_terminal(turn, printed, notes, question, sandboxed=place.boxed)
+        return of_terminal(turn, pipes, notes, question)
+
+    def _open(
+        self, asked: str, given: GivenPrompt, said: Head | None, printed: Tail, last: LastPrinted
+    ) -> Pipes | Terminal:
+        """What the program reads and prints: pipes, or a terminal where the spec has a dialogue."""
+        if not self._agent.dialogue:
+            beside = last.and_to(printed)
+            return Pipes(given.stdin, beside if said is None else last.and_to(said), beside)
+        from holdfast.agents.command.channels import open_terminal
+
+        return open_terminal(self._agent, asked, [last, printed] if said is None else [last, said, printed])
+
+    def _never_ran(self, program: Started, left: Print) -> bool:
+        """Whether it looks as if the shell had found no program to run."""
+        return self._agent.command is not None and program.status in NOT_RUN and not self.ran and not left.data
+
+    async def _lacks_program(self, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
+        """Whether the command's own program, or its script, is not there: an agent may also be a shell script that
+        starts, and whose last command is missing."""
+        calls = readable_calls(agent.command or "")
+        if not calls:
+            return True
+        words = [word for call in calls for word in (call.program, call.script or "")]
+        nothing = os.open(os.devnull, os.O_RDWR)
+        try:
+            program = await place.start([SHELL, "-c", _HAS_PROGRAM, "sh", *words], env, (nothing,) * 3)
+            async with ended_after(program):
+                await program.within(_LOOK_S)
+        finally:
+            os.close(nothing)
+        return program.status != 0
+
+    def _ended(self, asked: str, left: Print, program: Started, printed: Tail) -> Turn:
+        self.ran = True
+        if program.out_of_memory:
+            return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)
+        why = "" if program.status == 0 else printed.telling_line
+        return self._reader.ended(asked, left, program.status, program.took_ms, why)
+
+
+class CommandAgent:
+    """A new process for every trial and turn, in the spec's folder or in the workspace of its sandbox.
+
+    Several turns: the command is run once a turn, with HOLDFAST_TURN=1, 2, … and the same HOLDFAST_TRIAL, until one
+    ends badly. What it remembers between turns it must keep itself, in a file named by HOLDFAST_TRIAL for example.
+    """
+
+    def __init__(self, agent: AgentSpec) -> None:
+        self._agent = agent
+        self._turns = CommandTurns(agent)
+        self._ran = False
+        """The command has run once: from then on it is the agent's doing if it does not."""
+        self._reset: Reset | None = None
+        self._slot: AbstractAsyncContextManager[None] = nullcontext()
+        self.limit: int | None = None
+        """How many trials can run at once; None: any number."""
+        self.notes: tuple[str, ...] = ()
+        """What the reader should know of how it is run."""
+
+    @classmethod
+    def on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
+        """One that runs in the spec's own folder, which trials share: where it leaves an answer file, they take turns.
+
+        AgentUnavailable if there is no such program.
+        """
+        argv_of(agent, root, {**environ, **agent.env})
+        self = cls(agent)
+        self._reset = _reset_of(agent, root)
+        if agent.answer_file:
+            self._slot, self.limit = asyncio.Lock(), 1
+            self.notes = (f"all trials leave their answer in {agent.answer_file}, so they run one at a time",)
+        return self
+
+    async def run(self, task: Task, world: World) -> Answer:
+        """Runs the command turn after turn; AgentUnavailable if it cannot be started at all."""
+        async with self._slot:
+            if self._reset is not None:
+                await self._reset()
+            place = await world.place()
+            agent = place.mounted(self._agent)
+            turns = self._turns if agent is self._agent else CommandTurns(agent)
+            turns.ran = self._ran
+            with place.serving(world.context):
+                env = {**BEGIN, **place.environ, **variables(world.trial)}
+                answer = await turns.converse(task, world, place, env)
+            self._ran = turns.ran
+            return answer
+
+    async def close(self) -> None:
+        if self._reset is not None:
+            await self._reset.close()
+
+
+def _reset_of(agent: AgentSpec, root: Path) -> Reset | None:
+    """What the spec names for a reset; an HTTP client is loaded only where there is one."""
+    if not agent.has_reset:
+        return None
+    from holdfast.agents.http.reset import reset_of
+
+    return reset_of(agent, None, root, 1)

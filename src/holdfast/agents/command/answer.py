@@ -1,0 +1,210 @@
+"""From what a command left behind to the turn it amounts to. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from holdfast.agents.answer_fields import text_of
+from holdfast.model.codec import encodable
+from holdfast.model.observation import EndingKind, Turn
+from holdfast.model.shorten import shorten
+from holdfast.processes.pipes import Sink
+from holdfast.processes.program import how_it_ended
+from holdfast.protocols.world import Left
+from holdfast.reading.json_values import MISSING, Find, loads
+
+_KEPT = 2_000
+"""Bytes of the end: a question is shorter."""
+_LINES = 4
+"""Lines in which an address to sign in at is looked for."""
+_CHOICE = re.compile(
+    r"[\[(]\s*y(?:es)?\s*/\s*n(?:o)?\b[^\])]*[\])]\s*[:?>]?$"  # [y/N], (yes/no/always)
+    r"|\bpress (?:<?enter>?|<?return>?|any key|\w to)\b[^\n]{0,40}$"
+    r"|\b(?:do you (?:trust|accept|agree|want to continue|wish to continue)|are you sure|proceed|continue)\b"
+    r"[^\n?]{0,80}\?$",
+    re.IGNORECASE,
+)
+"""What asks for an answer, wherever it stands."""
+_SIGN_IN = re.compile(
+    r"\b(?:sign|log)(?:ging|ing)?[ -]?in\b|\bauthenticat(?!ed)\w+|\bauthori[sz](?!ed)\w+"
+    r"|\b(?:device|verification|one-time) code\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"https?://|\bbrowser\b|\bpaste\b|\bwaiting\b", re.IGNORECASE)
+_PROMPT = re.compile(r"[?:>\]❯›»]\s?$")
+"""How a line ends that waits for its rest."""
+_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class LastPrinted:
+    """The end of what a program printed, on whichever stream, and how much it had called by then."""
+
+    def __init__(self, called: Callable[[], int]) -> None:
+        """`called`: a number that grows with every call of the agent's."""
+        self._called = called
+        self._before = self._then = called()
+        self._held = bytearray()
+
+    def and_to(self, sink: Sink) -> Sink:
+        """A sink that passes all on to that one."""
+        return _Both(self, sink)
+
+    def add(self, data: bytes) -> None:
+        self._then = self._called()
+        self._held += data[-_KEPT:]
+        if len(self._held) > 2 * _KEPT:
+            del self._held[:-_KEPT]
+
+    def question(self) -> str:
+        """The line that waits for an answer; empty if none does, or if the agent went on to call something."""
+        now = self._called()
+        if now != self._then:
+            return ""
+        text = _CODES.sub("", self._held[-_KEPT:].decode("utf-8", "replace"))
+        return asked_in(text, anything=now == self._before)
+
+
+@dataclass(frozen=True)
+class _Both:
+    first: Sink
+    second: Sink
+
+    def add(self, data: bytes) -> None:
+        self.first.add(data)
+        self.second.add(data)
+
+
+def asked_in(text: str, *, anything: bool) -> str:
+    """The last line, if it asks for something; `anything`: an open line that ends like a prompt does, too."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    last = lines[-1]
+    if _CHOICE.search(last):
+        return last
+    if not anything:
+        return ""
+    near = " ".join(lines[-_LINES:])
+    signs_in = _SIGN_IN.search(near) and _PLACE.search(near)
+    open_line = not text.endswith("\n") and _PROMPT.search(last)
+    return last if signs_in or open_line else ""
+
+
+def waits_for(question: str) -> str:
+    """What is said of a program that was ended while it waited."""
+    last = shorten(question)
+    return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"
+
+
+TEXT_KEPT = 1_000_000
+"""Bytes of an answer that are kept."""
+JSON_READ = 10_000_000
+"""Bytes that are kept of what a path is looked up in."""
+
+
+class Print(NamedTuple):
+    """What is taken for the answer, as bytes."""
+
+    data: bytes
+    cut: bool = False
+    missing: str = ""
+    """Why there is nothing; then the ending is no_answer."""
+    refused: str = ""
+    """Why it cannot be used; then the ending is unreadable."""
+
+
+def from_file(name: str, left: Left) -> Print:
+    """What a command left in its answer file."""
+    missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
+    return Print(left.data, left.cut, missing, left.refused)
+
+
+class _Said(NamedTuple):
+    text: str | None
+    ending: EndingKind = "answered"
+    detail: str = ""
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class AnswerReader:
+    """Reads answers as the spec says: `find` is its response_path, None to take all there is."""
+
+    find: Find | None = None
+    path: str = ""
+
+    @property
+    def limit(self) -> int:
+        """How many bytes it needs to see."""
+        return TEXT_KEPT if self.find is None else JSON_READ
+
+    def ended(self, asked: str, left: Print, status: int | None, took_ms: float, why: str) -> Turn:
+        """The turn of a command that ended by itself."""
+        said = self._said(left)
+        if status == 0:
+            return Turn(asked, said.text, took_ms, said.ending, said.detail, cut=said.cut)
+        detail = _death(status) + (f": {shorten(why)}" if why else "")
+        return Turn(asked, said.text, took_ms, "crashed", detail, cut=said.cut)
+
+    def starved(self, asked: str, left: Print, took_ms: float, why: str) -> Turn:
+        """The turn of a command that the system ended for the memory that it used."""
+        said = self._said(left)
+        return Turn(asked, said.text, took_ms, "out_of_memory", f"it {why}", cut=said.cut)
+
+    def overdue(self, asked: str, left: Print, timeout_ms: float) -> Turn:
+        """The turn of a command that we had to end."""
+        said = self._said(left)
+        return Turn(asked, said.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=said.cut)
+
+    def _said(self, left: Print) -> _Said:
+        if left.refused:
+            return _Said(None, "unreadable", left.refused)
+        text = _decoded(left).removeprefix("\ufeff").rstrip("\r\n")
+        if not text:
+            return _Said(None, "no_answer", left.missing or "it printed nothing")
+        if self.find is not None:
+            return self._found(text, left.cut, self.find)
+        return _Said(text, cut=left.cut)
+
+    def _found(self, text: str, cut: bool, find: Find) -> _Said:
+        whole = _kept(text)
+        if cut:
+            return whole._replace(ending="unreadable", detail=f"over {JSON_READ // 1_000_000} MB, so it is not read")
+        try:
+            found: Any = find(loads(text))
+        except ValueError:
+            detail = f"it is not JSON, so nothing is at {self.path}: {_start(text)}"
+            return whole._replace(ending="unreadable", detail=detail)
+        if found is MISSING:
+            return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_start(text)}")
+        if found is None:
+            return _Said(None, "no_answer", f"null at {self.path}")
+        answer = text_of(found, unwrap=False)
+        return _kept(encodable(answer)) if answer else _Said(None, "no_answer", f"empty at {self.path}")
+
+
+def _decoded(left: Print) -> str:
+    """As text; where our limit went through a character, that one is left out."""
+    return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
+
+
+def _kept(text: str) -> _Said:
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= TEXT_KEPT:
+        return _Said(text)
+    return _Said(raw[:TEXT_KEPT].decode("utf-8", "ignore"), cut=True)
+
+
+def _death(status: int | None) -> str:
+    if status is not None and os.WIFEXITED(status):
+        return f"exit code {os.WEXITSTATUS(status)}"
+    return f"it {how_it_ended(status)}"
+
+
+def _start(text: str) -> str:
+    return shorten(" ".join(text[:800].split()))

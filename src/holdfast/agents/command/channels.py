@@ -1,0 +1,186 @@
+"""How a prompt reaches a command: on stdin, as an argument, in a variable, in a file, or with all messages before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.agents.command.answer import waits_for
+from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.placeholders import PROMPT, PROMPT_FILE, holds, in_argument, in_shell
+from holdfast.errors import AgentUnavailable
+from holdfast.model.codec import carried, encodable, encode
+from holdfast.model.observation import Turn
+from holdfast.model.shorten import shorten
+from holdfast.model.spec import AgentSpec
+from holdfast.processes.pipes import Sink, Tail
+from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
+
+_READ = 4_000
+"""Characters of the end of what it printed."""
+_TERMINAL = re.compile(
+    r"not a (?:tty|terminal)|/dev/tty|requires? (?:a|an interactive) (?:tty|terminal)|stdin is not"
+    r"|raw mode is not supported|EOF when reading a line|inappropriate ioctl",
+    re.IGNORECASE,
+)
+_GPU = re.compile(
+    r"no CUDA|CUDA (?:is not|driver|error|unknown)|libcuda\.so|nvidia-smi|/dev/(?:nvidia|dri|kfd)"
+    r"|\bno (?:usable )?GPUs?\b|\bGPU (?:is )?(?:not|required)",
+    re.IGNORECASE,
+)
+_BROWSER = re.compile(
+    r"(?:open|launch|find|start)\w*\b[^\n]{0,20}\bbrowser|playwright install|xdg-open: |Executable doesn't exist at"
+    r"|cannot open display|Missing X server|\$DISPLAY",
+    re.IGNORECASE,
+)
+_IN_SANDBOX = (
+    (
+        _GPU,
+        "it seems to want a GPU: a sandbox shows no device of this machine, `--backend process` runs it without one",
+    ),
+    (
+        _BROWSER,
+        "it seems to want a browser: a sandbox has no display, and of programs those below /usr and /opt and what"
+        " agent.dir shows; a browser of a package's own (playwright) lies in a home that is not the agent's",
+    ),
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
+    """The terminal of one turn. The prompt is typed where a `{prompt}` stands, without control characters."""
+    prompt = _CONTROLS.sub("", prompt)
+    lines = [TypedLine(step.expect, step.type.replace("{prompt}", prompt)) for step in agent.dialogue]
+    if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
+        raise AgentUnavailable(
+            f"a line of the prompt is longer than {LINE_LIMIT} bytes: no terminal takes it",
+            hint="use agent.prompt: arg, env or file",
+            config=True,
+        )
+    return Terminal(lines, sinks)
+
+
+def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
+    """The turn with what its terminal has to say: of a question that never came, or what it waits for."""
+    if terminal.awaited is not None:
+        missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
+        if turn.ending == "timeout":
+            return _awaiting(turn, f"{missed}; {_last(terminal)}")
+        notes.append(f"it ended before that: {missed}")
+    elif turn.ending == "timeout":
+        why = waits_for(question) if question else f"agent.dialogue has nothing more to type; {_last(terminal)}"
+        return _awaiting(turn, why)
+    return turn
+
+
+def _awaiting(turn: Turn, what: str) -> Turn:
+    return replace(turn, detail=f"{turn.detail}: {what}", awaits=what)
+
+
+def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
+    """The turn with the question that it waited at, or with what it said in place of an answer."""
+    if turn.ending == "timeout":
+        return _awaiting(turn, waits_for(question)) if question else turn
+    missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
+    notes.extend(missed)
+    if not missed and turn.ending in ("crashed", "no_answer") and question:
+        notes.append(
+            f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
+        )
+    if turn.ending == "no_answer" and (said := printed.telling_line):
+        return replace(turn, detail=f"{turn.detail}; beside that it said: {shorten(said)}")
+    return turn
+
+
+def _last(terminal: Terminal) -> str:
+    shown = terminal.last_lines
+    return f"the last lines there: {shorten(shown)}" if shown else "nothing was shown there"
+
+
+def missed_means(printed: str, *, sandboxed: bool) -> Iterator[str]:
+    """A note for each; most programs miss none."""
+    end = printed[-_READ:]
+    if _TERMINAL.search(end):
+        yield "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
+    for words, note in _IN_SANDBOX if sandboxed else ():
+        if words.search(end):
+            yield note
+
+
+WORD_LIMIT = 128 * 1024 - 64
+"""Bytes of one argument or variable that the system takes, less a name."""
+
+
+Lend: TypeAlias = Callable[[str, bytes], str]
+"""Puts a file of that name and content where the program can read it; its path there."""
+
+
+@dataclass(frozen=True)
+class GivenPrompt:
+    """A prompt on its way: what the program is called with, what it finds in its environment and on stdin."""
+
+    agent: AgentSpec
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+
+
+class PromptChannel:
+    """The way that the spec names; a place in the command or its arguments names it too."""
+
+    def __init__(self, agent: AgentSpec) -> None:
+        way = agent.prompt
+        if way == "stdin" and holds(agent, "prompt"):
+            way = "arg"
+        elif way == "stdin" and holds(agent, "prompt_file"):
+            way = "file"
+        self._way = way
+        self._file = way == "file" or holds(agent, "prompt_file")
+        self._word = way in ("arg", "env") or holds(agent, "prompt")
+        if way == "arg" and not holds(agent, "prompt"):
+            agent = _with_last(agent)
+        self._agent = agent
+        self._command = None if agent.command is None else in_shell(agent.command)
+
+    @property
+    def takes_messages(self) -> bool:
+        """The whole conversation so far is on stdin, as JSON."""
+        return self._way == "messages"
+
+    def give(self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[GivenMessage] = ()) -> GivenPrompt:
+        """The prompt, ready to be delivered; `mcp_config` is the path for its place in an argument."""
+        prompt = encodable(prompt)
+        if self._word:
+            _check_word(prompt)
+        path = lend("prompt.txt", prompt.encode()) if self._file else ""
+        env = {PROMPT_FILE: path} if self._file else {}
+        if self._way == "env" or (self._command is not None and self._word):
+            env[PROMPT] = prompt
+        values = {"prompt": prompt, "prompt_file": path, "mcp_config": mcp_config}
+        args = tuple([in_argument(arg, values) for arg in self._agent.args])
+        called = replace(self._agent, command=self._command, args=args)
+        if self._way == "messages":
+            return GivenPrompt(called, env, encode(carried(list(messages))))
+        return GivenPrompt(called, env, prompt.encode() if self._way == "stdin" else b"")
+
+
+def _with_last(agent: AgentSpec) -> AgentSpec:
+    """The prompt as one more argument, after all others."""
+    if agent.command is not None:
+        return replace(agent, command=agent.command.rstrip() + " {prompt}")
+    return replace(agent, args=(*agent.args, "{prompt}"))
+
+
+def _check_word(prompt: str) -> None:
+    why = "has a NUL character in it" if "\0" in prompt else ""
+    if len(prompt) > WORD_LIMIT // 4 and len(prompt.encode()) > WORD_LIMIT:
+        why = f"is longer than {WORD_LIMIT // 1024} kB"
+    if why:
+        raise AgentUnavailable(
+            f"the prompt {why}: no argument or variable can carry it",
+            hint="use agent.prompt: stdin or file",
+            config=True,
+        )

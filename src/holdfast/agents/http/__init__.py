@@ -1,0 +1,1 @@
+"""HTTP agents: servers that run, or that Holdfast starts."""

@@ -1,0 +1,208 @@
+"""The HTTP agent: a server that runs, asked one request a turn.
+
+The parts load when an agent is opened: request makes requests, client sends them,
+reply finds the answer, reset brings the agent back to its first state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.time_limit import left_s, unless_limited
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import RequestChange, Task
+
+if TYPE_CHECKING:
+    from holdfast.agents.dialogue import Dialogue
+    from holdfast.agents.http.changed_client import ChangedClient
+    from holdfast.agents.http.client import HttpClient, HttpExchange
+    from holdfast.agents.http.cookies import CookieJar
+    from holdfast.agents.http.reply import ReplyReader
+    from holdfast.agents.http.request import HttpRequest, RequestForm
+    from holdfast.agents.http.reset import Reset
+    from holdfast.http1.client import Taken
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
+
+Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
+"""What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
+
+_RETRIED = "a kept connection ended before any reply came: asked again on a new one"
+_LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
+
+
+class HttpAgent:
+    """An agent behind a URL. `open` it inside a running loop, `close` it after use."""
+
+    def __init__(
+        self,
+        form: RequestForm,
+        wire: HttpClient | ChangedClient,
+        reader: ReplyReader,
+        reset: Reset | None,
+        fate: Fate | None = None,
+    ) -> None:
+        self._form = form
+        self._wire = wire
+        self._reader = reader
+        self._reset = reset
+        self._fate = fate
+
+    @classmethod
+    async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
+        """An agent for up to `limit` trials at once; `root` is the spec's folder, for reset_function.
+
+        With a `fate` the agent is one that was ready: if it cannot be reached now, that is its own doing.
+
+        The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
+        if no request can be made from them.
+        """
+        from holdfast.agents.http.client import HttpClient
+        from holdfast.agents.http.reply import ReplyReader
+        from holdfast.agents.http.request import request_form
+        from holdfast.reading.json_values import find_at
+
+        form = request_form(agent)
+        path = agent.response_path
+        reader = ReplyReader(find_at(path), path) if path else ReplyReader()
+        reset = None
+        if agent.has_reset:
+            from holdfast.agents.http.reset import reset_of
+
+            reset = reset_of(agent, form.url, root, limit)
+        keep = not agent.has_reset if agent.keep_alive is None else agent.keep_alive
+        wire = HttpClient(form.url, form.headers, timeout_ms=agent.timeout_ms, limit=limit, keep=keep)
+        return cls(form, wire, reader, reset, fate)
+
+    async def run(self, task: Task, world: World) -> Answer:
+        if self._reset is not None:
+            await self.reset(world)
+        planes = world.planes
+        if planes is None:
+            return await self.ask(task, world)
+        with planes.serving(world.context):
+            return await self.ask(task, world)
+
+    async def ask(self, task: Task, world: World) -> Answer:
+        """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
+        if task.variation is not UNSET and task.variation.request is not None:
+            plain = replace(task, variation=UNSET)
+            return await self._with_change(task.variation.request, plain).ask(plain, world)
+        notes: list[str] = []
+        dialogue = dialogue_of(task.context, messages=self._form.takes_messages)
+        if dialogue is not None and dialogue.note:
+            notes.append(dialogue.note)
+        if task.most_turns == 1:
+            turn = await self._turn(task.turns[0], world, notes, None, dialogue)
+            return Answer(turns=(turn,), notes=tuple(notes))
+        cookies = self._wire.cookies()
+        turns: list[Turn] = []
+        text: str | None = task.turns[0]
+        while text is not None:
+            turns.append(await self._turn(text, world, notes, cookies, dialogue))
+            if turns[-1].ending != "answered":
+                break
+            if dialogue is not None:
+                dialogue.heard(turns[-1])
+            text = await world.context.next_turn(task, turns)
+        return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
+
+    async def reset(self, world: World) -> None:
+        """Brings the agent back to its first state, as the spec says; HarnessError if that fails.
+
+        Also if it leaves no time to ask the agent: that is not its doing.
+        """
+        if self._reset is None:
+            return
+        await self._reset()
+        if left_s(world) <= 0:
+            why = f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})"
+            raise HarnessError(why)
+
+    async def close(self) -> None:
+        try:
+            await self._wire.close()
+        finally:
+            if self._reset is not None:
+                await self._reset.close()
+
+    def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
+        """This agent, asked by changed requests. It shares all that is to be closed."""
+        from holdfast.agents.http.changed_client import ChangedClient
+
+        assert not isinstance(self._wire, ChangedClient)
+        wire = ChangedClient(self._wire, self._form, change, task)
+        return HttpAgent(self._form, wire, self._reader, self._reset, self._fate)
+
+    async def _turn(
+        self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
+    ) -> Turn:
+        context = world.context
+        asked = context.ask(text)
+        if asked is not text and self._form.loses(asked, text):
+            notes.append(_LOST)
+            context.lost()
+        before = context.activity()
+        taken = partial(_more, context, before)
+        request = self._form.fill(asked, text, dialogue)
+        seen = await self._answered(request, cookies, world, taken)
+        if seen.retried:
+            notes.append(_RETRIED)
+        if seen.note:
+            notes.append(seen.note)
+        said = self._reader.read(seen, notes)
+        return Turn(
+            asked=asked,
+            text=said.text,
+            latency_ms=seen.latency_ms,
+            ending=said.ending,
+            detail=said.detail,
+            status=seen.status,
+            cut=said.cut,
+            cause=said.cause,
+        )
+
+    async def _answered(
+        self, request: HttpRequest, cookies: CookieJar | None, world: World, taken: Taken
+    ) -> HttpExchange:
+        sending = self._send(request, cookies, left_s(world), taken)
+        if not world.context.limited:
+            return await sending
+        from holdfast.agents.http.client import HttpExchange
+
+        began = world.context.now()
+        seen = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
+        seen.latency_ms = seen.latency_ms or (world.context.now() - began) * 1000
+        return seen
+
+    async def _send(
+        self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, taken: Taken
+    ) -> HttpExchange:
+        """The exchange; where the agent is one of ours that died under it, that is what it says."""
+        try:
+            seen = await self._wire.send(request, cookies, limit_s, taken)
+        except AgentUnavailable as gone:
+            if self._fate is None or gone.config:
+                raise
+            from holdfast.agents.http.client import HttpExchange
+
+            return HttpExchange(*await self._fate())
+        if seen.ending in ("closed", "crashed") and self._fate is not None:
+            ending, detail = await self._fate()
+            if ending != "closed":
+                seen.ending, seen.detail, seen.note = ending, detail, ""
+        return seen
+
+
+def _more(context: TrialContext, before: int) -> bool:
+    """Whether the agent has called anything since."""
+    return context.activity() > before

@@ -1,0 +1,263 @@
+"""The client of a mutation of the request: sends what the change makes of it, on connections of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from math import inf
+
+from holdfast.agents.http.changed_request import WireRequest, wire_request
+from holdfast.agents.http.client import BODY_LIMIT, HttpClient, HttpExchange, exchange_of, trusted, unreachable
+from holdfast.agents.http.cookies import CookieJar
+from holdfast.agents.http.request import HttpRequest, RequestForm
+from holdfast.agents.http.template import RequestTemplate
+from holdfast.http1.client import Taken
+from holdfast.http1.collected_reply import CollectedReply, ReplyCollector
+from holdfast.http1.outgoing_request import Endpoint
+from holdfast.http1.raw_socket import RawSocket, open_socket
+from holdfast.model.task import RequestChange, Task
+from holdfast.processes.program import stopped
+from holdfast.streams.failures import NotConnected
+
+PIECES = 10
+"""Into how many pieces what is slow is cut."""
+_PIECE = 65_536
+_SMALL_READ = 64
+
+
+class RawExchange:
+    """Sends one request and reads its reply; `slept_s` is what our own pauses took."""
+
+    def __init__(self, change: RequestChange, wire: WireRequest, body_limit: int, slow_s: float) -> None:
+        """`slow_s`: all pauses together."""
+        self._slow = change.slow
+        self._wire = wire
+        self._got = ReplyCollector(wire.method, body_limit)
+        self._slow_s = slow_s
+        self._heard = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.slept_s = 0.0
+
+    async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
+        """What came back until `deadline`, a time of the loop's clock. NotConnected if there was no connection."""
+        room = 2_048 if self._slow == "reply" else None
+        link = await open_socket(place, deadline - self._loop.time(), trusted, room=room)
+        sending = asyncio.create_task(self._send(link))
+        try:
+            async with asyncio.timeout_at(deadline):
+                await (sending if abandon else self._read(link))
+        except TimeoutError:
+            self._got.reply.late = True
+        finally:
+            try:
+                await stopped(sending)
+            finally:
+                link.close()
+        return self._got.reply
+
+    async def _send(self, link: RawSocket) -> None:
+        """All of the request. A server that does not want the rest of it may have answered: reading goes on."""
+        with suppress(OSError):
+            head, rest = self._wire.head, self._wire.rest
+            if self._slow == "head":
+                await self._send_slowly(link, head)
+            else:
+                await link.send(head)
+            if self._slow == "before_body":
+                await self._pause(self._slow_s)
+            elif self._slow == "continue":
+                await self._until_heard()
+            if self._slow == "body":
+                await self._send_slowly(link, rest)
+            else:
+                for at in range(0, len(rest), _PIECE):
+                    await link.send(rest[at : at + _PIECE])
+
+    async def _send_slowly(self, link: RawSocket, data: bytes) -> None:
+        size = max(1, -(-len(data) // PIECES))
+        for at in range(0, len(data), size):
+            if at:
+                await self._pause(self._slow_s / (PIECES - 1))
+            await link.send(data[at : at + size])
+
+    async def _read(self, link: RawSocket) -> None:
+        """Until the reply is whole, or there is no more of it; the first pieces small and slow if they should be."""
+        slow = PIECES if self._slow == "reply" else 0
+        while not self._got.over:
+            try:
+                data = await (link.receive(_SMALL_READ) if slow else link.receive())
+            except OSError:
+                self._got.lost(False)
+                return
+            if not data:
+                self._got.lost(True)
+                return
+            self._heard.set()
+            self._got.feed(data)
+            if slow and not self._got.over:
+                slow -= 1
+                await self._pause(self._slow_s / PIECES)
+
+    async def _until_heard(self) -> None:
+        start = self._loop.time()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._slow_s):
+                await self._heard.wait()
+        self.slept_s += self._loop.time() - start
+
+    async def _pause(self, seconds: float) -> None:
+        start = self._loop.time()
+        await asyncio.sleep(seconds)
+        self.slept_s += self._loop.time() - start
+
+
+COPIES_LIMIT = 8
+SLOW_PART = 0.25
+"""How much of the agent's time our own pauses may take."""
+_MARK = "holdfast-prompt-stands-here"
+_OWN = 1
+"""Where among other questions our own comes: neither first nor last nor in the middle, so that an agent that answers
+everybody like the first, the last, the one before or in reverse gives it somebody else's answer."""
+_GAP_S = 0.01
+"""Between the starts of different questions: they arrive in this order, and an agent has them all at the same time."""
+_SILENT = "the agent closed the connection without a reply: a refusal, since the request was malformed on purpose"
+
+
+class ChangedClient:
+    """Asks as HttpClient does, with one change to every request. It has nothing to close: each connection ends."""
+
+    def __init__(self, client: HttpClient, form: RequestForm, change: RequestChange, task: Task) -> None:
+        self._client = client
+        self._form = form
+        self._change = change
+        self._prompt = task.turns[0]
+
+    def cookies(self) -> CookieJar:
+        return self._client.cookies()
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+    async def send(
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
+    ) -> HttpExchange:
+        """What the changed request, or the worst of its copies, came to, within `limit_s`.
+
+        AgentUnavailable if no connection could be made at all.
+        """
+        limit_s = min(self._client.timeout_s, limit_s)
+        if limit_s <= 0:
+            return HttpExchange("timeout", "no time was left to ask it")
+        cookie = self._client.head.cookie if cookies is None else cookies.header
+        if self._change.copies > 1:
+            return await self._copies(request, cookie, limit_s)
+        try:
+            return await self._one(self._wire(request, cookie), limit_s, cookies)
+        except NotConnected as gone:
+            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
+
+    def _wire(self, request: HttpRequest, cookie: str) -> WireRequest:
+        parameter = prompt_parameter(self._form)
+        return wire_request(self._change, self._client.url, self._client.head.lines, request, cookie, parameter)
+
+    async def _one(
+        self,
+        wire: WireRequest,
+        limit_s: float,
+        cookies: CookieJar | None = None,
+        *,
+        abandon: bool = False,
+        after_s: float = 0.0,
+    ) -> HttpExchange:
+        loop = asyncio.get_running_loop()
+        if after_s:
+            await asyncio.sleep(after_s)
+        change, start = self._change, loop.time()
+        exchange = RawExchange(change, wire, BODY_LIMIT, min(change.slow_ms / 1000, limit_s * SLOW_PART))
+        reply = await exchange.make(self._client.url.endpoint, start + limit_s, abandon=abandon)
+        if reply.status is not None and 400 <= reply.status < 500:
+            reply.failure = None  # it need not read on, nor end well: it has said no
+        if cookies is not None:
+            cookies.take(reply.headers)
+        seen = exchange_of(reply, limit_s)
+        seen.latency_ms = max(0.0, loop.time() - start - exchange.slept_s) * 1000
+        if change.malformed and seen.ending == "closed" and seen.status is None:
+            await self._explain(seen, limit_s)
+        return seen
+
+    async def _explain(self, seen: HttpExchange, limit_s: float) -> None:
+        """No reply to what was malformed: a refusal, unless it was the end of the agent."""
+        try:
+            (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
+        except NotConnected:
+            seen.ending, seen.detail = "crashed", "it takes no connections any more after a malformed request"
+        else:
+            seen.note = _SILENT
+
+    async def _copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
+        """All copies concurrently: the exchange of the worst; among equals, the last."""
+        change = self._change
+        count = min(change.copies, COPIES_LIMIT)
+        wires = [self._wire(request, cookie)] * count
+        if change.others:
+            other = self._wire(self._form.fill(change.others, self._prompt), cookie)
+            wires = [wire if n == _OWN else other for n, wire in enumerate(wires)]
+        gap_s = _GAP_S if change.others else 0.0
+        asked = [
+            self._one(wire, limit_s, abandon=n < change.abandoned, after_s=n * gap_s) for n, wire in enumerate(wires)
+        ]
+        came = await asyncio.gather(*asked, return_exceptions=True)
+        seen = [self._copy(one, limit_s) for one in came[min(change.abandoned, count - 1) :]]
+        if all(one is None for one in seen):
+            gone = came[-1]
+            assert isinstance(gone, NotConnected)
+            raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
+        found = [one or HttpExchange("closed", "it took no connection while it had others") for one in seen]
+        if change.others and all(_rank(one) < _BAD for one in found):
+            worst = found[_OWN]  # only that one asked what the task asks
+        else:
+            worst = max(reversed(found), key=_rank)
+        worst.note = f"{count} requests at once: " + _counted(found, count)
+        return worst
+
+    def _copy(self, came: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
+        """What one copy came to; None if there was no connection."""
+        if isinstance(came, HttpExchange):
+            return came
+        if isinstance(came, NotConnected):
+            return None
+        raise came
+
+
+_REFUSED, _ANSWERED, _BAD = 0, 1, 2
+
+
+def _rank(seen: HttpExchange) -> int:
+    if seen.ending != "answered" or (seen.status or 0) >= 500:
+        return _BAD
+    return _REFUSED if (seen.status or 0) >= 400 else _ANSWERED
+
+
+def _counted(found: list[HttpExchange], count: int) -> str:
+    ranks = [_rank(one) for one in found]
+    words = {_ANSWERED: "answered", _REFUSED: "refused", _BAD: "ended badly"}
+    told = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
+    return ", ".join([*told, *([f"{count - len(found)} left without waiting"] if len(found) < count else [])])
+
+
+def prompt_parameter(form: RequestForm) -> str:
+    """The name under which the agent is given its prompt: in the query, else in the body; else `input`."""
+    for name, value in form.query:
+        if _MARK in _marked(value):
+            return _marked(name)
+    if form.body is not None and form.body.is_json:
+        value = json.loads(_marked(form.body))
+        if isinstance(value, dict):
+            return next((str(k) for k, v in value.items() if _MARK in json.dumps(v)), "input")
+    return "input"
+
+
+def _marked(template: RequestTemplate) -> str:
+    """The template with a mark where its prompt goes."""
+    return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)

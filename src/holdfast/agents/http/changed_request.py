@@ -1,0 +1,239 @@
+"""A request as a mutation of the request changes it: the bytes that are sent. Pure.
+
+What HTTP does not allow is written too: only here nothing is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+from xml.sax.saxutils import escape
+
+from msgspec import Struct
+
+from holdfast.agents.http.request import HttpRequest
+from holdfast.agents.http.url import HttpUrl
+from holdfast.model.task import RequestChange
+
+SIZE_LIMIT = 1_000_000
+"""No body is made larger."""
+UNPACKED_LIMIT = 20_000_000
+"""No packed body holds more."""
+BOUNDARY = "holdfast-boundary"
+_KEY = "holdfast_extra"
+
+
+def changed_body(body: bytes, form: str, size: int) -> bytes:
+    """The body made anew in this form, which is a name of FORMS; its size is never over the limit of the form."""
+    return FORMS[form](body, max(0, size))
+
+
+def _with_extra(body: bytes, value: bytes) -> bytes:
+    """The body with one thing more in it that nobody asked for: a key of an object, an item of a list, else text."""
+    kind = _kind(body)
+    text = body.strip()
+    if kind is dict:
+        comma = b"" if text[1:-1].isspace() or text == b"{}" else b","
+        return b'%b%b"%b":%b}' % (text[:-1], comma, _KEY.encode(), value)
+    if kind is list:
+        comma = b"" if text[1:-1].isspace() or text == b"[]" else b","
+        return b"%b%b%b]" % (text[:-1], comma, value)
+    return b"%b %b" % (body, value) if body else b'{"%b":%b}' % (_KEY.encode(), value)
+
+
+def _kind(body: bytes) -> type | None:
+    """Whether the body is an object or a list of JSON."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return type(value) if isinstance(value, dict | list) else None
+
+
+def _pairs(body: bytes) -> list[tuple[str, str]]:
+    """The body as names and values; one that is no object is the value of `input`."""
+    try:
+        value: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        value = body.decode("utf-8", "replace")
+    if not isinstance(value, dict):
+        value = {"input": value}
+    return [(str(k), v if isinstance(v, str) else json.dumps(v)) for k, v in value.items()]
+
+
+def _packed(body: bytes, size: int, wbits: int) -> bytes:
+    """The body behind so many blanks, packed."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
+    blanks = min(size, UNPACKED_LIMIT)
+    return packer.compress(b" " * blanks) + packer.compress(body) + packer.flush()
+
+
+def _xml(body: bytes, size: int) -> bytes:
+    fields = "".join(f"<field name={_attribute(name)}>{escape(value)}</field>" for name, value in _pairs(body))
+    return f'<?xml version="1.0" encoding="UTF-8"?><request>{fields}</request>'.encode("utf-8", "replace")
+
+
+def _attribute(text: str) -> str:
+    return '"' + escape(text, {'"': "&quot;"}) + '"'
+
+
+def _entities(body: bytes, size: int) -> bytes:
+    """XML whose entities grow tenfold a level."""
+    levels = min(size, 9)
+    grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
+    head = f'<?xml version="1.0"?><!DOCTYPE request [<!ENTITY e0 "x">{grown}]>'
+    return f"{head}<request>&e{levels};</request>".encode()
+
+
+def _multipart(body: bytes, size: int) -> bytes:
+    parts = [
+        f"--{BOUNDARY}\r\nContent-Disposition: form-data; name={_attribute(name)}\r\n\r\n{value}\r\n"
+        for name, value in _pairs(body)
+    ]
+    return f"{''.join(parts)}--{BOUNDARY}--\r\n".encode("utf-8", "replace")
+
+
+def _form(body: bytes, size: int) -> bytes:
+    pairs = [(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in _pairs(body)]
+    return urlencode(pairs).encode()
+
+
+def _utf16(body: bytes, size: int) -> bytes:
+    return body.decode("utf-8", "replace").encode("utf-16")
+
+
+def _fields(body: bytes, size: int) -> bytes:
+    """An object of so many keys."""
+    return _with_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
+
+
+def _nested(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
+    def made(body: bytes, size: int) -> bytes:
+        levels = min(size, SIZE_LIMIT // (len(opening) + len(closing)))
+        return _with_extra(body, opening * levels + b"0" + closing * levels)
+
+    return made
+
+
+def _twice(body: bytes, size: int) -> bytes:
+    """A JSON object with every key a second time, the values being null: which one counts is up to the reader."""
+    again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body)) if _kind(body) is dict else ""
+    return b"{%b,%b" % (again.encode(), body.strip()[1:]) if again else body + body
+
+
+FORMS: Mapping[str, Callable[[bytes, int], bytes]] = {
+    # size: bytes
+    "blanks_before": lambda body, size: b" " * min(size, SIZE_LIMIT) + body,
+    "blanks_behind": lambda body, size: body + b" " * min(size, SIZE_LIMIT),
+    "long_string": lambda body, size: _with_extra(body, b'"%b"' % (b"a" * min(size, SIZE_LIMIT))),
+    "long_number": lambda body, size: _with_extra(body, b"9" * min(size, SIZE_LIMIT)),
+    "gzip": lambda body, size: _packed(body, size, 31),
+    "deflate": lambda body, size: _packed(body, size, 15),
+    "cut": lambda body, size: body[: len(body) // 2],
+    "empty": lambda body, size: b"",
+    # size: items or levels
+    "array": lambda body, size: _with_extra(body, b"[0%b]" % (b",0" * min(size, SIZE_LIMIT // 2))),
+    "fields": _fields,
+    "nested_lists": _nested(b"[", b"]"),
+    "nested_objects": _nested(b'{"a":', b"}"),
+    "entities": _entities,
+    # other formats and encodings
+    "same": lambda body, size: body or b"{}",
+    "xml": _xml,
+    "multipart": _multipart,
+    "form": _form,
+    "utf16": _utf16,
+    "latin1_bytes": lambda body, size: _with_extra(body, b'"\xe9\xff\xfe"'),
+    "twice": _twice,
+}
+"""Every form by its name."""
+
+
+HEADER_SIZE_LIMIT = 100_000
+HEADER_COUNT_LIMIT = 2_000
+_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
+_CHUNKS = (1, 3, 2, 17, 5, 1_000, 16_384)
+"""The sizes of chunks, one after the other and again from the start."""
+
+
+class WireRequest(Struct, frozen=True):
+    """A request as bytes: what is sent before a body, and from there on."""
+
+    method: str
+    head: bytes
+    rest: bytes
+
+
+def wire_request(
+    change: RequestChange, url: HttpUrl, lines: tuple[bytes, ...], request: HttpRequest, cookie: str, parameter: str
+) -> WireRequest:
+    """The changed request; `lines` are the agent's headers, `parameter` is where its prompt stands."""
+    method = request.method
+    if change.method:
+        method = change.method if change.method != method else "PATCH"
+    body = None if change.body == "none" else request.body
+    if change.body and change.body != "none":
+        body = changed_body(b"" if body is None else body, change.body, change.size)
+    framing, rest = _framed(change, method, body)
+    target = _target(change, url, request.target, parameter)
+    first = f"{method} {target} HTTP/{change.version}".encode()
+    cookies = [b"Cookie: " + cookie.encode()] if cookie else []
+    head = [first, *_headers(change, lines), *cookies, *framing, b"", b""]
+    end = change.line_end.encode()
+    return WireRequest(method, _raw(change.before) + end.join(head), rest + _raw(change.after))
+
+
+def _target(change: RequestChange, url: HttpUrl, target: str, parameter: str) -> str:
+    if change.query:
+        added = "&".join(piece.replace("{parameter}", parameter) for piece in change.query)
+        target += ("&" if "?" in target else "?") + added
+    return f"{url.endpoint.scheme}://{url.endpoint.authority}{target}" if change.absolute else target
+
+
+def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
+    """The agent's lines with those of the change, and a connection that nobody keeps."""
+    replaced = {name.lower() for name, _ in change.headers}
+    gone = {*replaced, *change.without, "connection"}
+    for line in lines:
+        if line.partition(b":")[0].decode("latin-1").lower() not in gone:
+            yield line
+    if "connection" not in replaced:
+        yield b"Connection: close"
+    for name, value in (*change.headers, *change.added):
+        yield _raw(f"{name}: {value}")
+    for n in range(min(change.header_count, HEADER_COUNT_LIMIT)):
+        yield b"X-Holdfast-%d: %d" % (n, n)
+    if change.header_size:
+        yield b"X-Holdfast-Long: " + b"a" * min(change.header_size, HEADER_SIZE_LIMIT)
+
+
+def _framed(change: RequestChange, method: str, body: bytes | None) -> tuple[list[bytes], bytes]:
+    """The headers that tell how long the body is, and the body as it goes on the wire."""
+    if body is None and method not in _WITH_BODY and change.framing == "length":
+        return [], b""
+    data = body or b""
+    if change.framing in ("chunked", "both"):
+        chunks = b"".join(_chunks(data)) + b"0\r\n" + (_raw(change.trailer) + b"\r\n" if change.trailer else b"")
+        rest = chunks + b"\r\n"
+        # Both: whichever a server goes by, it reads all that is sent and no byte of it as another request.
+        both = [b"Content-Length: %d" % len(rest)] if change.framing == "both" else []
+        return [*both, b"Transfer-Encoding: chunked"], rest
+    told = b"Content-Length: %s%d" % (b"000" if change.framing == "zeros" else b"", len(data))
+    return [told] * (2 if change.framing == "twice" else 1), data
+
+
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """The data in chunks of odd sizes; each second one with an extension and leading zeros."""
+    at = n = 0
+    while at < len(data):
+        piece = data[at : at + _CHUNKS[n % len(_CHUNKS)]]
+        size = b"%x" % len(piece) if n % 2 == 0 else b'00%X;holdfast="odd"' % len(piece)
+        yield b"%b\r\n%b\r\n" % (size, piece)
+        at, n = at + len(piece), n + 1
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

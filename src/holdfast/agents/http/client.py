@@ -1,0 +1,260 @@
+"""The client that asks an agent: sends a request and brings back whatever came, also from an exchange that broke.
+
+Nothing here is done per request that can be done once: the connections, the headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from math import inf
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from holdfast.agents.http.content import Unpackable, text_type, unpacked
+from holdfast.agents.http.cookies import CookieJar
+from holdfast.agents.http.request import HttpRequest
+from holdfast.agents.http.url import HttpUrl
+from holdfast.errors import AgentUnavailable
+from holdfast.http1.client import Taken, Upstreams
+from holdfast.http1.collected_reply import CollectedReply
+from holdfast.http1.heads import block, lines, value_of
+from holdfast.http1.outgoing_request import OutgoingRequest
+from holdfast.model.observation import EndingKind
+from holdfast.streams.failures import FailureKind, NotConnected
+from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+
+def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:
+    """The error of a trial whose agent gave no connection, for a failure of this kind and what the system said."""
+    why, hint = _reason(kind, error, url, timeout_s)
+    return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", hint=hint)
+
+
+def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> tuple[str, str]:
+    if kind == "timeout":
+        return f"no connection within {timeout_s * 1000:.0f} ms", "check host, port and firewall of agent.endpoint"
+    if kind == "dns":
+        return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
+    if kind == "tls":
+        return _of_tls(error)
+    if isinstance(error, OSError):
+        return _of_the_system(error)
+    return f"the connection failed ({type(error).__name__})", "check that agent.endpoint names an HTTP server"
+
+
+def _of_tls(error: BaseException | None) -> tuple[str, str]:
+    import ssl
+
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
+    return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
+
+
+def _of_the_system(error: OSError) -> tuple[str, str]:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "too many open files on this machine", "lower advanced.concurrency or raise `ulimit -n`"
+    if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():
+        return "connection refused", "start the agent, or correct agent.endpoint"
+    return error.strerror or str(error), "check that the agent runs and agent.endpoint is right"
+
+
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+_WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
+_NOTHING: frozenset[bytes] = frozenset()
+BODY_LIMIT = 10_000_000
+
+
+class HttpExchange(Struct):
+    """What one request came to, as bytes."""
+
+    ending: EndingKind = "answered"
+    detail: str = ""
+    status: int | None = None
+    content_type: str = ""
+    charset: str | None = None
+    location: str = ""
+    body: bytes = b""
+    cut: bool = False
+    latency_ms: float = 0.0
+    retried: bool = False
+    note: str = ""
+    """What the reader should know of how it was asked."""
+
+
+class HttpClient:
+    """Asks one agent. Open it inside a running loop; close it after use."""
+
+    def __init__(
+        self, url: HttpUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True
+    ) -> None:
+        """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else.
+
+        AgentUnavailable (config) for headers that cannot be sent.
+        """
+        self.url = url
+        try:
+            self.head = FixedHead(url, headers, keep=keep)
+        except ValueError as wrong:
+            raise self._impossible(wrong) from wrong
+        self.timeout_s = timeout_ms / 1000
+        self._upstreams = Upstreams(trusted, kept=limit if keep else 0, lenient=True)
+        self._turns = asyncio.Semaphore(limit)
+        self._time = asyncio.get_running_loop().time
+
+    def cookies(self) -> CookieJar:
+        """A jar for the requests of one trial."""
+        return CookieJar(self.url, self.head.cookie)
+
+    async def send(
+        self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
+    ) -> HttpExchange:
+        """Makes the exchange, within `limit_s` if that is less than the usual time.
+
+        AgentUnavailable if no connection or no request could be made at all.
+        """
+        limit_s = min(self.timeout_s, limit_s)
+        if limit_s <= 0:
+            return HttpExchange("timeout", "no time was left to ask it")
+        start = perf_counter()
+        method, target, body = request
+        try:
+            data = self.head.written(method, target, body, self.head.cookie if cookies is None else cookies.header)
+            reply, retried = await self._ask(OutgoingRequest(method, data, b""), self._time() + limit_s, taken)
+        except NotConnected as gone:
+            raise unreachable(gone.kind, gone.__cause__, self.url, limit_s) from gone
+        except ValueError as wrong:
+            raise self._impossible(wrong) from wrong
+        latency_ms = (perf_counter() - start) * 1000
+        if cookies is not None:
+            cookies.take(reply.headers)
+        exchange = exchange_of(reply, limit_s)
+        exchange.latency_ms, exchange.retried = latency_ms, retried
+        return exchange
+
+    async def _ask(self, request: OutgoingRequest, deadline: float, taken: Taken) -> tuple[CollectedReply, bool]:
+        """Waits for its turn, and asks; whether that took a second connection."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._turns.acquire()
+        except TimeoutError:
+            return CollectedReply(late=True), False
+        try:
+            return await self._upstreams.collect(request, self.url.endpoint, deadline, BODY_LIMIT, taken)
+        finally:
+            self._turns.release()
+
+    async def close(self) -> None:
+        await self._upstreams.close()
+
+    def _impossible(self, wrong: ValueError) -> AgentUnavailable:
+        return AgentUnavailable(f"no request can be made to {self.url.shown}: {wrong}", config=True)
+
+
+def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
+    """What a reply, or what came of it within `limit_s`, says."""
+    ending, detail = _ending(reply, limit_s)
+    if reply.status is None:
+        return HttpExchange(ending, detail)
+    fields = reply.headers
+    try:
+        body = unpacked(fields, reply.body, BODY_LIMIT, whole=ending == "answered" and not reply.cut)
+    except Unpackable as wrong:
+        body = wrong.found
+        if ending == "answered":
+            ending, detail = "unreadable", str(wrong)
+    content_type, charset = text_type(fields)
+    return HttpExchange(
+        ending=ending,
+        detail=detail,
+        status=reply.status,
+        content_type=content_type,
+        charset=charset,
+        location=(value_of(fields, "location") or "") if 300 <= reply.status < 400 else "",
+        body=body[:BODY_LIMIT],
+        cut=reply.cut or len(body) > BODY_LIMIT,
+    )
+
+
+def _ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
+    """How the exchange ended."""
+    if reply.late:
+        return "timeout", f"no answer within {limit_s * 1000:.0f} ms"
+    failure = reply.failure
+    if failure is None:
+        return "answered", ""
+    if reply.status is not None:
+        why = "" if failure.kind == "closed" else f" ({failure.message[:200]})"
+        return "closed", f"the connection broke in the middle of the answer{why}"
+    if failure.kind == "protocol":
+        return "closed", f"the reply is not HTTP: {failure.message[:200]}"
+    return "closed", "the connection was closed before an answer"
+
+
+def trusted() -> SSLContext:
+    """Whom servers are checked against: the system's trust, or what the user's variables name. Slow to make."""
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@lru_cache(1)
+def _trusted(file: str | None, folder: str | None) -> SSLContext:
+    import ssl
+
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class FixedHead:
+    """What every request to one server says of itself."""
+
+    def __init__(self, url: HttpUrl, headers: Mapping[str, str], *, keep: bool) -> None:
+        """`keep`: the server may keep the connection. ValueError for a header that cannot be sent."""
+        given = {name.lower(): (name, value) for name, value in headers.items()}
+        self.cookie = given.pop("cookie", ("", ""))[1]
+        """The cookies that the spec gives."""
+        authorization = url.authorization
+        if authorization is not None and "authorization" in given:
+            raise ValueError("a user in the URL and a header Authorization exclude each other")
+        fields = {
+            "host": ("Host", _authority(url)),
+            "user-agent": ("User-Agent", f"holdfast/{__version__}"),
+            "accept": ("Accept", "*/*"),
+            "accept-encoding": ("Accept-Encoding", "gzip, deflate"),
+            **({"authorization": ("Authorization", authorization)} if authorization else {}),
+            **({} if keep else {"connection": ("Connection", "close")}),
+            **given,
+        }
+        rest, names = lines([(name.encode(), value.encode()) for name, value in fields.values()], _NOTHING)
+        if framing := _FRAMING.intersection(names):
+            raise ValueError(f"the header {min(framing).decode()} follows from the body, and is not set by hand")
+        block(self.cookie.encode(), rest)  # raises for a line break
+        self.lines = tuple(rest)
+        """As they are sent, without their ends."""
+        self._lines = b"".join([line + b"\r\n" for line in rest])
+
+    def written(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
+        """A whole request, `target` being one that needs no more quoting. ValueError for a method that is none."""
+        if method not in _WITH_BODY and not _METHOD.fullmatch(method):
+            raise ValueError(f"not a method: {method[:80]!r}")
+        first = f"{method} {target} HTTP/1.1\r\n".encode()
+        cookies = b"Cookie: %b\r\n" % cookie.encode() if cookie else b""
+        if body is None and method not in _WITH_BODY:
+            return b"%b%b%b\r\n" % (first, self._lines, cookies)
+        body = body or b""
+        return b"%b%b%bContent-Length: %d\r\n\r\n%b" % (first, self._lines, cookies, len(body), body)
+
+
+def _authority(url: HttpUrl) -> str:
+    name = url.endpoint.authority
+    return name if name.isascii() else name.encode("idna").decode()

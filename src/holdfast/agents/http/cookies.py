@@ -1,0 +1,91 @@
+"""The cookies of one trial: what its agent sets in a reply goes with the requests after it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from holdfast.agents.http.url import HttpUrl
+from holdfast.http1.heads import RawFields
+
+
+class Cookie(Struct, frozen=True):
+    """One cookie that is sent to the agent."""
+
+    value: str
+    path: str
+    until: float
+    """When it ends, in seconds of the epoch."""
+
+
+class CookieJar:
+    """Cookies for one URL: those of other hosts and paths are not kept, for nobody would be sent them."""
+
+    def __init__(self, url: HttpUrl, given: str = "") -> None:
+        """`given`: cookies of the spec, as a header has them; one that the agent sets takes the place of its like."""
+        self._url = url
+        self._given = dict(_pairs(given))
+        self._kept: dict[tuple[str, str], Cookie] = {}
+
+    def take(self, fields: RawFields) -> None:
+        """Keeps what a reply sets."""
+        for name, value in fields:
+            if name.lower() == b"set-cookie":
+                self._set(value.decode("utf-8", "replace"))
+
+    @property
+    def header(self) -> str:
+        """What is sent; empty for nothing."""
+        now = time.time()
+        kept = [(name, cookie) for (name, _), cookie in self._kept.items() if cookie.until > now]
+        kept.sort(key=lambda item: -len(item[1].path))
+        set_by_agent = {name for name, _ in kept}
+        given = [f"{name}={value}" for name, value in self._given.items() if name not in set_by_agent]
+        return "; ".join([*given, *(f"{name}={cookie.value}" for name, cookie in kept)])
+
+    def _set(self, line: str) -> None:
+        first, _, rest = line.partition(";")
+        name, sign, value = first.partition("=")
+        name, attributes = name.strip(), {key.lower(): text for key, text in _pairs(rest)}
+        if not sign or not name or not self._of_host(attributes.get("domain", "")):
+            return
+        if "secure" in attributes and self._url.endpoint.scheme != "https":
+            return
+        path = attributes.get("path", "")
+        path = path if path.startswith("/") else self._url.path.rpartition("/")[0] or "/"
+        if _covers(path, self._url.path):
+            self._kept[name, path] = Cookie(value.strip(), path, _until(attributes))
+
+    def _of_host(self, domain: str) -> bool:
+        host, domain = self._url.endpoint.host.lower(), domain.lower().removeprefix(".")
+        return not domain or host == domain or host.endswith("." + domain)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The `name=value` pieces; a piece without a value is a name."""
+    for piece in text.split(";"):
+        name, _, value = piece.partition("=")
+        if name.strip():
+            yield name.strip(), value.strip()
+
+
+def _covers(path: str, asked: str) -> bool:
+    return asked == path or (asked.startswith(path) and (path.endswith("/") or asked[len(path)] == "/"))
+
+
+def _until(attributes: dict[str, str]) -> float:
+    """When a cookie ends; never within a trial if it does not say."""
+    try:
+        return time.time() + int(attributes["max-age"])
+    except (KeyError, ValueError):
+        pass
+    if "expires" not in attributes:
+        return float("inf")
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(attributes["expires"]).timestamp()
+    except (ValueError, OverflowError):
+        return float("inf")

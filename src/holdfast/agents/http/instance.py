@@ -1,0 +1,202 @@
+"""One started copy of an HTTP agent: its process, where it runs, and the client that asks it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.agents.http.agent import HttpAgent
+from holdfast.agents.http.readiness import await_ready
+from holdfast.agents.placeholders import with_mcp_config, with_port
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.observation import Answer, EndingKind
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.processes.pipes import Pipes, Tail
+from holdfast.processes.program import ended_after, how_it_ended
+from holdfast.processes.startable import BEGIN
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import Place, ReachablePort, World
+
+FIRST, COUNT = 20_000, 12_000
+"""Below Linux's own range, from which any connection could take a port before the agent has it."""
+
+
+class Ports:
+    """Hands out ports, each a good while before it comes again: one that was just used may still be held."""
+
+    def __init__(self) -> None:
+        self._next = os.getpid() * 37 % COUNT  # runs side by side begin at different places
+
+    def take(self) -> int:
+        """A port that nobody listens on now."""
+        for _ in range(COUNT):
+            port = FIRST + self._next
+            self._next = (self._next + 1) % COUNT
+            if _free(port):
+                return port
+        raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}")
+
+
+def check_free(host: str, port: int) -> None:
+    """AgentUnavailable if something already listens where the agent is to."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return  # its own start will tell
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as refused:
+                if refused.errno == errno.EADDRINUSE:
+                    raise _taken(port) from refused
+
+
+def _taken(port: int) -> AgentUnavailable:
+    return AgentUnavailable(
+        f"port {port} is already taken, so the agent cannot be started on it",
+        hint="stop what listens there, or write {port} for it in agent.endpoint: Holdfast then picks a free one, "
+        "fills it in agent.command and sets PORT",
+    )
+
+
+def _free(port: int) -> bool:
+    """Whether any program can listen there, on all addresses, without asking for it to be reused."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+NOTICE_S = 0.5
+"""How long a lost connection may be ahead of the news that the process has ended."""
+WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_of_memory", "closed"))
+"""Endings after which an instance is not used again."""
+
+
+class Instance:
+    """A started copy that was ready. `end` it after use."""
+
+    def __init__(self, agent: AgentSpec, place: Place, program: Started, pipes: Pipes, printed: Tail) -> None:
+        self._agent = agent
+        self._place = place
+        self._program = program
+        self._pipes = pipes
+        self._printed = printed
+        self._http: HttpAgent
+        self._parts: AsyncExitStack
+        self.of_trial = False
+        """It was started in the world of its one trial: all that it prints belongs to that."""
+        self.worn = False
+        """Its last trial left it in a state that the next one must not meet."""
+
+    @classmethod
+    async def start(
+        cls, written: AgentSpec, port: int, place: Place, root: Path, printed: Tail | None = None
+    ) -> Instance:
+        """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there.
+
+        The place is closed with it, or here if it cannot be started. `printed` keeps what it prints.
+        """
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(place.close)
+            agent = with_port(place.mounted(written), port)
+            env = {**BEGIN, **place.environ, **_with_port(written, agent), "PORT": str(port)}
+            printed = printed or Tail()
+            pipes = Pipes(b"", printed, printed)
+            parts.callback(pipes.close)
+            program = await place.start(place.argv(with_mcp_config(agent, env), env), env, pipes.stdio)
+            await parts.enter_async_context(ended_after(program))
+            pipes.give()
+            self = cls(agent, place, program, pipes, printed)
+            forward = await place.forward(port)
+            if forward is not None:
+                parts.push_async_callback(forward.close)
+            self._http = await self._ready(port, forward, root)
+            parts.push_async_callback(self._http.close)
+            self._parts = parts.pop_all()
+        return self
+
+    async def _ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
+        """The client that asks it, when it is ready."""
+        if forward is None:
+            seen, accepts = self._agent, None
+        else:
+            seen = _seen_from_outside(self._agent, port, forward.port)
+
+            async def accepts(host: str, wanted: int) -> bool:
+                return await forward.leads(port if wanted == forward.port else wanted)
+
+        await await_ready(seen, self._program, self._pipes, self._printed, self._place, accepts)
+        return await HttpAgent.open(seen, limit=1, root=root, fate=self._fate)
+
+    @property
+    def alive(self) -> bool:
+        return not self._program.ended
+
+    async def perform(self, task: Task, world: World) -> Answer:
+        """One trial: reset, if the spec names one, then asked turn after turn."""
+        await self._http.reset(world)
+        if not self.of_trial:
+            self._pipes.drain()
+            self._printed.restart()
+        self._printed.watch = world.heard
+        with self._place.serving(world.context):
+            answer = await self._http.ask(task, world)
+        self._pipes.drain()
+        self._printed.watch = None
+        if self._program.lost:
+            raise HarnessError("our side lost sight of the agent's process")
+        self.worn = any(turn.ending in WORN for turn in answer.turns)
+        notes = (*answer.notes, *self._printed.notes)
+        return Answer(answer.turns, output=self._printed.text, notes=notes)
+
+    async def end(self, grace_s: float | None = None) -> tuple[str, ...]:
+        """Ends it with all that belongs to it; what the reader should know of that."""
+        if grace_s is not None:
+            await self._program.end(grace_s)
+        await self._parts.aclose()
+        return self._program.notes
+
+    async def _fate(self) -> tuple[EndingKind, str]:
+        """What became of an agent that gave no answer or no connection: it was ready before."""
+        if await self._program.within(NOTICE_S):
+            if self._program.out_of_memory:
+                return "out_of_memory", f"it {self._program.out_of_memory}"
+            return "crashed", f"its process {how_it_ended(self._program.status)}{_last(self._printed)}"
+        return "closed", "its process runs, but takes no connections any more"
+
+
+def _last(printed: Tail) -> str:
+    return f": {printed.telling_line[:200]}" if printed.telling_line else ""
+
+
+def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
+    """Variables of the section that name its port."""
+    return {name: value for name, value in agent.env.items() if value != written.env[name]}
+
+
+def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
+    """The section with our port where the agent's own stands."""
+
+    def moved(url: str) -> str:
+        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)
+
+    def maybe(url: str | None) -> str | None:
+        return None if url is None else str(ours) if url == str(port) else moved(url)
+
+    endpoint = moved(agent.endpoint)
+    if endpoint == agent.endpoint:  # the port was left out
+        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{ours}", endpoint)
+    return replace(agent, endpoint=endpoint, ready=maybe(agent.ready), reset_endpoint=maybe(agent.reset_endpoint))

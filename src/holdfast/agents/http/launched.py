@@ -1,0 +1,253 @@
+"""The launched HTTP agent: a server that Holdfast starts itself, as many times as there are trials or slots."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable
+from math import inf
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.agents.http.instance import Instance, Ports, check_free
+from holdfast.agents.http.readiness import OutOfMemoryAtStart, address_of
+from holdfast.agents.placeholders import PORT
+from holdfast.agents.time_limit import left_s
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.processes.pipes import Tail
+from holdfast.processes.program import all_ended
+from holdfast.protocols.world import Place, World
+
+StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
+"""Starts one more instance and waits until it is ready."""
+BeginIn: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
+"""The same in the world of a trial; what it prints is kept."""
+OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
+"""Opens a place for one more instance."""
+
+
+class LaunchedHttpAgent:
+    """A server that is started for its trials.
+
+    On this machine, fresh: a new instance per trial, spares started ahead. Worker: one per slot, kept between trials.
+    `{port}` in the endpoint gives every instance a port of its own. Without it there is one port, and so one instance
+    at a time. In a sandbox: a new instance in the world of each trial, whose ports are its own.
+    """
+
+    def __init__(self, agent: AgentSpec, root: Path) -> None:
+        self._agent = agent
+        self._root = root
+        self._port = None if PORT in agent.endpoint else address_of(agent.endpoint)[1]
+        self._ports = Ports()
+        self._instances: Instances = WorldInstances(self._begin_in)
+        self._slot: asyncio.Semaphore | None = None
+        self.limit: int | None = None
+        """How many trials can run at once; None: any number."""
+        self.notes: tuple[str, ...] = ()
+        """What the reader should know of how it is run."""
+
+    @classmethod
+    async def on_machine(cls, agent: AgentSpec, root: Path, limit: int, open_place: OpenPlace) -> LaunchedHttpAgent:
+        """Starts the first instance and waits until it is ready; AgentUnavailable if it does not get there."""
+        self = cls(agent, root)
+        self.limit = limit if self._port is None else 1
+        self._slot = asyncio.Semaphore(self.limit)
+        if self._port is not None:
+            one = f"the agent has one port ({self._port}), so trials run one at a time"
+            self.notes = (f"{one}; {PORT} in its endpoint frees them",)
+
+        async def begin() -> Instance:
+            if self._port is not None:
+                check_free(*address_of(agent.endpoint))
+            return await Instance.start(agent, self._own_port(), await open_place(), root)
+
+        spares = self.limit if agent.spares is None else agent.spares
+        ahead = spares if self._port is None else 0
+        self._instances = KeptInstances(begin) if agent.isolation == "worker" else SpareInstances(begin, ahead)
+        try:
+            await self._instances.open()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def run(self, task: Task, world: World) -> Answer:
+        """Asks an instance of its own. If that dies it is a result; if none can be started, AgentUnavailable."""
+        if self._slot is None:
+            return await self._run(task, world)
+        async with self._slot:
+            return await self._run(task, world)
+
+    async def _run(self, task: Task, world: World) -> Answer:
+        try:
+            instance = await self._instances.take(world)
+        except NotReadyInTime as late:
+            turn = Turn(task.turns[0], None, 0.0, "timeout", str(late))
+            return Answer((turn,), output=late.printed.text, notes=late.printed.notes)
+        except OutOfMemoryAtStart as starved:
+            turn = Turn(task.turns[0], None, 0.0, "out_of_memory", str(starved))
+            return Answer((turn,), output=starved.printed.text, notes=starved.printed.notes)
+        try:
+            answer = await instance.perform(task, world)
+        except BaseException as broken:
+            await instance.end(0.0 if isinstance(broken, asyncio.CancelledError) else None)
+            raise
+        notes = await self._instances.give_back(instance)
+        return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
+
+    async def close(self) -> None:
+        await self._instances.close()
+
+    def _own_port(self) -> int:
+        return self._ports.take() if self._port is None else self._port
+
+    async def _begin_in(self, world: World, printed: Tail) -> Instance:
+        return await Instance.start(self._agent, self._own_port(), await world.place(), self._root, printed)
+
+
+class NotReadyInTime(Exception):
+    """The trial was over before its instance was ready; `printed` is what that had said."""
+
+    def __init__(self, printed: Tail) -> None:
+        super().__init__("it was not ready in time")
+        self.printed = printed
+
+
+class Instances(Protocol):
+    """Lends an instance for each trial."""
+
+    async def open(self) -> None:
+        """Starts the first one; AgentUnavailable if that fails."""
+        ...
+
+    async def take(self, world: World) -> Instance:
+        """One that no other trial uses; NotReadyInTime if the trial's time is over first.
+
+        AgentUnavailable if none can be started.
+        """
+        ...
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        """Its trial is over; what the reader should know of its end."""
+        ...
+
+    async def close(self) -> None:
+        """Ends all that are not lent."""
+        ...
+
+
+class SpareInstances:
+    """A new instance for every trial. So many are started ahead, so that no trial waits for a start."""
+
+    def __init__(self, begin: StartInstance, ahead: int) -> None:
+        self._begin = begin
+        self._ahead = ahead
+        self._waiting: deque[asyncio.Task[Instance]] = deque()
+        self._starts = asyncio.Semaphore(os.cpu_count() or 1)  # more would only slow each other down
+
+    async def open(self) -> None:
+        first = asyncio.create_task(self._start())
+        self._waiting.append(first)
+        await first
+
+    async def take(self, world: World) -> Instance:
+        spare = self._waiting.popleft() if self._waiting else None
+        self._top_up()
+        ready = await self._ready(spare) if spare is not None else None
+        return ready or await self._start()
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        return await instance.end()
+
+    async def close(self) -> None:
+        spares, self._ahead = list(self._waiting), 0
+        self._waiting.clear()
+        for spare in spares:
+            spare.cancel()
+        ended = await asyncio.gather(*spares, return_exceptions=True)
+        await all_ended(one.end() for one in ended if isinstance(one, Instance))
+
+    async def _ready(self, spare: asyncio.Task[Instance]) -> Instance | None:
+        """The spare when it is ready; None if it could not be started or has ended since."""
+        try:
+            instance = await asyncio.shield(spare)
+        except asyncio.CancelledError:
+            self._waiting.appendleft(spare)
+            raise
+        except (AgentUnavailable, HarnessError):
+            return None  # the next start says why, if it fails too
+        if instance.alive:
+            return instance
+        await instance.end()
+        return None
+
+    def _top_up(self) -> None:
+        while len(self._waiting) < self._ahead:
+            self._waiting.append(asyncio.create_task(self._start()))
+
+    async def _start(self) -> Instance:
+        async with self._starts:
+            return await self._begin()
+
+
+class KeptInstances:
+    """One instance per slot, kept between trials, replaced when it has died or a trial has worn it out."""
+
+    def __init__(self, begin: StartInstance) -> None:
+        self._begin = begin
+        self._idle: list[Instance] = []
+
+    async def open(self) -> None:
+        self._idle.append(await self._begin())
+
+    async def take(self, world: World) -> Instance:
+        while self._idle:
+            instance = self._idle.pop()
+            if instance.alive:
+                return instance
+            await instance.end()
+        return await self._begin()
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        if not instance.alive or instance.worn:
+            return await instance.end()
+        self._idle.append(instance)
+        return ()
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        await all_ended(instance.end() for instance in idle)
+
+
+class WorldInstances:
+    """A new instance in the world of each trial."""
+
+    def __init__(self, begin: BeginIn) -> None:
+        self._begin = begin
+
+    async def open(self) -> None:
+        """Nothing is started before there is a world."""
+
+    async def take(self, world: World) -> Instance:
+        limit_s, printed = left_s(world), Tail()
+        try:
+            async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
+                instance = await self._begin(world, printed)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise NotReadyInTime(printed) from None
+        instance.of_trial = True
+        return instance
+
+    async def give_back(self, instance: Instance) -> tuple[str, ...]:
+        return await instance.end()
+
+    async def close(self) -> None:
+        """Every instance ended with its trial."""

@@ -1,0 +1,181 @@
+"""Waits until a started HTTP agent can be asked: a URL answers, a port accepts, or a line is printed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.spec import AgentSpec
+from holdfast.processes.pipes import Pipes, Tail
+from holdfast.processes.program import how_it_ended
+from holdfast.processes.startable import NOT_RUN, not_run
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import Place
+
+READY_S = 60.0
+"""For an agent to become ready: models may be loaded, but a run must not wait for ever."""
+PROBE_S = 2.0
+"""For one look at a URL or port."""
+LINE_KEPT = 64_000
+"""Bytes of one line that are looked at."""
+SEARCH_S = 0.5
+"""For a pattern on one line."""
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.003, 0.1
+
+Probe: TypeAlias = Callable[[], Awaitable[bool]]
+Accepts: TypeAlias = Callable[[str, int], Awaitable[bool]]
+"""Whether something accepts connections there."""
+
+
+class OutOfMemoryAtStart(AgentUnavailable):
+    """It used more memory than it may before it was ready."""
+
+    def __init__(self, message: str, printed: Tail) -> None:
+        super().__init__(message, hint="give it more: resources.memory")
+        self.printed = printed
+
+
+async def await_ready(
+    agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, place: Place, accepts: Accepts | None = None
+) -> None:
+    """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long.
+
+    `place` is where it runs. `accepts` looks at a port that is not one of this machine's.
+    """
+    what, probe = _probe(agent, printed, accepts or _accepts)
+    ready = asyncio.ensure_future(_until(probe))
+    ended = asyncio.ensure_future(program.within(READY_S))
+    try:
+        await asyncio.wait((ready, ended), timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done() and not program.ended:
+            ready.result()
+            return
+    finally:
+        printed.watch = None
+        for task in (ready, ended):
+            task.cancel()
+        await asyncio.gather(ready, ended, return_exceptions=True)
+    pipes.drain()
+    raise _not_ready(agent, program, what, printed, place)
+
+
+def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
+    if program.lost:
+        return HarnessError("the launch host died while the agent started")
+    if program.out_of_memory:
+        return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
+    if program.ended and program.status in NOT_RUN and agent.command is not None:
+        return not_run(agent, printed.last_line, place.sees)
+    if program.ended:
+        message = f"the agent {how_it_ended(program.status)} before it was ready"
+        hint = f"{place.own_files}; PORT is the port it must listen on"
+    else:
+        message = f"the agent was not ready within {READY_S:g} s: {what}"
+        hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
+    said = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
+    return AgentUnavailable(message + said, hint=hint, body=printed.text)
+
+
+async def _until(probe: Probe) -> None:
+    pause_s = _FIRST_PAUSE_S
+    while not await probe():
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+
+
+def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
+    """What is waited for: in words when it does not come, and a look at whether it has."""
+    ready = (agent.ready or "port").strip()
+    if ready.startswith(("http://", "https://")):
+        return f"{ready} gives no answer below 500", lambda: _answers(ready)
+    if ready == "port" or ready.isdecimal():
+        host, port = address_of(agent.endpoint)
+        port = int(ready) if ready.isdecimal() else port
+        return f"nothing accepts connections at {host}:{port}", lambda: accepts(host, port)
+    lines = _Lines(ready)
+    printed.watch = lines.add
+    return f"no line of its output matches {ready!r}", lines.found
+
+
+def address_of(endpoint: str) -> tuple[str, int]:
+    """Host and port of a URL; AgentUnavailable (config) if it has none."""
+    try:
+        parts = urlsplit(endpoint)
+        host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        host = None
+    if not host:
+        hint = "write it as http://localhost:{port}/invoke"
+        raise AgentUnavailable(f"agent.endpoint is not an http or https URL: {endpoint!r}", hint=hint, config=True)
+    return host, port
+
+
+async def _accepts(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(PROBE_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    own, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+    writer.transport.abort()
+    return bool(own[:2] != peer[:2])  # a port of the system's own range can meet itself
+
+
+async def _answers(url: str) -> bool:
+    from holdfast.agents.http.client import HttpClient
+    from holdfast.agents.http.request import HttpRequest
+    from holdfast.agents.http.url import read_url
+
+    try:
+        where = read_url(url)
+    except ValueError as wrong:
+        raise AgentUnavailable(f"agent.ready is not an http or https URL: {url!r}", config=True) from wrong
+    wire = HttpClient(where, {}, timeout_ms=round(PROBE_S * 1000), limit=1, keep=False)
+    try:
+        seen = await wire.send(HttpRequest("GET", where.endpoint.target))
+    except AgentUnavailable as gone:
+        if gone.config:
+            raise
+        return False
+    finally:
+        await wire.close()
+    return seen.status is not None and seen.status < 500
+
+
+class _Lines:
+    """Looks for a text or pattern on each line that is printed."""
+
+    def __init__(self, wanted: str) -> None:
+        import regex
+
+        self._wanted = wanted
+        try:
+            self._pattern = regex.compile(wanted)
+        except regex.error:
+            self._pattern = None  # then it is meant as it stands
+        self._line = bytearray()
+        self._seen = asyncio.Event()
+
+    def add(self, data: bytes) -> None:
+        *whole, rest = (bytes(self._line) + data).split(b"\n")
+        for line in [*whole, rest]:
+            if self._seen.is_set():
+                return
+            if self._matches(line[:LINE_KEPT].decode("utf-8", "replace")):
+                self._seen.set()
+        self._line = bytearray(rest[:LINE_KEPT])
+
+    async def found(self) -> bool:
+        return await self._seen.wait()
+
+    def _matches(self, line: str) -> bool:
+        if self._wanted in line:
+            return True
+        try:
+            return self._pattern is not None and self._pattern.search(line, timeout=SEARCH_S) is not None
+        except TimeoutError:
+            return False

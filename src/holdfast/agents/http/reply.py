@@ -1,0 +1,224 @@
+"""From the bytes of a reply to the answer in it, or to why there is none. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from holdfast.agents.answer_fields import find_answer, text_of
+from holdfast.agents.http.client import BODY_LIMIT, HttpExchange
+from holdfast.errors import HarnessError
+from holdfast.model.observation import EndingCause, EndingKind
+from holdfast.model.shorten import beginning
+from holdfast.planes.sse import data_of
+from holdfast.reading.json_values import MISSING, Find, loads
+
+TEXT_LIMIT = 1_000_000
+
+
+class HttpAnswer(NamedTuple):
+    """What one exchange said."""
+
+    text: str | None
+    ending: EndingKind = "answered"
+    detail: str = ""
+    cut: bool = False
+    cause: EndingCause = ""
+
+
+class ReplyReader(Struct, frozen=True):
+    """Reads replies as the spec says: `find` is its response_path, None for the usual keys."""
+
+    find: Find | None = None
+    path: str = ""
+
+    def read(self, seen: HttpExchange, notes: list[str]) -> HttpAnswer:
+        """The answer; what was cut is added to `notes`."""
+        if seen.cut:
+            notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
+        said = self._said(seen)._replace(cut=seen.cut)
+        if seen.cut and said.ending in ("answered", "unreadable"):
+            why = f"the reply is over {BODY_LIMIT // 1_000_000} MB and was cut"
+            said = said._replace(ending="unreadable", detail=f"{why}: {said.detail}" if said.detail else why)
+        if said.text is None or len(said.text) <= TEXT_LIMIT // 4:
+            return said
+        kept = _kept(said.text, notes)
+        return said._replace(text=kept, cut=seen.cut or len(kept) < len(said.text))
+
+    def _said(self, seen: HttpExchange) -> HttpAnswer:
+        text, undecodable = _decoded(seen)
+        if seen.ending != "answered":
+            return self._broken(seen, text)
+        status = seen.status or 0
+        if status >= 300:
+            return HttpAnswer(self._any_text(seen, text), "http_error", _status_line(seen))
+        if not text:
+            return HttpAnswer(None, "no_answer", f"HTTP {status} with an empty body")
+        if undecodable:
+            return HttpAnswer(text, "unreadable", f"not text, {undecodable}: {beginning(text)}", cause="not-text")
+        try:
+            return self._answer(seen, text)
+        except RecursionError as deep:
+            raise HarnessError(f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}") from deep
+
+    def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
+        if seen.content_type == "text/event-stream":
+            text = read_stream(text, self.find).text or ""
+        return HttpAnswer(text or None, seen.ending, seen.detail)
+
+    def _any_text(self, seen: HttpExchange, text: str) -> str | None:
+        """The answer if there is one, else the body: a bad reply's text is judged too."""
+        try:
+            return self._answer(seen, text).text or text or None
+        except RecursionError:
+            return text
+
+    def _answer(self, seen: HttpExchange, text: str) -> HttpAnswer:
+        if seen.content_type == "text/event-stream":
+            return self._of_stream(text)
+        value = _json(text, seen.content_type)
+        if value is not MISSING:
+            return self._of_json(value, text)
+        if self.find is None:
+            return HttpAnswer(text)
+        return HttpAnswer(text, "unreadable", f"the reply is not JSON, so nothing is at {self.path}: {beginning(text)}")
+
+    def _of_json(self, value: Any, text: str) -> HttpAnswer:
+        found = (self.find or find_answer)(value)
+        answer = None if found is MISSING or found is None else text_of(found, unwrap=self.find is None)
+        failure = _failure(value)
+        if failure:
+            return HttpAnswer(text if answer is None else answer, "http_error", failure)
+        if found is MISSING:
+            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+        return HttpAnswer(None, "no_answer", "the answer is null") if answer is None else HttpAnswer(answer)
+
+    def _of_stream(self, text: str) -> HttpAnswer:
+        stream = read_stream(text, self.find)
+        failure = next(filter(None, map(_failure, stream.events)), "")
+        if failure:
+            return HttpAnswer(stream.text or text, "http_error", failure)
+        if stream.text is not None:
+            return HttpAnswer(stream.text)
+        if stream.events:
+            return HttpAnswer(None, "unreadable", self._nothing_found(text))
+        return HttpAnswer(None, "no_answer", "an event stream without data")
+
+    def _nothing_found(self, text: str) -> str:
+        where = f"nothing at response_path {self.path}" if self.path else "none of the usual keys; set response_path"
+        return f"{where}: {beginning(text)}"
+
+
+def _decoded(seen: HttpExchange) -> tuple[str, str]:
+    """The body as text, and why it could not be read as the reply says it should, if it could not."""
+    charset = seen.charset or "utf-8"
+    try:
+        return seen.body.decode(charset).removeprefix("\ufeff"), ""
+    except LookupError:
+        why = f"unknown charset {beginning(charset)!r}"
+    except UnicodeDecodeError as bad:
+        # The cut may have gone through a character.
+        why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
+    except ValueError:  # a name with a null byte, a codec that is none for text
+        why = f"not {beginning(charset)!r}"
+    return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
+
+
+def _json(text: str, content_type: str) -> Any:
+    """The reply as JSON. Where the type does not say JSON, only an object or a list is taken for it."""
+    declared = content_type.endswith("json")
+    if not declared and not text.lstrip().startswith(("{", "[")):
+        return MISSING
+    try:
+        return loads(text)
+    except ValueError:
+        return MISSING
+
+
+def _failure(value: Any) -> str:
+    """What a body says about having failed; nothing if it does not."""
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error")
+    if error is not None:
+        return f"the body says error: {beginning(text_of(error))}"
+    return "the body says success: false" if value.get("success") is False else ""
+
+
+def _status_line(seen: HttpExchange) -> str:
+    from http import HTTPStatus
+
+    status = seen.status or 0
+    phrase = next((s.phrase for s in HTTPStatus if s == status), "")
+    to = f", redirect to {beginning(seen.location)} not followed" if seen.location and status < 400 else ""
+    return f"HTTP {status} {phrase}".rstrip() + to
+
+
+def _kept(text: str, notes: list[str]) -> str:
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) <= TEXT_LIMIT:
+        return text
+    notes.append(f"the answer was cut at {TEXT_LIMIT // 1_000_000} MB of {len(raw) / 1_000_000:.1f} MB")
+    return raw[:TEXT_LIMIT].decode("utf-8", "ignore")
+
+
+class Stream(NamedTuple):
+    """What a stream said, and its JSON events, for those who look for an error in them."""
+
+    text: str | None
+    """None if the stream had no place for an answer."""
+    events: list[dict[str, Any]]
+
+
+def read_stream(text: str, find: Find | None = None) -> Stream:
+    """The answer in an event stream: the found pieces of its JSON events, else its data as it is."""
+    found = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
+    data = [event for event in found if event.strip() != "[DONE]"]
+    events = _objects(data)
+    if not events:
+        return Stream("".join(data) if data else None, [])
+    if find is not None:
+        return Stream(_joined([find(event) for event in events], unwrap=False), events)
+    pieces = _joined([_delta(event) for event in events])
+    if pieces is None:
+        pieces = _joined([find_answer(event) for event in events])
+    return Stream("".join(data) if pieces is None else pieces, events)
+
+
+def _objects(data: list[str]) -> list[dict[str, Any]]:
+    """The events as objects, or none at all if one of them is not; a last one may be cut off."""
+    events: list[dict[str, Any]] = []
+    for n, event in enumerate(data, 1):
+        try:
+            value = json.loads(event)
+        except (ValueError, RecursionError):
+            if n == len(data):
+                break
+            return []
+        if not isinstance(value, dict):
+            return []
+        events.append(value)
+    return events
+
+
+def _joined(found: list[Any], *, unwrap: bool = True) -> str | None:
+    pieces = [text_of(value, unwrap=unwrap) for value in found if value is not MISSING and value is not None]
+    return "".join(pieces) if pieces else None
+
+
+def _delta(event: dict[str, Any]) -> Any:
+    """The piece of answer in a chunk of the common model APIs."""
+    choices = event.get("choices")
+    if not isinstance(choices, list):
+        return _content(event.get("delta"))
+    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
+    found = (_content(choice.get(key)) for key in ("delta", "message", "text"))
+    return next((piece for piece in found if piece is not None), None)
+
+
+def _content(part: Any) -> str | None:
+    if isinstance(part, dict):
+        part = part.get("content", part.get("text"))
+    return part if isinstance(part, str) else None

@@ -1,0 +1,152 @@
+"""From a prompt to the request that asks it: all that can be worked out once is, when the agent is opened."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from msgspec import Struct
+
+from holdfast.agents.dialogue import Dialogue
+from holdfast.agents.http.template import (
+    RequestTemplate,
+    TemplateFields,
+    UnknownField,
+    body_template,
+    encodable,
+    text_template,
+)
+from holdfast.agents.http.url import HttpUrl, read_url
+from holdfast.errors import AgentUnavailable
+from holdfast.model.spec import AgentSpec
+
+_IN_QUERY = frozenset({"GET", "DELETE"})
+_DEFAULT_TEMPLATE = '{"input": "{prompt}"}'
+
+
+class HttpRequest(NamedTuple):
+    """What goes over the wire; the headers are the agent's and never change."""
+
+    method: str
+    target: str
+    """Path and query, as they are sent."""
+    body: bytes | None = None
+
+
+class RequestForm(Struct, frozen=True):
+    """The agent's section, ready to be filled with prompts."""
+
+    method: str
+    url: HttpUrl
+    headers: dict[str, str]
+    body: RequestTemplate | None
+    """None where everything goes into the query."""
+    query: tuple[tuple[RequestTemplate, RequestTemplate], ...]
+    structured: bool
+    takes_messages: bool = False
+    """It has a place for the conversation so far."""
+
+    def fill(self, asked: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
+        """The request that asks `asked`, which is `turn` or what an attack made of it, in a conversation."""
+        source = (turn, asked) if self.structured else ()
+        if dialogue is None:
+            fields = TemplateFields(asked, source)
+        elif self.takes_messages:
+            fields = TemplateFields(asked, source, json.dumps(dialogue.messages(asked)))
+        else:
+            fields = TemplateFields(dialogue.text(asked), source)
+        try:
+            target = self.url.endpoint.target
+            if self.query:
+                pairs = [(encodable(k.fill(fields)), v.fill(fields)) for k, v in self.query]
+                target += ("&" if "?" in target else "?") + urlencode(pairs)
+            body = None if self.body is None else self.body.fill(fields).encode("utf-8", "replace")
+        except UnknownField as unknown:
+            raise _no_such_field(unknown) from None
+        return HttpRequest(self.method, target, body)
+
+    def loses(self, asked: str, turn: str) -> bool:
+        """Whether what an attack put into the prompt has no place in the template."""
+        return asked != turn and not self.takes_messages and self.fill(asked, turn) == self.fill(turn, turn)
+
+
+def request_form(agent: AgentSpec) -> RequestForm:
+    """The form of an agent's requests; AgentUnavailable if none can be made from it."""
+    method = agent.method.upper()
+    headers = _checked_headers(agent.headers)
+    declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
+    template = body_template(agent.request_template or _DEFAULT_TEMPLATE, declared)
+    query = [(text_template(k), text_template(v)) for k, v in agent.query_params.items()]
+    if method in _IN_QUERY:
+        query += _query_of(template, agent.request_template or _DEFAULT_TEMPLATE)
+    elif not declared:
+        headers["Content-Type"] = "application/json" if template.is_json else "text/plain; charset=utf-8"
+    templates = [*(template for pair in query for template in pair), *(() if method in _IN_QUERY else (template,))]
+    return RequestForm(
+        method=method,
+        url=endpoint_url(agent.endpoint),
+        headers=headers,
+        body=None if method in _IN_QUERY else template,
+        query=tuple(query),
+        structured=agent.parse_structured_input,
+        takes_messages=any(one.takes_messages for one in templates),
+    )
+
+
+def endpoint_url(endpoint: str) -> HttpUrl:
+    """The endpoint as a URL; AgentUnavailable if it is none that can be asked."""
+    try:
+        return read_url(endpoint)
+    except ValueError:
+        raise AgentUnavailable(
+            f"agent.endpoint is not an http or https URL: {endpoint!r}",
+            hint="write it as http://localhost:8000/invoke",
+            config=True,
+        ) from None
+
+
+def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
+    if template.is_json:
+        return _pairs_of_json(text)
+    if "=" not in text:
+        return [(text_template("input"), text_template(text.strip()))]
+    pairs = parse_qsl(text.strip().removeprefix("?"), keep_blank_values=True)
+    return [(text_template(k), text_template(v)) for k, v in pairs]
+
+
+def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
+    """An object gives a parameter a key; a value that is no text is sent as JSON."""
+    bare = "".join(p if isinstance(p, str) else _quoted(p.sample, p.name) for p in body_template(text).parts)
+    value = json.loads(bare)
+    if not isinstance(value, dict):
+        value = {"input": value}
+    return [(text_template(k), _value_template(v)) for k, v in value.items()]
+
+
+def _value_template(value: object) -> RequestTemplate:
+    return text_template(value) if isinstance(value, str) else body_template(json.dumps(value))
+
+
+def _quoted(sample: str, name: str) -> str:
+    """The slot as JSON text again: in quotes where it stood outside a string."""
+    return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not name or any(c in "\r\n\0" for c in name + value):
+            raise AgentUnavailable(
+                f"header {name!r} cannot be sent: a line break or nothing where text must be",
+                hint="correct agent.headers, or the variable it takes its value from",
+                config=True,
+            )
+    return dict(headers)
+
+
+def _no_such_field(unknown: UnknownField) -> AgentUnavailable:
+    return AgentUnavailable(
+        f"the request asks for {{{unknown.name}}}, and this prompt has no such field",
+        hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",
+        config=True,
+    )

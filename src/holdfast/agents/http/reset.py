@@ -1,0 +1,124 @@
+"""Brings a running agent back to its first state: by POST, by a function in a child process, or both."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from holdfast.agents.answer_fields import RESET_S
+from holdfast.agents.http.client import HttpClient
+from holdfast.agents.http.request import HttpRequest
+from holdfast.agents.http.url import HttpUrl, read_url
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.spec import AgentSpec
+
+_TAIL = 400
+
+_CALL = """\
+import asyncio, functools, importlib, inspect, sys
+sys.path.insert(0, sys.argv[1])
+module, _, name = sys.argv[2].partition(":")
+done = functools.reduce(getattr, name.split("."), importlib.import_module(module))()
+async def rest():
+    await done
+if inspect.isawaitable(done):
+    asyncio.run(rest())
+"""
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What the spec names for a reset, ready to be called before each trial."""
+
+    url: HttpUrl | None
+    wire: HttpClient | None
+    function: str | None
+    root: Path
+    env: dict[str, str]
+
+    async def __call__(self) -> None:
+        """HarnessError if the agent cannot be reset."""
+        if self.url is not None and self.wire is not None:
+            await _post(self.wire, self.url)
+        if self.function:
+            await _call(self.function, self.root, self.env)
+
+    async def close(self) -> None:
+        if self.wire is not None:
+            await self.wire.close()
+
+
+def reset_of(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
+    """The agent's reset, which does nothing where the spec names none. An agent without a URL has no endpoint."""
+    url = wire = None
+    if agent.reset_endpoint:
+        url = _reset_url(endpoint, agent.reset_endpoint)
+        # Another server than the agent's must not see the agent's credentials.
+        headers = agent.headers if endpoint and url.origin == endpoint.origin else {}
+        bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        wire = HttpClient(url, bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
+    return Reset(url, wire, agent.reset_function, root.resolve(), {**os.environ, **agent.env})
+
+
+def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
+    try:
+        return endpoint.join(reset) if endpoint else read_url(reset)
+    except ValueError:
+        raise AgentUnavailable(
+            f"agent.reset_endpoint is not a URL: {reset!r}",
+            hint="write a whole URL, or a path such as /reset on the agent's own server",
+            config=True,
+        ) from None
+
+
+async def _post(wire: HttpClient, url: HttpUrl) -> None:
+    what = f"reset by POST {url.shown}"
+    try:
+        seen = await wire.send(HttpRequest("POST", url.endpoint.target))
+    except AgentUnavailable as gone:
+        raise HarnessError(f"{what} failed: {gone}") from gone
+    if seen.ending != "answered":
+        raise HarnessError(f"{what} failed: {seen.ending}, {seen.detail}")
+    if seen.status is not None and seen.status >= 400:
+        said = " ".join(seen.body[:_TAIL].decode("utf-8", "replace").split())
+        raise HarnessError(f"{what} failed: HTTP {seen.status} {said}".rstrip())
+
+
+async def _call(function: str, root: Path, env: dict[str, str]) -> None:
+    with tempfile.TemporaryFile() as output:
+        code = await _run_child(function, root, env, output)
+        if code == 0:
+            return
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+    why = f"no end within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
+    raise HarnessError(f"reset function {function} failed: {why}")
+
+
+async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[bytes]) -> int | None:
+    """The child's exit code, None if it had to be ended. Nothing it started is left behind."""
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-c", _CALL, str(root), function),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=root,
+        env=env,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(RESET_S):
+            return await child.wait()
+    except TimeoutError:
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        await child.wait()

@@ -1,0 +1,275 @@
+"""The line between Holdfast and a host: length-prefixed JSON, and what a host says of itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from holdfast.errors import AgentUnavailable
+from holdfast.model.codec import HALVES, carried, encode
+from holdfast.model.observation import FaultMet, Turn
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import RecordedUse
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+
+HEAD = 8
+"""Bytes of the length before each message."""
+HIGH = 1000
+"""Our descriptors in the agent's process start here, out of the way of code that closes all low ones."""
+LOST = 83
+"""Exit code of a process that closed our line: nothing it does could be told any more."""
+
+
+class TrialRequest(Struct, frozen=True, array_like=True):
+    """What a host is asked to perform. Turns after the first are sent when they are due."""
+
+    trial: Trial
+    asked: str
+    turns: int = 1
+    """How many there are at most."""
+    began: float = 0.0
+    """What perf_counter said when the trial began; the trace counts from there."""
+
+
+class Fault(Struct, frozen=True, tag="fault", array_like=True):
+    """A ledger entry, sent before the fault acts."""
+
+    met: FaultMet
+
+
+class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
+    """What became of a ledger entry that was sent before."""
+
+    met: FaultMet
+
+
+class RecordingUsed(Struct, frozen=True, tag="recorded", array_like=True):
+    """What a call of a replayed trial was given of its recording, sent before it is given."""
+
+    use: RecordedUse
+
+
+class FunctionCall(Struct, frozen=True, array_like=True):
+    """A call of one of the agent's functions as far as it is known; told anew when it has ended."""
+
+    pid: int
+    number: int
+    """Of the call in that process."""
+    event: TraceEvent
+
+
+class FunctionCalls(Struct, frozen=True, tag="calls", array_like=True):
+    """Calls that began or ended, in this order."""
+
+    calls: tuple[FunctionCall, ...]
+
+
+class TurnBegun(Struct, frozen=True, tag="asked", array_like=True):
+    """The reset is done, or a turn ended well: the agent's time begins."""
+
+
+class Piece(Struct, frozen=True, tag="piece", array_like=True):
+    """A part of an answer that comes in parts: it counts if no more comes."""
+
+    text: str
+
+
+class TurnEnded(Struct, frozen=True, tag="said", array_like=True):
+    """A turn that ended."""
+
+    turn: Turn
+    notes: tuple[str, ...] = ()
+
+
+class Noted(Struct, frozen=True, tag="noted", array_like=True):
+    """What the reader of the trial should know."""
+
+    text: str
+
+
+class Broke(Struct, frozen=True, tag="broke", array_like=True):
+    """Our side, or the reset, failed inside the agent's process."""
+
+    message: str
+
+
+class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
+    """All turns ended."""
+
+    calls: dict[str, int]
+    concurrent: bool
+    unmatched: dict[int, str]
+
+
+Message: TypeAlias = (
+    Fault | AmendedFault | RecordingUsed | FunctionCalls | TurnBegun | Piece | TurnEnded | Noted | Broke | TurnsDone
+)
+
+
+class ReportLine(Protocol):
+    """The way to the one who asks."""
+
+    def send(self, message: Message) -> None: ...
+
+    def hear(self) -> str | None:
+        """The next turn; None: there is no other."""
+        ...
+
+
+class HostSetup(Struct, frozen=True):
+    """What the host is told at its start."""
+
+    agent: AgentSpec
+    root: str
+    scenarios: tuple[Scenario, ...]
+    mode: Literal["fork", "place"]
+
+
+class Ready(Struct, frozen=True, tag="ready"):
+    """The agent is imported and its tools are wrapped."""
+
+    tools: tuple[str, ...]
+    llm: tuple[str, ...]
+    threads: int
+    """Threads after the import: more than one makes forking unsafe."""
+    import_ms: float
+
+
+class Unusable(Struct, frozen=True, tag="unusable"):
+    """The agent cannot be imported or wrapped: why."""
+
+    message: str
+    hint: str = ""
+    trace: str = ""
+    key: str = ""
+    """The spec's key that is at fault, if one is."""
+
+    def error(self) -> AgentUnavailable:
+        return AgentUnavailable(self.message, hint=self.hint, body=self.trace, config=True, key=self.key)
+
+
+class ChildStarted(Struct, frozen=True, tag="started", array_like=True):
+    ticket: int
+    pid: int
+
+
+class ChildExited(Struct, frozen=True, tag="exited", array_like=True):
+    pid: int
+    status: int
+    """As waitpid gives it."""
+    left: int = 0
+    """Processes below it that could not be ended."""
+
+
+class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
+    """No process could be made for the trial."""
+
+    ticket: int
+    why: str
+
+
+_turns: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
+
+
+class TrialSocket:
+    """The agent's end of a trial's line."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._inode = os.fstat(fd).st_ino
+        self._owner = os.getpid()
+        self._lock = Lock()
+
+    def send(self, message: Message) -> None:
+        """Sends a message, or ends the process: what cannot be told must not happen."""
+        if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
+            os._exit(0)  # a fork of the agent's own came back as if it were the agent
+        try:
+            data = framed(encode(message))
+        except UnicodeEncodeError:
+            data = framed(encode(Noted(HALVES))) + framed(encode(carried(message)))
+        try:
+            with self._lock:
+                if os.fstat(self._fd).st_ino != self._inode:  # the agent closed it and opened something else
+                    os._exit(LOST)
+                write_all(self._fd, data)
+        except OSError:
+            os._exit(LOST)
+
+    def hear(self) -> str | None:
+        """The next turn; None: there is no other."""
+        return _turns.decode(read_frame(self._fd))
+
+
+class MessageFrames:
+    """Splits a stream into its length-prefixed messages."""
+
+    def __init__(self, found: Callable[[bytes], None]) -> None:
+        self._buffer = bytearray()
+        self._found = found
+
+    def feed(self, data: bytes) -> None:
+        """Takes what came and gives every message that is whole."""
+        buffer = self._buffer
+        buffer += data
+        at = 0
+        while len(buffer) - at >= HEAD:
+            end = at + HEAD + int.from_bytes(buffer[at : at + HEAD], "big")
+            if len(buffer) < end:
+                break
+            self._found(bytes(buffer[at + HEAD : end]))
+            at = end
+        del buffer[:at]
+
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+
+def framed(data: bytes) -> bytes:
+    """A message with its length before it."""
+    return len(data).to_bytes(HEAD, "big") + data
+
+
+def tell(fd: int, message: Any) -> None:
+    """Sends one message on a blocking descriptor."""
+    write_all(fd, framed(encode(carried(message))))
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes all of it to a blocking descriptor."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def read_frame(fd: int) -> bytes:
+    """One message from a blocking descriptor; EOFError if the other side is gone."""
+    return _exactly(fd, int.from_bytes(_exactly(fd, HEAD), "big"))
+
+
+def _exactly(fd: int, size: int) -> bytes:
+    parts = os.read(fd, size)
+    while len(parts) < size:
+        piece = os.read(fd, min(size - len(parts), 1 << 20))
+        if not piece:
+            raise EOFError("the other side closed the line")
+        parts += piece
+    return parts
+
+
+def lifted(fd: int) -> int:
+    """The same descriptor under a high number, closed in programs the agent starts."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    except OSError:  # a low limit on open files
+        return fd
+    os.close(fd)
+    return high

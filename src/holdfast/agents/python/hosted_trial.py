@@ -1,0 +1,256 @@
+"""One trial of a Python agent as its parent sees it: what has come so far, and what it amounts to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from math import inf
+from time import perf_counter
+from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.agents.python.host_protocol import (
+    LOST,
+    AmendedFault,
+    Broke,
+    Fault,
+    FunctionCall,
+    FunctionCalls,
+    Message,
+    MessageFrames,
+    Noted,
+    Piece,
+    RecordingUsed,
+    TurnBegun,
+    TurnEnded,
+    TurnsDone,
+    framed,
+)
+from holdfast.agents.time_limit import unless_limited
+from holdfast.errors import HarnessError
+from holdfast.model.codec import encode
+from holdfast.model.observation import Answer, FaultMet, Turn
+from holdfast.model.task import Task
+from holdfast.model.trace import EVENTS_KEPT, TraceEvent
+from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
+from holdfast.protocols.trial import TrialContext
+
+PARTIAL_KEPT = 1_000_000
+"""Characters of an unfinished answer that are kept."""
+
+Say: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Sends something to the agent's process."""
+
+_messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+class HostedTrial:
+    """A trial under way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: TrialContext) -> None:
+        self.pid = 0
+        self.asked: list[str] = []
+        self.begun = 0
+        """Turns whose time has begun."""
+        self.turns: list[Turn] = []
+        self.notes: list[str] = []
+        self.done: TurnsDone | None = None
+        self.broke = ""
+        self.late = False
+        self.limit_ms = inf
+        """Of an answer that still counts when the time has run out."""
+        self.exited = False
+        self.abandoned = False
+        """Nobody waits for it any more."""
+        self.status: int | None = None
+        self.out_of_memory = ""
+        self.frames = MessageFrames(self._take)
+        self.output = bytearray()
+        self.output_read = 0
+        self.watch: Callable[[bytes], None] | None = None
+        """Is shown everything that is printed, as it comes."""
+        self._context = context
+        self._calls: dict[tuple[int, int], TraceEvent] = {}
+        """Calls of the agent's functions that are under way."""
+        self._loop = loop
+        self._since = perf_counter()
+        self._partial: list[str] = []
+        self._partial_size = 0
+        self._waiter: asyncio.Future[bool] | None = None
+        self._until: Callable[[], bool] = bool
+
+    async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
+        """True once that is so or the process has ended; False if the time ran out."""
+        if self.exited or until():
+            return True
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._waiter = waiter
+        self._until = until
+        timer = self._loop.call_later(limit_s, _expire, waiter)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    async def said_within(self, limit_s: float) -> bool:
+        """Whether all is said by then, or the process has ended; False also if the agent passes one of its limits."""
+        return await unless_limited(self.wait(lambda: self.all_said, limit_s), self._context, ended=False)
+
+    def finish(self, status: int | None, out_of_memory: str = "") -> None:
+        """The process has ended, as waitpid tells, or as the system tells if it had no more memory."""
+        if not self.exited:
+            self.exited, self.status, self.out_of_memory = True, status, out_of_memory
+            self._moved()
+
+    def fail(self, why: str) -> None:
+        """Our side broke."""
+        self.broke = self.broke or why
+
+    def print(self, data: bytes) -> None:
+        """Takes output; only its end is kept, so memory stays bounded."""
+        self.output_read += len(data)
+        if self.output_read > OUTPUT_LIMIT:
+            return
+        if self.watch is not None:
+            self.watch(data)
+        self.output += data
+        if len(self.output) > 2 * OUTPUT_KEPT:
+            del self.output[:-OUTPUT_KEPT]
+
+    @property
+    def all_said(self) -> bool:
+        """No turn is open: the last one that was asked has ended, or all has."""
+        return self.done is not None or len(self.turns) >= len(self.asked)
+
+    async def go_on(self, task: Task, say: Say) -> bool:
+        """Asks the next turn, if there is one; a process that waits for one is told if there is not."""
+        if self.exited or self.done or self.turns[-1].ending != "answered":
+            return False
+        text = await self._context.next_turn(task, self.turns)
+        if text is not None:
+            text = self._context.ask(text)
+            self.asked.append(text)
+        await say(framed(encode(text)))
+        return text is not None
+
+    def _take(self, data: bytes) -> None:
+        try:
+            message = _messages.decode(data)
+        except msgspec.DecodeError as broken:
+            self.fail(f"the agent's process sent what cannot be read: {broken}")
+            return
+        if isinstance(message, Piece):
+            self._piece(message.text)
+        elif isinstance(message, TurnEnded):
+            self._said(message)
+        elif isinstance(message, Fault):
+            self._context.met(self._in_time(message.met))
+        elif isinstance(message, AmendedFault):
+            self._context.amend(self._in_time(message.met))
+        elif isinstance(message, RecordingUsed):
+            self._context.took(message.use)
+        elif isinstance(message, FunctionCalls):
+            self._saw(message.calls)
+        elif isinstance(message, TurnBegun):
+            self.begun += 1
+            self._since = perf_counter()
+        elif isinstance(message, Noted):
+            self._context.note(message.text)
+        elif isinstance(message, Broke):
+            self.fail(message.message)
+        else:
+            self.done = message
+        self._moved()
+
+    def _saw(self, calls: tuple[FunctionCall, ...]) -> None:
+        """A call is part of the trace when it has ended."""
+        for call in calls:
+            key = (call.pid, call.number)
+            if call.event.phase == "unfinished":
+                if len(self._calls) < EVENTS_KEPT:  # whatever the agent sends
+                    self._calls[key] = call.event
+            else:
+                self._calls.pop(key, None)
+                self._context.saw(call.event)
+
+    def _in_time(self, met: FaultMet) -> FaultMet:
+        """A fault that strikes when all is said, in a thread or task left behind, had no part in the answer."""
+        if self.done is None and not self.late:
+            return met
+        return replace(met, effect="no_effect", note="after the answer")
+
+    def _said(self, message: TurnEnded) -> None:
+        self.late = self.late or message.turn.latency_ms > self.limit_ms
+        if self.late:
+            self.notes.append("an answer came after the timeout and was dropped")
+            return
+        self.turns.append(message.turn)
+        self.notes.extend(message.notes)
+        self._partial.clear()
+        self._partial_size = 0
+
+    def _piece(self, text: str) -> None:
+        if not self.late:
+            if self._partial_size < PARTIAL_KEPT:
+                self._partial.append(text)
+            self._partial_size += len(text)
+
+    def _moved(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done() and (self.exited or self._until()):
+            waiter.set_result(True)
+
+    def answer(self, timeout_s: float) -> Answer:
+        """What the trial came to; HarnessError, with what was said all the same, if our side broke."""
+        while self._calls:  # its process ended, and they with it
+            event = self._calls.pop(next(iter(self._calls)))
+            self._context.saw(replace(event, duration_ms=(self._context.now() - event.ts) * 1000))
+        if not self.broke and len(self.turns) < len(self.asked):
+            self.turns.append(self._open_turn(timeout_s))
+        self.notes.extend(output_notes(self.output_read))
+        answer = Answer(
+            turns=tuple(self.turns),
+            output=self.output[-OUTPUT_KEPT:].decode("utf-8", "replace") if self.output else "",
+            notes=tuple(self.notes),
+            calls=self.done.calls if self.done else {},
+            concurrent=self.done.concurrent if self.done else False,
+            unmatched=self.done.unmatched if self.done else {},
+        )
+        if self.broke:
+            raise HarnessError(self.broke, answer=answer)
+        return answer
+
+    def _open_turn(self, timeout_s: float) -> Turn:
+        """The turn that never ended: what had been said of it counts."""
+        asked = self.asked[len(self.turns)]
+        text = "".join(self._partial)[:PARTIAL_KEPT] or None
+        cut = self._partial_size > PARTIAL_KEPT
+        if cut:
+            self.notes.append(f"what it had said of its answer was cut to {PARTIAL_KEPT} characters")
+        if self.late:
+            return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
+        took_ms = (perf_counter() - self._since) * 1000
+        if self.out_of_memory:
+            return Turn(asked, text, took_ms, "out_of_memory", f"it {self.out_of_memory}", cut=cut)
+        return Turn(asked, text, took_ms, "crashed", _death(self.status), cut=cut)
+
+
+def _expire(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)
+
+
+def _death(status: int | None) -> str:
+    if status is None:
+        return "its process ended"
+    if os.WIFSIGNALED(status):
+        return f"its process was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    code = os.WEXITSTATUS(status)
+    if code == LOST:
+        return "its process closed the line to Holdfast before it answered"
+    return f"its process exited with code {code} before it answered"

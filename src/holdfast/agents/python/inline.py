@@ -1,0 +1,247 @@
+"""A Python agent in our own process: fast, for agents that are trusted not to hang or crash."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import signal
+import sys
+import threading
+from asyncio import _set_running_loop
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec import UNSET
+
+from holdfast.agents.answer_fields import RESET_S
+from holdfast.agents.dialogue import Dialogue
+from holdfast.agents.python.answers import settle
+from holdfast.agents.python.inline_folder import InlineFolder, Output
+from holdfast.agents.python.loaded import AskFunction, Given, Loaded, ResetFunction, load, prepare, unusable
+from holdfast.agents.python.turns import clear_environment, raised_turn, set_environment, take_turn
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Answer, Turn
+from holdfast.model.scenario import CALM, Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.planes.describe import said
+from holdfast.planes.install import Installed
+
+if TYPE_CHECKING:
+    from holdfast.planes.injection.weather import Weather
+    from holdfast.protocols.trial import TrialContext
+    from holdfast.protocols.world import World
+
+_ENDED = b"error: the agent ended Holdfast's own process (isolation: inline); use isolation: fresh\n"
+_HARNESS = 3
+"""The exit code of a run that our side could not finish."""
+
+
+class Guard:
+    """`os._exit` is told and is never a success; a signal is felt also while the agent blocks."""
+
+    def __init__(self) -> None:
+        self._asking = False
+        self._pid = os.getpid()
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._exit: Callable[[int], NoReturn] = os._exit
+        os._exit = self._ended
+        self._handlers: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {n: signal.signal(n, self._signalled) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def around(self, ask: AskFunction) -> AskFunction:
+        """The same call; a signal that comes while it blocks ends it.
+
+        A plain agent may run an event loop of its own: it must not see that it is called from ours.
+        """
+        loop = self._loop
+
+        def guarded(prompt: str) -> Any:
+            self._asking = True
+            _set_running_loop(None)
+            try:
+                return ask(prompt)
+            finally:
+                _set_running_loop(loop)
+                self._asking = False
+
+        return guarded
+
+    def close(self) -> None:
+        """Leaves the process as it was found."""
+        os._exit = self._exit  # type: ignore[assignment]  # it was read from there
+        for number, before in self._handlers.items():
+            signal.signal(number, signal.SIG_DFL if before is None else before)
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        if self._asking:
+            raise KeyboardInterrupt
+        if self._task is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def _ended(self, status: int) -> NoReturn:
+        if os.getpid() != self._pid:  # a process that the agent forked ends as it likes
+            self._exit(status)
+        os.write(2, _ENDED)
+        self._exit(_HARNESS)
+
+
+class InlineAgent:
+    """Asked by a plain call. It cannot be ended when it hangs, and its crash is ours."""
+
+    def __init__(
+        self,
+        agent: AgentSpec,
+        scenarios: tuple[Scenario, ...],
+        loaded: Loaded,
+        reset: ResetFunction | None,
+        installed: Installed,
+        place: InlineFolder,
+        guard: Guard,
+    ) -> None:
+        ask = loaded.ask if loaded.is_async else guard.around(loaded.ask)
+        self._loaded = Loaded(
+            ask, is_async=loaded.is_async, takes_messages=loaded.takes_messages, each_once=loaded.each_once
+        )
+        self._guard = guard
+        self._reset = reset
+        self._timeout_ms = agent.timeout_ms
+        self._scenarios = {s.name: s for s in scenarios}
+        self._folder = place
+        self._env = agent.env
+        self._output = Output()
+        self.installed = installed
+
+    @classmethod
+    async def open(cls, agent: AgentSpec, root: Path, scenarios: tuple[Scenario, ...]) -> InlineAgent:
+        """Imports the agent here, with the spec's folder first on the path and as working directory."""
+        prepare(scenarios)
+        place, guard = InlineFolder(root, agent.env), Guard()
+        try:
+            with place:
+                loaded, reset, installed = load(agent, scenarios)
+            place.check()
+        except (Exception, SystemExit) as broken:
+            place.close()
+            guard.close()
+            raise unusable(broken, str(root)).error() from broken
+        return cls(agent, scenarios, loaded, reset, installed, place, guard)
+
+    async def run(self, task: Task, world: World) -> Answer:
+        if self._reset is not None:
+            await self._call(self._reset)
+        context = world.context
+        trial, output = context.trial, self._output
+        weather: Weather | None = None
+        if self.installed.tools or self.installed.llm:
+            from holdfast.planes.injection.weather import Weather
+
+            scenario = self._scenarios.get(trial.scenario, CALM)
+            weather = Weather(trial, scenario, context.met, context.amend, context.took)
+        broke: list[str] = []
+        if self._env:  # another agent of this process may have its own
+            os.environ.update(self._env)
+        set_environment(trial)
+        before = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = output
+        try:
+            with self._folder:
+                if weather is None:
+                    turns, notes = await self._converse(task, context)
+                else:
+                    from holdfast.planes.open_call import under
+                    from holdfast.planes.traced_call import CallTrace
+
+                    attack = trial.task.attack or context.stormy
+                    watch = CallTrace(perf_counter() - context.now(), lambda _, e: context.saw(e), attack=attack)
+                    with under(weather, broke.append, watch):
+                        turns, notes = await self._converse(task, context)
+        finally:
+            sys.stdout, sys.stderr = before
+            printed, cut = output.take()
+        seen = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
+        answer = Answer(tuple(turns), printed, (*notes, *cut), *seen)
+        if broke:
+            raise HarnessError(broke[0], answer=answer)
+        return answer
+
+    async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:
+        """Asks turn by turn, until all are asked or one ends badly."""
+        turns: list[Turn] = []
+        notes: list[str] = []
+        dialogue = None
+        if self._loaded.takes_messages or task.context is not UNSET:  # each call would be felt: it runs in no time
+            dialogue = Dialogue(task.context, messages=self._loaded.takes_messages, once=self._loaded.each_once)
+            if dialogue.note:
+                notes.append(dialogue.note)
+        text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
+        while True:
+            asked = context.ask(text)
+            given = asked if dialogue is None else dialogue.given(asked)
+            if self._loaded.is_async:
+                turn, noted = await self._awaited_turn(asked, given)
+            else:
+                turn, noted = await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
+            if turn.latency_ms > self._timeout_ms:
+                turn = self._overdue(turn)
+            turns.append(turn)
+            if noted:
+                notes.extend(noted)
+            if alone or turn.ending != "answered":
+                return turns, notes
+            if dialogue is not None:
+                dialogue.heard(turn)
+            following = await context.next_turn(task, turns)
+            if following is None:
+                return turns, notes
+            text = following
+
+    async def _awaited_turn(self, asked: str, given: Given) -> tuple[Turn, tuple[str, ...]]:
+        """A turn that can be ended when it takes too long, as long as it waits."""
+        started = perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                return await take_turn(asked, self._loaded, settle, _drop, (Exception, SystemExit), given=given)
+        except TimeoutError:
+            detail = f"no answer within {self._timeout_ms} ms"
+            return Turn(asked, None, float(self._timeout_ms), "timeout", detail), ()
+        except asyncio.CancelledError as raised:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # it is we who are interrupted
+            return raised_turn(asked, started, raised), ()
+
+    def _overdue(self, turn: Turn) -> Turn:
+        if turn.ending == "timeout":
+            return turn
+        detail = f"answered after {turn.latency_ms:.0f} ms, over the timeout of {self._timeout_ms} ms"
+        return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
+
+    async def _call(self, reset: ResetFunction) -> None:
+        """HarnessError if the agent cannot be reset."""
+        try:
+            with self._folder:
+                result = reset()
+                if inspect.isawaitable(result):
+                    async with asyncio.timeout(RESET_S):
+                        await result
+        except TimeoutError:
+            raise HarnessError(f"reset did not finish within {RESET_S:g} s") from None
+        except (Exception, SystemExit) as broken:
+            raise HarnessError(f"reset failed: {said(broken)}") from broken
+
+    async def close(self) -> None:
+        self.installed.remove()
+        clear_environment()
+        self._folder.close()
+        self._guard.close()
+
+
+def _drop(text: str) -> None:
+    """Pieces are of no use here: there is nobody to tell of an agent that hangs."""

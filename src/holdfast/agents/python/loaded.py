@@ -1,0 +1,166 @@
+"""From `module:attribute` to something that can be asked: the Python agent in its own process."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.python.host_protocol import Unusable
+from holdfast.errors import HoldfastError, UserError
+from holdfast.model.codec import carried
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.planes.describe import said
+from holdfast.planes.install import Installed, install, resolve
+
+Given: TypeAlias = str | list[GivenMessage]
+"""What an agent is called with: the question, or the messages up to it."""
+AskFunction = Callable[[Any], Any]
+ResetFunction = Callable[[], Any]
+
+
+class Loaded:
+    """The agent, ready to be asked. `is_async` says whether its answer must be awaited."""
+
+    def __init__(
+        self, ask: AskFunction, *, is_async: bool, takes_messages: bool = False, each_once: bool = False
+    ) -> None:
+        self.ask = ask
+        self.is_async = is_async
+        self.takes_messages = takes_messages
+        """It is asked with the list of all messages so far."""
+        self.each_once = each_once
+        """It is given each message once: a runnable keeps a conversation itself, or has none."""
+
+
+def prepare(scenarios: tuple[Scenario, ...]) -> None:
+    """Imports all that the faults need, before the spec's folder can hide a library from us."""
+    injections = [injection for scenario in scenarios for injection in scenario.injections]
+    if injections:
+        from holdfast.planes.injection.weather import make_fault
+
+        for injection in injections:
+            make_fault(injection)
+        import json  # noqa: F401
+        from importlib.resources import files
+
+        files("holdfast")  # faults read their texts so; the first time it imports more
+
+
+def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
+    """The agent, its reset, and the hooks on its tools. Runs the agent's own import code."""
+    loaded = load_agent(agent.endpoint, agent.input)
+    reset = resolve(agent.reset_function)[0] if agent.reset_function else None
+    if reset is not None and not callable(reset):
+        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called")
+    for scenario in scenarios:
+        for injection in scenario.injections:
+            if injection.raises:
+                from holdfast.planes.injection.raised_error import load_exception
+
+                load_exception(injection.raises)
+    return loaded, reset, install(agent)
+
+
+def load_agent(endpoint: str, given: str | None = None) -> Loaded:
+    """A function, a coroutine function, or an object with ainvoke, invoke or __call__; `given` is agent.input."""
+    target = resolve(endpoint)[0]
+    if isinstance(target, type):
+        target = _instance(endpoint, target)
+    for method in ("ainvoke", "invoke"):
+        found = getattr(target, method, None)
+        if callable(found):
+            from holdfast.agents.python.runnable_input import input_form  # few agents are asked with more than text
+
+            form = input_form(endpoint, target, given)
+            awaited = inspect.iscoroutinefunction(found)
+            return Loaded(_with_input(found, form), is_async=awaited, takes_messages=form.messages, each_once=True)
+    if not callable(target):
+        graph = callable(getattr(target, "compile", None))
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
+            hint="name what its compile() gives"
+            if graph
+            else "name a function, or an object with invoke, ainvoke or __call__",
+        )
+    if given is not None:
+        raise UserError(
+            f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
+            hint="remove it, or name the runnable itself",
+            key="agent.input",
+        )
+    messages = _takes_messages(endpoint, target)
+    awaited = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None))  # noqa: B004
+    return Loaded(target, is_async=awaited, takes_messages=messages)
+
+
+def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
+    """Whether the function's first parameter is called `messages`.
+
+    Refuses one that cannot be called with the prompt alone: that is wiring, not behaviour.
+    """
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-ins have none
+        return False
+    try:
+        signature.bind("prompt")
+    except TypeError:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
+            hint="name a function of one argument, the prompt or `messages`",
+        ) from None
+    return next(iter(signature.parameters), "") == "messages"
+
+
+def _instance(endpoint: str, cls: type) -> Any:
+    try:
+        return cls()
+    except TypeError as broken:
+        raise UserError(
+            f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}",
+            hint="name an instance of it, or a function",
+        ) from broken
+
+
+def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> AskFunction:
+    """Invokes with the prompt, or the messages, in the form that is wanted."""
+    return lambda given: invoke(form(given))
+
+
+def unusable(broken: BaseException, root: str) -> Unusable:
+    """What stopped the import, with the near miss if a name was mistyped."""
+    return carried(_told(broken, root))
+
+
+def _told(broken: BaseException, root: str) -> Unusable:
+    if isinstance(broken, UserError):
+        return Unusable(str(broken), broken.hint, key=broken.key)
+    if isinstance(broken, HoldfastError):
+        return Unusable(str(broken))
+    if isinstance(broken, SystemExit):
+        return Unusable(f"the agent's module called exit({broken.code}) while it was imported", trace=_trace(broken))
+    if isinstance(broken, ModuleNotFoundError):
+        message = f"cannot import {broken.name!r}: no such module beside the spec or installed"
+        return Unusable(message, _near(broken.name or "", root), _trace(broken))
+    return Unusable(f"importing the agent failed: {said(broken)}", trace=_trace(broken))
+
+
+def _trace(broken: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(broken)[-6:])
+
+
+def _near(name: str, root: str) -> str:
+    from difflib import get_close_matches
+
+    try:
+        beside = [entry.removesuffix(".py") for entry in os.listdir(root)]
+    except OSError:
+        return ""
+    near = get_close_matches(name, beside, 1)
+    return f"did you mean {near[0]}?" if near else ""

@@ -1,0 +1,166 @@
+"""The processes of a Python agent on this machine: one to fork trials from, or one per trial or slot."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from holdfast.agents.python.host_protocol import HostSetup, Ready
+from holdfast.agents.python.python_host import HOST_DIED, Begun, PythonHost
+from holdfast.errors import HarnessError
+from holdfast.model.observation import Answer
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.protocols.trial import TrialContext
+from holdfast.protocols.world import World
+
+if TYPE_CHECKING:
+    from holdfast.planes.shared_address import SharedAddress
+    from holdfast.planes.site_planes import SitePlanes
+    from holdfast.planes.trial_address import TrialAddress
+
+
+class MachineHosts:
+    """A Python agent, asked in a process of its own, which may crash or hang; a reset function runs there.
+
+    Fresh: trials are forked from a process that has imported the agent. Worker: a process is kept for the next.
+    """
+
+    def __init__(self, setup: HostSetup, environ: Mapping[str, str], site_planes: SitePlanes | None) -> None:
+        self._setup = setup
+        self._environ = environ
+        self._site_planes = site_planes
+        self._shared_address: SharedAddress | None = None
+        self._addresses: dict[PythonHost, TrialAddress] = {}
+        self._zygote: PythonHost | None = None
+        self._idle: list[PythonHost] = []
+        self._keep = setup.agent.isolation == "worker"
+        self._restart = asyncio.Lock()
+        self._suspects: set[str] = set()
+        """Trials under way when a host died: repeated in a host of their own, they show whose doing it was."""
+        self.ready: Ready
+
+    @classmethod
+    async def open(
+        cls,
+        agent: AgentSpec,
+        root: Path,
+        scenarios: tuple[Scenario, ...],
+        environ: Mapping[str, str],
+        site_planes: SitePlanes | None = None,
+    ) -> MachineHosts:
+        """Imports the agent in a process of its own; raises AgentUnavailable if it cannot."""
+        place = agent.isolation == "worker" or sys.platform != "linux"
+        opened = cls(HostSetup(agent, str(root), scenarios, "place" if place else "fork"), environ, site_planes)
+        try:
+            first = await opened._start()
+            opened.ready = first.ready
+            if place:
+                opened._idle.append(first)
+            elif first.ready.threads > 1:
+                await opened._end(first)
+                opened._setup = replace(opened._setup, mode="place")
+                opened._idle.append(await opened._start())
+            else:
+                opened._zygote = first
+        except BaseException:
+            await opened.close()
+            raise
+        return opened
+
+    @property
+    def cost_note(self) -> str:
+        """What fresh processes cost where forking is unsafe; empty where it is not."""
+        if self._setup.mode == "fork" or self._keep:
+            return ""
+        ready: Ready = self.ready
+        why = f"{ready.threads} threads run after its import" if ready.threads > 1 else "this platform"
+        return f"forking is unsafe ({why}): a new interpreter per trial, about {ready.import_ms:.0f} ms each to import"
+
+    async def run(self, task: Task, world: World) -> Answer:
+        context = world.context
+        alone = context.trial.id in self._suspects
+        host = await (self._own_host() if alone else self._host())
+        try:
+            with self._served(host, context) as begun:
+                return await host.perform(context, task, begun)
+        except HarnessError as broken:
+            if str(broken) == HOST_DIED:
+                self._suspects.add(context.trial.id)
+            raise
+        finally:
+            await self._give_back(host)
+
+    async def close(self) -> None:
+        for host in [self._zygote, *self._idle]:
+            if host is not None:
+                await self._end(host)
+        self._zygote, self._idle = None, []
+        if self._shared_address is not None:
+            await self._shared_address.close()
+
+    @contextmanager
+    def _served(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
+        """The trial's traffic is met while this is open: at the shared address, or at its host's own."""
+        if host in self._addresses:
+            with self._addresses[host].serving(context):
+                yield None
+        elif self._shared_address is not None:
+            with self._shared_address.serving(context) as begun:
+                yield begun
+        else:
+            yield None
+
+    async def _host(self) -> PythonHost:
+        if self._setup.mode == "place":
+            return self._idle.pop() if self._idle else await self._start()
+        if self._zygote is not None and self._zygote.alive:
+            return self._zygote
+        async with self._restart:
+            if self._zygote is None or not self._zygote.alive:
+                if self._zygote is not None:
+                    await self._end(self._zygote)
+                self._zygote = await self._start()
+        return self._zygote
+
+    async def _own_host(self) -> PythonHost:
+        host = await self._start()
+        host.alone = True
+        return host
+
+    async def _start(self) -> PythonHost:
+        if self._site_planes is None:
+            return await PythonHost.start(self._setup, self._environ)
+        if self._setup.mode == "fork":
+            self._shared_address = self._shared_address or await self._site_planes.shared_address()
+            return await PythonHost.start(self._setup, {**self._environ, **self._shared_address.environ})
+        address = await self._site_planes.open_address()
+        try:
+            host = await PythonHost.start(self._setup, {**self._environ, **address.environ})
+        except BaseException:
+            await address.close()
+            raise
+        address.process_tree.first = host.process.pid
+        self._addresses[host] = address
+        return host
+
+    async def _end(self, host: PythonHost) -> None:
+        host.close()
+        address = self._addresses.pop(host, None)
+        if address is not None:
+            await address.close()
+
+    async def _give_back(self, host: PythonHost) -> None:
+        if self._setup.mode == "fork" and not host.alone:
+            return
+        if self._keep and host.idle:
+            self._idle.append(host)
+        else:
+            await self._end(host)

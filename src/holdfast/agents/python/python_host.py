@@ -1,0 +1,294 @@
+"""Our end of a host: starts it, hands it trials, gathers what comes back, and ends what hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.agents.answer_fields import RESET_S
+from holdfast.agents.python.host_protocol import (
+    ChildExited,
+    ChildStarted,
+    ForkRefused,
+    HostSetup,
+    MessageFrames,
+    Ready,
+    TrialRequest,
+    Unusable,
+    framed,
+)
+from holdfast.agents.python.hosted_trial import HostedTrial
+from holdfast.agents.python.trial_pipes import TrialPipes
+from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.model.codec import encode
+from holdfast.model.observation import Answer
+from holdfast.model.task import Task
+from holdfast.processes.leftovers import end_marked, kill_group, survived
+from holdfast.processes.limits import GRACE_S
+from holdfast.processes.pipes import read_now
+from holdfast.protocols.trial import TrialContext
+
+START_S = 60.0
+"""For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
+IMPORT_S = 120.0
+"""For the agent's import: models may be loaded there, but a run must not wait for ever."""
+HOST_DIED = "the agent's host process died"
+MARK = "HOLDFAST_HOST"
+"""In the environment of a host and all below it, so that what it leaves behind can be found."""
+HASHING = {"PYTHONHASHSEED": "0"}
+"""Unless the user sets another: the order of a set must not decide what a call looks like, and so its luck."""
+
+Begun: TypeAlias = Callable[[int], None]
+
+_notices: msgspec.json.Decoder[ChildStarted | ChildExited | ForkRefused] = msgspec.json.Decoder(
+    ChildStarted | ChildExited | ForkRefused
+)
+_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
+
+
+class PythonHost:
+    """A host process and the trials it runs."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, ready: Ready, setup: HostSetup, mark: str
+    ) -> None:
+        self.process = process
+        self.ready = ready
+        self._control = control
+        self._forks = setup.mode == "fork"
+        self.alone = False
+        """It runs one trial only: if it dies, it is that trial's doing."""
+        self._has_reset = setup.agent.reset_function is not None
+        self._timeout_s = setup.agent.timeout_ms / 1000
+        self._mark = mark
+        self._loop = asyncio.get_running_loop()
+        self._hosted: dict[int, HostedTrial] = {}
+        self._tickets = 0
+        self._tickets_by_pid: dict[int, int] = {}
+        self._begun: dict[int, Begun] = {}
+        self._frames = MessageFrames(self._notice)
+        self._loop.add_reader(control.fileno(), self._read_control)
+
+    @classmethod
+    async def start(cls, setup: HostSetup, environ: Mapping[str, str]) -> PythonHost:
+        """Starts the interpreter and waits until the agent is imported."""
+        ours, theirs = socket.socketpair()
+        mark = os.urandom(8).hex()
+        try:
+            process = _spawn(theirs.fileno(), setup.root, {**HASHING, **environ, MARK: mark})
+        except OSError as broken:
+            ours.close()
+            raise AgentUnavailable(f"no process could be started for the agent: {broken}") from broken
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        try:
+            news = await _introduce(ours, setup)
+        except BaseException:
+            ours.close()
+            _end(process, mark)
+            raise
+        if isinstance(news, Unusable):
+            ours.close()
+            _end(process, mark)
+            raise news.error()
+        return cls(process, ours, news, setup, mark)
+
+    async def perform(self, context: TrialContext, task: Task, begun: Begun | None = None) -> Answer:
+        """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
+        hosted = HostedTrial(self._loop, context)
+        hosted.asked.append(context.ask(task.turns[0]))
+        ends = TrialPipes(self._loop, hosted)
+        self._tickets += 1
+        self._hosted[self._tickets] = hosted
+        if begun is not None:
+            self._begun[self._tickets] = begun
+        try:
+            began = perf_counter() - context.now()
+            request = TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
+            rest = ends.send_some(framed(encode(request)))
+            await self._hand_over(self._tickets, ends)
+            ends.listen()
+            if rest:
+                await ends.say(rest)
+            await self._watch(hosted, ends, task)
+            ends.drain()
+        finally:
+            if not hosted.exited:  # we were interrupted
+                hosted.abandoned = True
+                kill_group(hosted.pid, signal.SIGKILL)
+            ends.close()
+        return hosted.answer(self._timeout_s)
+
+    async def _hand_over(self, ticket: int, ends: TrialPipes) -> None:
+        while True:
+            try:
+                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.theirs)
+            except BlockingIOError:  # very many trials at once
+                await asyncio.sleep(0.001)
+            except OSError as broken:
+                del self._hosted[ticket]
+                raise HarnessError(f"the agent's host process is gone: {broken}") from broken
+            else:
+                return
+
+    async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
+        """Waits for the end, turn by turn; a turn that takes too long is ended."""
+        await self._await_begin(hosted)
+        most = task.most_turns
+        while not hosted.broke:
+            in_time = await hosted.said_within(self._timeout_s) or await self._on_its_way(hosted, ends)
+            if not in_time:
+                hosted.late = True
+                await self._stop(hosted)
+                return
+            if len(hosted.asked) == most or not await hosted.go_on(task, ends.say):
+                break
+        if not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_said else self._timeout_s):
+            hosted.notes.append("its process did not end by itself after its answer, and was ended")
+            await self._stop(hosted)
+
+    async def _on_its_way(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
+        """Whether an answer that was given in time is still coming in: it may be we who were busy."""
+        hosted.limit_ms = self._timeout_s * 1000
+        ends.drain()
+        if not hosted.all_said and len(hosted.frames):
+            await hosted.wait(lambda: hosted.all_said or hosted.late, GRACE_S)
+        return hosted.all_said and not hosted.late
+
+    async def _await_begin(self, hosted: HostedTrial) -> None:
+        limit_s = RESET_S if self._has_reset else START_S
+        if await hosted.wait(lambda: hosted.begun > 0 or bool(hosted.broke), limit_s):
+            return
+        await self._stop(hosted)
+        what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
+        raise HarnessError(f"{what} within {limit_s:g} s")
+
+    async def _stop(self, hosted: HostedTrial) -> None:
+        """SIGTERM to the trial's group, a grace, SIGKILL."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            kill_group(hosted.pid, number)
+            if await hosted.wait(lambda: hosted.exited, GRACE_S):
+                return
+        raise HarnessError("the agent's process could not be ended")
+
+    def _read_control(self) -> None:
+        data = read_now(self._control.fileno())
+        if data:
+            self._frames.feed(data)
+        elif data is not None:
+            self._lost()
+
+    def _notice(self, data: bytes) -> None:
+        try:
+            notice = _notices.decode(data)
+        except msgspec.DecodeError:  # the agent has tampered with the process that holds it
+            self._lost()
+            return
+        if isinstance(notice, ChildStarted):
+            self._started(notice)
+            return
+        ticket = notice.ticket if isinstance(notice, ForkRefused) else self._tickets_by_pid.pop(notice.pid, 0)
+        hosted = self._hosted.pop(ticket, None)
+        if hosted is None:
+            return  # a child that died before its trial
+        if isinstance(notice, ForkRefused):
+            hosted.fail(f"no process could be made for the trial: {notice.why}")
+        if isinstance(notice, ChildExited):
+            hosted.notes.extend(survived(notice.left))
+        hosted.finish(notice.status if isinstance(notice, ChildExited) else None)
+
+    def _started(self, notice: ChildStarted) -> None:
+        hosted = self._hosted.get(notice.ticket)
+        begun = self._begun.pop(notice.ticket, None)
+        if begun is not None:
+            begun(notice.pid)
+        self._tickets_by_pid[notice.pid] = notice.ticket
+        if hosted is None or hosted.abandoned:
+            kill_group(notice.pid, signal.SIGKILL)
+        else:
+            hosted.pid = notice.pid
+
+    def _lost(self) -> None:
+        """The host is gone. In place mode it was the agent itself; else any trial, or none, may have ended it."""
+        self._loop.remove_reader(self._control.fileno())
+        if self.process.poll() is None:
+            kill_group(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        for hosted in self._hosted.values():
+            if self._forks and not self.alone and not hosted.exited:
+                hosted.fail(HOST_DIED)
+            hosted.finish(-code if code < 0 else code << 8)
+        self._hosted.clear()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def idle(self) -> bool:
+        """Alive, and no trial is under way in it."""
+        return self.alive and not self._hosted
+
+    def close(self) -> None:
+        """Ends the host and all that it runs."""
+        self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        if self._forks:  # it tidies up when its control closes
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(GRACE_S)
+        _end(self.process, self._mark, tidies=self._forks)
+
+
+def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603  # our own program; starting it takes 1 ms
+        [sys.executable, "-P", "-c", "from holdfast.agents.python.host import main; main()", str(control)],
+        pass_fds=[control],
+        cwd=root,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _introduce(ours: socket.socket, setup: HostSetup) -> Ready | Unusable:
+    """Tells the host what to hold and waits until it does."""
+    hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
+    loop = asyncio.get_running_loop()
+    got: list[bytes] = []
+    frames = MessageFrames(got.append)
+    try:
+        async with asyncio.timeout(IMPORT_S):
+            await loop.sock_sendall(ours, framed(encode(setup)))
+            while not got:
+                data = await loop.sock_recv(ours, 1 << 16)
+                if not data:
+                    raise AgentUnavailable("the agent's process died while it imported the agent", hint=hint)
+                frames.feed(data)
+    except TimeoutError:
+        raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s", hint=hint) from None
+    except OSError as broken:
+        raise AgentUnavailable(f"the agent's process died while it started: {broken}", hint=hint) from broken
+    return _news.decode(got[0])
+
+
+def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:
+    """Ends a host; what it does not tidy up itself, or could not, is found by its mark."""
+    tidy = tidies and process.poll() == 0
+    if process.poll() is None:
+        kill_group(process.pid, signal.SIGKILL)
+    process.wait()
+    if not tidy:
+        end_marked(MARK, mark)

@@ -1,0 +1,229 @@
+"""The prompt as a LangChain runnable wants it: as messages, under a key, or as text."""
+
+from __future__ import annotations
+
+import typing
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any
+
+from holdfast.agents.dialogue import GivenMessage
+from holdfast.agents.python.runnable_places import Takes, resolved, says_type, takes, takes_by_json
+from holdfast.errors import UserError
+
+
+@dataclass(frozen=True)
+class InputForm:
+    """Where in an input the prompt stands, and how."""
+
+    key: str = ""
+    """Of the mapping; empty: the prompt is the input."""
+    messages: bool = False
+    dicts: bool = False
+
+    def __call__(self, given: str | list[GivenMessage]) -> Any:
+        """The input with this prompt, or these messages, in it."""
+        if not self.key:
+            return given
+        if not self.messages:
+            return {self.key: given}
+        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        return {self.key: [self._message(one) for one in listed]}
+
+    def _message(self, one: GivenMessage) -> GivenMessage | tuple[str, str]:
+        role, content = one["role"], one["content"]
+        if role == "tool":  # a tool's message needs the id of a call, and there is none
+            role, content = "assistant", f"Tool result: {content}"
+        return {"role": role, "content": content} if self.dicts else (role, content)
+
+
+TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", messages=True)
+
+
+def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
+    """How this runnable gets a prompt; UserError if that cannot be told, or cannot be as `agent.input` says."""
+    asks = wanted(target)
+    if by_hand is not None:
+        return _by_hand(endpoint, asks, by_hand)
+    if asks is None:  # an object of the user's own
+        return INPUT
+    found = _by_schema(asks)
+    if found is None:
+        raise _unplaced(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
+    missing = sorted(asks.needed - {found.key}) if asks.checked else []
+    if missing:
+        raise _unplaced(endpoint, f"asks for {asks.told}: nothing is known to give for {', '.join(missing)}")
+    return found
+
+
+def _by_schema(asks: WantedInput) -> InputForm | None:
+    """`messages`, `input`, the one key there is or the one that is needed; text if that will do."""
+    if not asks.keys:
+        return TEXT if asks.is_text else None
+    if asks.keys.get("messages", Takes()).messages:
+        return _at("messages", asks, messages=True)
+    if asks.keys.get("input", Takes()).text:
+        return INPUT
+    only = [*(asks.needed or asks.keys)]
+    takes = asks.keys[only[0]]
+    if len(only) > 1 or not (takes.text or takes.messages):
+        return None
+    return _at(only[0], asks, messages=not takes.text)
+
+
+def _by_hand(endpoint: str, asks: WantedInput | None, said: str) -> InputForm:
+    if asks is not None and asks.is_graph and asks.keys and said not in asks.keys:
+        # A graph drops a key that it does not know, and answers all the same: the model would never be asked.
+        raise UserError(
+            f"agent.input is {said}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
+            hint=f"set agent.input to the key for the prompt: {', '.join(asks.keys)}",
+            key="agent.input",
+        )
+    if said == "text":
+        return TEXT
+    takes = asks.keys.get(said, Takes(text=True)) if asks is not None else Takes(text=True)
+    return _at(said, asks, messages=said == "messages" or not takes.text)
+
+
+def _at(key: str, asks: WantedInput | None, *, messages: bool) -> InputForm:
+    takes = asks.keys.get(key, Takes()) if asks is not None else Takes()
+    return InputForm(key, messages, takes.dicts)
+
+
+def _unplaced(endpoint: str, why: str) -> UserError:
+    return UserError(
+        f"the prompt cannot be placed: the input schema of agent.endpoint {endpoint!r} {why}",
+        hint="set type: langchain and agent.input to messages, input, text, or the key for the prompt; "
+        "or name a function that takes the prompt and invokes it",
+        key="agent.input",
+    )
+
+
+@dataclass(frozen=True)
+class WantedInput:
+    """An input as its schema describes it."""
+
+    keys: Mapping[str, Takes] = field(default_factory=dict)
+    """Of a mapping; empty if it is none, or one of any keys."""
+    needed: frozenset[str] = frozenset()
+    """Keys that the schema does not let out."""
+    is_text: bool = False
+    """Text alone will do."""
+    is_graph: bool = False
+    """A graph's state: it drops any other key, and fills in what is missing."""
+    checked: bool = False
+    """A mapping without a needed key is refused when it is invoked."""
+    told: str = ""
+    """The schema in words."""
+
+
+def wanted(target: Any) -> WantedInput | None:
+    """What this runnable asks for; None of an object that has no schema at all."""
+    inner = _within(target)
+    builder = getattr(inner, "builder", None)
+    for name in ("input_schema", "input", "schema"):  # as LangGraph calls it now, and called it before
+        state = getattr(builder, name, None)
+        channels = getattr(builder, "schemas", {}).get(state) if isinstance(state, typing.Hashable) else None
+        if channels is not None and "__root__" not in channels:
+            return _of_graph(state, channels, getattr(builder, "managed", {}))
+    if "AgentExecutor" in _kinds(inner):  # its schema is a mapping of any keys; without the right one its prompt raises
+        return WantedInput({"input": Takes(text=True)}, told="a mapping with input")
+    if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            schema = _json_schema(target)
+    except Exception as broken:  # pydantic cannot describe every type, and says so in exceptions of many kinds
+        return _of_type(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
+    return _of_json(schema)
+
+
+_INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "RunnableSequence": "first"}
+"""Runnables that hand their input on as it is, with the attribute that gets it; the first that fits counts."""
+
+
+def _within(target: Any) -> Any:
+    """The runnable that the input comes to."""
+    for _ in range(20):
+        kinds = _kinds(target)
+        inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
+        if not inner or not hasattr(target, inner):
+            break
+        target = getattr(target, inner)
+    return target
+
+
+def _kinds(target: Any) -> set[str]:
+    """The names of its classes: the libraries themselves are not imported here."""
+    return {kind.__name__ for kind in type(target).__mro__}
+
+
+def _of_graph(state: Any, channels: Mapping[str, Any], managed: Mapping[str, Any]) -> WantedInput:
+    hints = _hints(state)
+    keys = {name: takes(hints.get(name, Any)) for name in channels if name not in managed}
+    needed = _needed(state, keys)
+    return WantedInput(keys, needed, is_graph=True, checked=not _is_typed_dict(state), told=_in_words(keys))
+
+
+def _of_type(kind: Any, told: str) -> WantedInput:
+    """The input of a runnable that names a type and has no other schema."""
+    if _is_typed_dict(kind):
+        keys = {name: takes(hint) for name, hint in _hints(kind).items()}
+        return WantedInput(keys, _needed(kind, keys), told=_in_words(keys))
+    return WantedInput(is_text=kind is str, told=told)
+
+
+def _input_type(target: Any) -> Any:
+    """The type that a runnable names, or its function: that one's may be written as text."""
+    function = getattr(target, "func", None) or getattr(target, "afunc", None)
+    named = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
+    return named[0] if named else getattr(target, "InputType", None)
+
+
+def _is_typed_dict(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "__required_keys__")  # that of typing_extensions is its own kind
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind, include_extras=True)
+    except Exception:  # annotations are code, and may name what is not there
+        return {}
+
+
+def _needed(kind: Any, keys: Iterable[str]) -> frozenset[str]:
+    """The keys that have no default."""
+    if _is_typed_dict(kind):
+        named: Iterable[str] = kind.__required_keys__
+    elif is_dataclass(kind):
+        named = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    else:
+        named = [name for name, about in getattr(kind, "model_fields", {}).items() if about.is_required()]
+    return frozenset(named) & frozenset(keys)
+
+
+def _json_schema(target: Any) -> Mapping[str, Any]:
+    if callable(getattr(target, "get_input_jsonschema", None)):
+        return typing.cast(Mapping[str, Any], target.get_input_jsonschema())
+    model = target.get_input_schema()
+    return typing.cast(Mapping[str, Any], (getattr(model, "model_json_schema", None) or model.schema)())
+
+
+def _of_json(schema: Mapping[str, Any]) -> WantedInput:
+    defs = schema.get("$defs") or schema.get("definitions") or {}
+    schema = resolved(schema, defs)
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    if set(properties) == {"root"}:  # how some versions write an input that is no mapping
+        schema, properties = resolved(properties["root"], defs), {}
+    keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
+    needed = frozenset(schema.get("required") or ()) & frozenset(keys)
+    if keys:
+        return WantedInput(keys, needed, checked=True, told=_in_words(keys))
+    typed = says_type(schema)
+    told = f"{schema['type']}" if isinstance(schema.get("type"), str) else "any of several types"
+    return WantedInput(is_text=typed and takes_by_json(schema, defs).text, told=told if typed else "anything")
+
+
+def _in_words(keys: Mapping[str, Takes]) -> str:
+    return f"a mapping with {', '.join(keys)}" if keys else "a mapping of any keys"

@@ -1,0 +1,288 @@
+"""One trial of a Python agent, in the process that holds it: reset, ask each turn, report as it goes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from threading import Lock
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
+
+from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.python.answers import (
+    ANSWER_LIMIT,
+    READ_LIMIT,
+    NoText,
+    Take,
+    must_wait,
+    settle,
+    settle_plain,
+    text_of,
+)
+from holdfast.agents.python.host_protocol import (
+    AmendedFault,
+    Broke,
+    Fault,
+    FunctionCall,
+    FunctionCalls,
+    Noted,
+    Piece,
+    RecordingUsed,
+    ReportLine,
+    TrialRequest,
+    TurnBegun,
+    TurnEnded,
+    TurnsDone,
+)
+from holdfast.agents.python.loaded import Given, Loaded, ResetFunction
+from holdfast.model.observation import Turn
+from holdfast.model.scenario import Scenario
+from holdfast.model.shorten import shorten
+from holdfast.model.trace import TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import said
+from holdfast.processes.startable import variables
+
+if TYPE_CHECKING:
+    from asyncio import Runner
+
+    from holdfast.planes.injection.weather import Weather
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
+"""Where code of ours stands between the agent and its functions."""
+
+
+Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
+
+
+_environment: dict[str, str] = {}
+"""What the last trial set in the environment of this process."""
+
+
+def set_environment(trial: Trial) -> None:
+    """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
+    global _environment
+    wanted = variables(trial)
+    for name in _environment.keys() - wanted.keys():
+        os.environ.pop(name, None)
+    for name, text in wanted.items():
+        if _environment.get(name) != text:
+            os.environ[name] = text
+    _environment = wanted
+
+
+def clear_environment() -> None:
+    """Removes what was set."""
+    while _environment:
+        os.environ.pop(_environment.popitem()[0], None)
+
+
+def perform(
+    request: TrialRequest, scenario: Scenario, agent: Loaded, reset: ResetFunction | None, line: ReportLine
+) -> None:
+    """Runs the trial and sends what happens, when it happens."""
+    from holdfast.planes.injection.weather import Weather
+    from holdfast.planes.open_call import drive, under
+    from holdfast.planes.traced_call import CallTrace
+
+    set_environment(request.trial)
+    if reset is not None and not _reset(reset, line):
+        return
+    weather = Weather(
+        request.trial,
+        scenario,
+        lambda met: line.send(Fault(met)),
+        lambda met: line.send(AmendedFault(met)),
+        lambda use: line.send(RecordingUsed(use)),
+    )
+    seen = _CallReporter(line)
+    attack = request.trial.task.attack or bool(scenario.injections)
+    watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
+    with under(weather, lambda message: line.send(Broke(message)), watch):
+        loop = _LazyLoop()
+        try:
+            if agent.is_async:
+                loop.run(_converse(request, agent, line, weather, settle, seen))
+            else:
+                drive(_converse(request, agent, line, weather, loop.settle, seen))
+        finally:
+            loop.close()
+
+
+class _CallReporter:
+    """Tells of calls: at once when one begins, of its end with whatever is said next. One write a call is enough."""
+
+    def __init__(self, line: ReportLine) -> None:
+        self._line = line
+        self._pid = os.getpid()
+        self._ended: list[FunctionCall] = []
+        self._lock = Lock()
+
+    def tell(self, number: int, event: TraceEvent) -> None:
+        """Takes a call that began, or one that ended."""
+        pid = os.getpid()
+        call = FunctionCall(pid, number, event)
+        if pid != self._pid:  # a process that the agent forked: nobody will speak for it later
+            self._line.send(FunctionCalls((call,)))
+            return
+        with self._lock:
+            self._ended.append(call)
+            if event.phase == "unfinished":
+                self._send()
+
+    def flush(self) -> None:
+        """Tells of all that has ended."""
+        with self._lock:
+            if self._ended:
+                self._send()
+
+    def _send(self) -> None:
+        calls, self._ended = tuple(self._ended), []
+        self._line.send(FunctionCalls(calls))
+
+
+class _LazyLoop:
+    """An event loop, made when first needed, one for all turns: a plain function mostly needs none."""
+
+    def __init__(self) -> None:
+        self._runner: Runner | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if self._runner is None:
+            from asyncio import Runner
+
+            self._runner = Runner()
+        return self._runner.run(coroutine)
+
+    async def settle(self, value: Any, take: Take) -> Any:
+        """Never waits itself: it is the caller's process that blocks, as the agent's own would."""
+        if not must_wait(value):
+            return settle_plain(value, take)
+        return self.run(settle(value, take))
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _reset(reset: ResetFunction, line: ReportLine) -> bool:
+    try:
+        result = reset()
+        if inspect.isawaitable(result):
+            import asyncio
+
+            asyncio.run(_awaited(result))
+    except BaseException as broken:
+        line.send(Broke(f"reset failed: {said(broken)}"))
+        return False
+    return True
+
+
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+async def _converse(
+    request: TrialRequest, agent: Loaded, line: ReportLine, weather: Weather, settle: Settle, seen: _CallReporter
+) -> None:
+    """Asks turn by turn, until all are asked or one ends badly."""
+    asked: str | None = request.asked
+    dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
+    if dialogue is not None and dialogue.note:
+        line.send(Noted(dialogue.note))
+    n = 0
+    while asked is not None:
+        n += 1
+        line.send(TurnBegun())
+        given = asked if dialogue is None else dialogue.given(asked)
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)), given=given)
+        seen.flush()
+        line.send(TurnEnded(turn, notes))
+        if turn.ending != "answered" or n == request.turns:
+            break
+        if dialogue is not None:
+            dialogue.heard(turn)
+        asked = line.hear()
+    line.send(TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
+
+
+async def take_turn(
+    asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException, *, given: Given | None = None
+) -> tuple[Turn, tuple[str, ...]]:
+    """One turn of an agent, with a note if its answer was cut. What it raises is its result.
+
+    `given` is what it is called with where that is more than the question.
+    """
+    if given is None:
+        given = asked
+    pieces: list[str] = []
+
+    def keep(text: str) -> None:
+        pieces.append(text)
+        take(text)
+
+    started = perf_counter()
+    try:
+        value = told = agent.ask(given)
+        if type(value) is not str:
+            told = await settle(value, keep)
+            value = text_of(told, given if type(given) is str else asked)
+    except NoText as odd:
+        return Turn(asked, None, (perf_counter() - started) * 1000, "unreadable", str(odd)), ()
+    except caught as raised:
+        return raised_turn(asked, started, raised, "".join(pieces)), ()
+    latency_ms = (perf_counter() - started) * 1000
+    if value is None:
+        why = "the agent returned None" if told is None else "no AI message in what the agent returned answers this"
+        return Turn(asked, None, latency_ms, "no_answer", why), ()
+    turn, notes = _answered(asked, latency_ms, value)
+    if isinstance(told, dict) and (found := _canaries(told, (asked, given))):
+        turn = replace(turn, canaries=found)
+    return turn, notes
+
+
+def _canaries(returned: dict[Any, Any], heard: tuple[Given, ...]) -> tuple[str, ...]:
+    """Those in the fields of what was returned, apart from what only repeats what the agent was given."""
+    from holdfast.planes.traced_call import ReadValues
+
+    own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, heard)}
+    return ReadValues(own).canaries
+
+
+def _repeats(value: Any, heard: tuple[Given, ...]) -> bool:
+    return any(value is one for one in heard) or (isinstance(value, str) and value in heard)
+
+
+def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
+    if len(text) > ANSWER_LIMIT:
+        size = f"more than {READ_LIMIT}" if len(text) > READ_LIMIT else str(len(text))
+        note = f"answer of {size} characters cut to {ANSWER_LIMIT}"
+        return Turn(asked, text[:ANSWER_LIMIT], latency_ms, cut=True), (note,)
+    return Turn(asked, text, latency_ms), ()
+
+
+def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
+    """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
+    latency_ms = (perf_counter() - started) * 1000
+    text = partial[:ANSWER_LIMIT] if partial else None
+    others = 0
+    while isinstance(raised, BaseExceptionGroup):  # says only that there is something in it
+        others += len(raised.exceptions) - 1
+        raised = raised.exceptions[0]
+    detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
+    return Turn(asked, text, latency_ms, "raised", detail, cut=len(partial) > ANSWER_LIMIT)
+
+
+def _place(raised: BaseException) -> str:
+    """The last line of the agent's own that the exception came by; a fault is raised in code of ours."""
+    place, trace = "", raised.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_OURS):
+            place = f" ({os.path.basename(file)}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place

@@ -1,0 +1,143 @@
+"""The processes of a Python agent in the worlds of its trials: a new interpreter for each."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from time import perf_counter
+
+import msgspec
+
+from holdfast.agents.python.host_protocol import HostSetup, MessageFrames, Ready, TrialRequest, Unusable, framed
+from holdfast.agents.python.hosted_trial import HostedTrial
+from holdfast.agents.python.trial_pipes import TrialPipes
+from holdfast.agents.time_limit import left_s, patience_ms
+from holdfast.errors import AgentUnavailable
+from holdfast.model.codec import encode
+from holdfast.model.observation import Answer
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.model.task import Task
+from holdfast.processes.limits import GRACE_S
+from holdfast.processes.program import stopped
+from holdfast.processes.startable import BEGIN
+from holdfast.protocols.sandbox import Started
+from holdfast.protocols.world import World
+
+_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
+_PROGRAM = "from holdfast.agents.python.host import main_in_sandbox; main_in_sandbox()"
+IMPORT_S = 120.0
+
+
+class WorldHosts:
+    """Imports the agent in the world of each trial and asks it there."""
+
+    def __init__(self, agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> None:
+        self._agent = agent
+        self._scenarios = scenarios
+        self._timeout_ms = agent.timeout_ms
+
+    async def run(self, task: Task, world: World) -> Answer:
+        place = await world.place()
+        hosted = HostedTrial(asyncio.get_running_loop(), world.context)
+        hosted.watch = world.heard
+        hosted.asked.append(world.context.ask(task.turns[0]))
+        ends = TrialPipes(asyncio.get_running_loop(), hosted)
+        line, output = ends.theirs
+        argv = [sys.executable, "-P", "-c", _PROGRAM]
+        env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
+        try:
+            program = await place.start(argv, env, (line, output, output))
+        except BaseException:
+            ends.close()
+            raise
+        try:
+            setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
+            limit_s = await self._perform(program, hosted, ends, task, world, setup)
+        finally:
+            await program.end(0.0)
+            hosted.finish(program.status, program.out_of_memory)
+            ends.drain()
+            ends.close()
+        hosted.notes.extend(program.notes)
+        return hosted.answer(limit_s)
+
+    async def close(self) -> None:
+        """Every process ended with its trial."""
+
+    async def _perform(
+        self,
+        program: Started,
+        hosted: HostedTrial,
+        ends: TrialPipes,
+        task: Task,
+        world: World,
+        setup: HostSetup,
+    ) -> float:
+        """How long the last turn might take."""
+        watching = asyncio.create_task(_watch(program, hosted))
+        try:
+            if not await self._introduced(program, hosted, ends, setup, left_s(world)):
+                hosted.late = not hosted.out_of_memory
+                return 0.0
+            ends.listen()
+            began = perf_counter() - world.context.now()
+            request = TrialRequest(world.trial, hosted.asked[0], task.most_turns, began)
+            await ends.say(framed(encode(request)))
+            limit_s = await self._turns(hosted, ends, task, world)
+            if not hosted.late:
+                await hosted.wait(lambda: hosted.exited, GRACE_S)
+            return limit_s
+        finally:
+            await stopped(watching)
+
+    async def _introduced(
+        self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
+    ) -> bool:
+        """Tells the program what to hold and waits until it does; False if its time or memory is over before."""
+        ends.listen_to_output()
+        await ends.say(framed(encode(setup)))
+        got: list[bytes] = []
+        frames = MessageFrames(got.append)
+        try:
+            async with asyncio.timeout(min(IMPORT_S, limit_s)):
+                while not got:
+                    data = await ends.heard()
+                    if not data:
+                        await _starved(program, hosted)
+                        return False
+                    frames.feed(data)
+        except TimeoutError:
+            if limit_s < IMPORT_S:
+                return False
+            raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s") from None
+        news = _news.decode(got[0])
+        if isinstance(news, Unusable):
+            raise news.error()
+        return True
+
+    async def _turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
+        """Asks turn after turn; one that takes too long ends it. How long the last one might take."""
+        limit_s = patience_ms(self._timeout_ms, world) / 1000
+        while not hosted.broke:
+            if not await hosted.said_within(limit_s):
+                hosted.late = True
+                break
+            if len(hosted.asked) == task.most_turns or not await hosted.go_on(task, ends.say):
+                break
+            limit_s = patience_ms(self._timeout_ms, world) / 1000
+        return limit_s
+
+
+async def _starved(program: Started, hosted: HostedTrial) -> None:
+    """It died early: AgentUnavailable, unless it used more memory than it may."""
+    await program.within(GRACE_S)
+    if not program.out_of_memory:
+        raise AgentUnavailable("the agent's process died while it imported the agent")
+    hosted.finish(program.status, program.out_of_memory)
+
+
+async def _watch(program: Started, hosted: HostedTrial) -> None:
+    while not await program.within(60.0):
+        pass
+    hosted.finish(program.status, program.out_of_memory)

@@ -1,0 +1,189 @@
+"""JSON of any depth, its schema, and its parts by JSONPath (`$.choices[0]`) or dots (`data.result`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from holdfast.errors import AgentUnavailable
+from holdfast.model.codec import canonical
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def loads(text: str, decoder: json.JSONDecoder = _DECODER) -> Any:
+    """The value that the decoder reads, however deep; ValueError if the text is not JSON."""
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return _read(text, decoder)
+
+
+def _read(text: str, decoder: json.JSONDecoder) -> Any:
+    """The same without recursion: what is open is on a stack, an object as its pairs, the last without its value."""
+    opened: list[tuple[str, list[Any]]] = []
+    at = _skip(text, 0)
+    while True:
+        bracket = text[at : at + 1]
+        if bracket in ("[", "{"):
+            opened.append(("]" if bracket == "[" else "}", []))
+            at = _skip(text, at + 1)
+            if not text.startswith(opened[-1][0], at):  # not empty
+                at = _key(text, at, opened[-1])
+                continue
+            at += 1
+            value = _closed(*opened.pop(), decoder)
+        else:
+            value, at = decoder.raw_decode(text, at)
+        # A value has ended; with it may end any number of what it is in.
+        while True:
+            at = _skip(text, at)
+            if not opened:
+                if at < len(text):
+                    raise json.JSONDecodeError("Extra data", text, at)
+                return value
+            end, inside = opened[-1]
+            inside.append(value if end == "]" else (inside.pop(), value))
+            if text.startswith(",", at):
+                at = _key(text, _skip(text, at + 1), opened[-1])
+                break
+            if not text.startswith(end, at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at += 1
+            value = _closed(*opened.pop(), decoder)
+
+
+def _key(text: str, at: int, holder: tuple[str, list[Any]]) -> int:
+    """Reads the key of an object's next value, if it is an object; where that value begins."""
+    end, inside = holder
+    if end == "]":
+        return at
+    if not text.startswith('"', at):
+        raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
+    key, at = _DECODER.raw_decode(text, at)
+    at = _skip(text, at)
+    if not text.startswith(":", at):
+        raise json.JSONDecodeError("Expecting ':' delimiter", text, at)
+    inside.append(key)
+    return _skip(text, at + 1)
+
+
+def _closed(end: str, inside: list[Any], decoder: json.JSONDecoder) -> Any:
+    if end == "]":
+        return inside
+    return dict(inside) if decoder.object_pairs_hook is None else decoder.object_pairs_hook(inside)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def validator(schema: Mapping[str, Any]) -> Any:
+    """A validator of the schema; ValueError if it is none, or does not hold all that it refers to."""
+    return _compiled(canonical(schema))
+
+
+@lru_cache(maxsize=256)
+def _compiled(schema: bytes) -> Any:
+    import json
+
+    from jsonschema_rs import validator_for
+
+    return validator_for(json.loads(schema), retriever=_fetch_nothing)
+
+
+def _fetch_nothing(uri: str) -> Any:
+    raise ValueError("a schema must hold all that it refers to")
+
+
+MISSING: Final = object()
+"""Nothing is there. A null that is there is None."""
+
+Find: TypeAlias = Callable[[Any], Any]
+FindAll: TypeAlias = Callable[[Any], list[Any]]
+
+HINT = "write JSONPath ($.choices[0].message.content) or dots (data.result)"
+_PLAIN = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[\d+\])*")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]|\[(['\"])(.+?)\3\]")
+
+
+class BadPath(ValueError):
+    """A text is neither JSONPath nor dots; why."""
+
+
+@lru_cache(maxsize=256)
+def query(path: str) -> FindAll:
+    """Finds every part that the path names; BadPath if it is none."""
+    if not path:
+        raise BadPath("it is empty")
+    if path.startswith("$") and not _PLAIN.fullmatch(path):
+        return _jsonpath(path)
+    steps = _steps(path.removeprefix("$"))
+
+    def find(value: Any) -> list[Any]:
+        found = _walk(value, steps)
+        return [] if found is MISSING else [found]
+
+    return find
+
+
+def find_at(path: str) -> Find:
+    """A finder for the answer at a path: MISSING, one value, or several, as one text where all are texts."""
+    try:
+        parts_at = query(path)
+    except BadPath as bad:
+        raise AgentUnavailable(f"agent.response_path {path!r} is not a path: {bad}", hint=HINT, config=True) from None
+
+    def find(value: Any) -> Any:
+        found = parts_at(value)
+        if len(found) < 2:
+            return found[0] if found else MISSING
+        texts = [item for item in found if isinstance(item, str)]
+        return "\n".join(texts) if len(texts) == len(found) else found
+
+    return find
+
+
+def _steps(rest: str) -> tuple[str | int, ...]:
+    steps: list[str | int] = []
+    while rest:
+        match = _STEP.match(rest)
+        if not match:
+            raise BadPath(f"cannot read it from {rest!r} on")
+        steps.append(int(match[2]) if match[2] else match[4] or match[1])
+        rest = rest[match.end() :]
+    return tuple(steps)
+
+
+def _walk(value: Any, steps: tuple[str | int, ...]) -> Any:
+    for step in steps:
+        if isinstance(value, list):
+            value = _item(value, step)
+        elif isinstance(value, dict):
+            value = value.get(step, MISSING)
+        else:
+            return MISSING
+    return value
+
+
+def _item(items: list[Any], step: str | int) -> Any:
+    try:
+        return items[int(step)]
+    except (ValueError, IndexError):
+        return MISSING
+
+
+def _jsonpath(path: str) -> FindAll:
+    from jsonpath import JSONPathError, compile
+
+    try:
+        compiled = compile(path)
+    except JSONPathError as bad:
+        raise BadPath(str(bad).splitlines()[0]) from None
+    return lambda value: list(compiled.findall(value)) if isinstance(value, dict | list) else []

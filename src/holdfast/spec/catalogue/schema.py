@@ -1,0 +1,173 @@
+"""The JSON Schema of a settings type, made from the same annotations that the reader follows."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET
+
+from holdfast.model.spec import Aggregation
+from holdfast.reading.fields import Field, Hint, Schema, keys_of, peel
+from holdfast.reading.hints import AS_WRITTEN, by_reference, hint_name, range_of
+
+_SCALARS: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def schema_of(hint: Any) -> Schema:
+    """The schema of a type hint."""
+    return hint_schema(peel(hint))
+
+
+def _or_reference(schema: Schema, hint: Hint) -> Schema:
+    """The value, or a `${VAR}` that gives it."""
+    if not by_reference(hint):
+        return schema
+    words: Schema = {key: schema.pop(key) for key in ("description", "default", "examples") if key in schema}
+    return {"anyOf": [schema, {"type": "string", "pattern": r"\$\{"}], **words}
+
+
+def _element(hint: Any) -> Schema:
+    return _or_reference(schema_of(hint), peel(hint))
+
+
+def hint_schema(hint: Hint) -> Schema:
+    schema = dict(hint.form.schema()) if hint.form else _base(hint.base)
+    for limit in hint.limits:
+        target = schema
+        if "anyOf" in schema and limit_keys(limit):  # an optional value: its limits are those of the value
+            schema["anyOf"] = [_limited(member, limit) for member in schema["anyOf"]]
+        else:
+            target.update(_fitting(schema, limit))
+    if hint.description:
+        schema["description"] = hint.description
+    if shown := next((limit.examples for limit in hint.limits if limit.examples), None):
+        schema["examples"] = list(shown)
+    return schema
+
+
+def limit_keys(limit: msgspec.Meta) -> dict[str, Any]:
+    pairs = {
+        "minimum": limit.ge,
+        "exclusiveMinimum": limit.gt,
+        "maximum": limit.le,
+        "exclusiveMaximum": limit.lt,
+        "pattern": limit.pattern,
+        "minLength": limit.min_length,
+        "maxLength": limit.max_length,
+    }
+    return {key: value for key, value in pairs.items() if value is not None}
+
+
+def _limited(member: Schema, limit: msgspec.Meta) -> Schema:
+    return {**member, **_fitting(member, limit)}
+
+
+def _fitting(schema: Schema, limit: msgspec.Meta) -> Schema:
+    """The limits that concern a value of the schema's type."""
+    keys = limit_keys(limit)
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return {k: v for k, v in keys.items() if "inimum" in k or "aximum" in k}
+    if kind == "string":
+        return {k: v for k, v in keys.items() if k in ("pattern", "minLength", "maxLength")}
+    renamed = {"array": {"minLength": "minItems", "maxLength": "maxItems"}, "object": {"minLength": "minProperties"}}
+    names = renamed.get(kind, {}) if isinstance(kind, str) else {}
+    return {names[k]: v for k, v in keys.items() if k in names}
+
+
+def _base(base: Any) -> Schema:
+    origin, args = get_origin(base), get_args(base)
+    if base is Any:
+        return {}
+    if base in _SCALARS:
+        return {"type": _SCALARS[base]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin in (Union, types.UnionType):
+        return {"anyOf": [{"type": "null"} if a is type(None) else schema_of(a) for a in args]}
+    if origin in (list, tuple, Sequence, frozenset, set):
+        return {"type": "array", "items": _element(args[0]) if args else {}}
+    if origin in (dict, Mapping) or base is dict:
+        return _map_schema(args)
+    if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
+        return {"$ref": f"#/$defs/{base.__name__}"}
+    raise TypeError(f"no JSON Schema for {base!r}")
+
+
+def _map_schema(args: tuple[Any, ...]) -> Schema:
+    schema: Schema = {"type": "object"}
+    if args:
+        schema["additionalProperties"] = _element(args[1])
+        key = schema_of(args[0])
+        if "enum" in key:
+            schema["propertyNames"] = {"enum": key["enum"]}
+    return schema
+
+
+def properties(kind: type) -> dict[str, Schema]:
+    """The schemas of a type's keys, with their defaults."""
+    return {field.key: _property(field) for field in keys_of(kind)}
+
+
+def _property(field: Field) -> Schema:
+    schema = hint_schema(field.hint)
+    if not field.required and isinstance(field.default, str | int | float | bool):
+        schema["default"] = field.default
+    if not field.required and isinstance(field.default, tuple) and field.default:
+        schema["default"] = list(field.default)
+    return schema if field.key in AS_WRITTEN else _or_reference(schema, field.hint)
+
+
+def shared(kind: type, name: str) -> dict[str, Schema]:
+    """The same keys by reference to the definition `name`: what many entries have is written once."""
+    return {field.key: {"$ref": f"#/$defs/{name}/properties/{field.key}"} for field in keys_of(kind)}
+
+
+def selected(name: str, kind: type) -> Schema:
+    """The key that decides which other keys an entry has, with words for who points at it."""
+    return {"const": name, "description": first_line(kind)}
+
+
+def first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().partition("\n")[0]
+
+
+def required(kind: type) -> list[str]:
+    return [field.key for field in keys_of(kind) if field.required]
+
+
+def closed(kind: type) -> Schema:
+    """The schema of a section: its keys and no others."""
+    return variant(properties(kind), required(kind), first_line(kind))
+
+
+def variant(props: Mapping[str, Schema], needed: list[str], description: str) -> Schema:
+    schema: Schema = {"type": "object", "properties": dict(props), "additionalProperties": False}
+    if description:
+        schema["description"] = description
+    if needed:
+        schema["required"] = needed
+    return schema
+
+
+def type_words(field: Field) -> str:
+    """Its type with its limits: `a whole number, at least 0`."""
+    limits = [range_of(limit) for limit in field.hint.limits if range_of(limit)]
+    return ", ".join([hint_name(field.hint), *limits])
+
+
+def default_words(value: Any) -> str:
+    """A default as it may be written; empty if there is none worth telling."""
+    if value is None or value is UNSET or value in ("", (), {}, []):
+        return ""
+    if isinstance(value, Aggregation):
+        return value.kind
+    if isinstance(value, tuple):
+        return ", ".join(str(item) for item in value)
+    if isinstance(value, str | int | float | bool):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return ""

@@ -1,0 +1,187 @@
+"""Warnings: what loads, but probably does not mean what its author thinks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.model.when import applies
+from holdfast.protocols.check import AdvisingCheck
+from holdfast.protocols.fault import DelayingFault
+from holdfast.reading.backslashes import undoubled
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.spec.rules.contract import ContractRules, ScenarioSet
+from holdfast.spec.rules.reach import Reach
+from holdfast.spec.rules.rules import RuleEntry
+from holdfast.spec.rules.variants import spot
+from holdfast.spec.sections.file import File
+
+_PATTERN_KEYS = ("pattern", "patterns", "matches")
+
+
+def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
+    """Reports every smell of a file that loads."""
+    for rule in (*rules.all, *file.run_rules):
+        _rule(reader, rule)
+    _tools(reader, file, rules, folder)
+    _contract(reader, rules, weather)
+    _delays(reader, file, weather)
+    _numbers(reader, file, rules)
+    _temperatures(reader, file, rules)
+    _descriptions(reader, file)
+    _repeated(reader, file.at.get("golden_prompts"), "golden_prompts")
+    for rule in rules.all:
+        _repeated(reader, rule.at.get("probes"), f"{rule.path}.probes")
+
+
+def _repeated(reader: Reader, prompts: Node, path: str) -> None:
+    """The same question is the same trial: it is asked once."""
+    first: dict[str, Node] = {}
+    for index, node in enumerate(prompts.items):
+        text = node.text if node.kind != "map" else repr(node.plain())
+        if first.setdefault(text, node) is not node:
+            message = f"the same as on line {first[text].line}: it is asked once"
+            hint = "to ask more often, set replicas"
+            reader.warn(node, f"{path}[{index}]", message, hint=hint, code="lint-repeated-prompt")
+
+
+# -- one rule -----------------------------------------------------------------------------------
+def _rule(reader: Reader, rule: RuleEntry) -> None:
+    escaped = set()
+    for key in _PATTERN_KEYS:
+        if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
+            value = rule.settings_at.get(key)
+            nodes = value.items if value.kind == "list" else [value]
+            for index, node in enumerate(nodes):
+                where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
+                if _escaped(reader, node, where, rule.invariant.id):
+                    escaped.add(where)
+    if isinstance(rule.made, AdvisingCheck):
+        for code, field, message in rule.made.lint():
+            node, where = spot(rule.settings_at, rule.settings_path, field)
+            if code == "lint-never-matches" and where in escaped:
+                continue  # said already, with its reason
+            named = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
+            reader.warn(node, where, message + named, code=code)
+    _judged(reader, rule)
+
+
+def _escaped(reader: Reader, node: Node, path: str, id: str) -> bool:
+    """A doubled backslash outside double quotes reaches the regex doubled: whether that was warned of."""
+    mended = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
+    if not mended or mended == node.text:
+        return False
+    quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
+    shown = f"'{mended}'" if node.style == "'" else mended
+    hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
+    message = f"can never match what it seems to mean (rule {id})"
+    reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
+    return True
+
+
+def _judged(reader: Reader, rule: RuleEntry) -> None:
+    invariant = rule.invariant
+    if not invariant.critical:
+        return
+    traits = rule.traits
+    weight = "gate" if invariant.gate else "critical rule"
+    if traits.compares_words and not traits.asks_model:
+        message = f"a {weight} that depends on word similarity: a wrong answer may pass it and a paraphrase may fail it"
+        hint = "set method: model and a model to ask, or use an exact rule such as contains, regex or json_field"
+        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-likeness-of-words")
+    if traits.asks_model and int(invariant.settings.get("votes", 1)) == 1:
+        message = f"a {weight} that hangs on one vote of a judge"
+        hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
+        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
+
+
+def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> None:
+    """A rule on the calls of a tool that is misspelled would pass whatever the agent does."""
+    naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
+    if not naming or reader.failed("agent"):
+        return
+    reach = Reach(file.agent, folder)
+    for rule, tools in naming:
+        for field, glob in tools:
+            hint = None if "://" in glob else reach.unknown_tool(glob)
+            if hint is not None:
+                node, where = spot(rule.settings_at, rule.settings_path, field)
+                message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
+                reader.warn(node, where, message, hint=hint, code="lint-unknown-tool")
+
+
+# -- the contract -------------------------------------------------------------------------------
+def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None:
+    silent = [rule for rule in rules.all if rule.negative or rule.traits.reads == "latency"]
+    whole = not reader.failed("contract.invariants", "invariants")
+    if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
+        message = "every rule is negative: no rule asks for anything to be in the answer"
+        hint = "add output_not_empty or completes"
+        reader.warn(rules.all[0].at, rules.all[0].path, message, hint=hint, code="lint-only-negative")
+    if not weather.scenarios or reader.failed("chaos_matrix", "contract.chaos_matrix"):
+        return
+    if weather.at is not None and not any(s.calm for s in weather.scenarios):
+        message = "no calm scenario: a failure under chaos cannot be told from one in calm"
+        hint = "add - name: no-chaos"
+        reader.warn(weather.at, weather.path, message, hint=hint, code="lint-no-calm")
+    for scenario in weather.scenarios:
+        if (
+            weather.at is not None
+            and not scenario.calm
+            and rules.all
+            and not any(applies(r.invariant.when, scenario) for r in rules.all)
+        ):
+            message = f"no rule is judged in {scenario.name}: it proves nothing, and the run will say so"
+            hint = "give a rule `when: always`, or take the scenario out"
+            reader.warn(weather.at, weather.path, message, hint=hint, code="lint-idle-scenario")
+    for rule in rules.all:
+        if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
+            message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"
+            reader.warn(rule.at.get("when"), f"{rule.path}.when", message, code="lint-when-unmet")
+
+
+# -- numbers ------------------------------------------------------------------------------------
+def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
+    limit = file.agent.timeout
+    for fault in weather.placed:
+        delay = fault.made.delay_ms if isinstance(fault.made, DelayingFault) else 0
+        if delay >= limit:
+            message = f"the delay of {delay:g} ms is not below agent.timeout, which is {limit} ms"
+            hint = "every trial that meets it will time out"
+            where = f"{fault.path}.delay_ms" if fault.at.has("delay_ms") else fault.path
+            reader.warn(fault.at.get("delay_ms"), where, message, hint=hint, code="lint-delay-timeout")
+
+
+def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
+    score = file.scoring.min_score if file.scoring else None
+    if file.scoring and score is not None and 0 < score <= 1:
+        message = f"min_score is 0 to 100: {score:g} means {score:g} %"
+        reader.warn(file.scoring.at.get("min_score"), "scoring.min_score", message, code="lint-min-score-fraction")
+    cores = os.cpu_count() or 1
+    timed = any(rule.traits.reads == "latency" for rule in rules.all)
+    if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
+        message = f"{file.advanced.concurrency} trials at once on {cores} cores, beside a latency rule"
+        hint = "trials that wait for a core look slow"
+        where = "advanced.concurrency"
+        reader.warn(file.advanced.at.get("concurrency"), where, message, hint=hint, code="lint-concurrency-latency")
+
+
+def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
+    """Agents set their own; a model's entry says what a judge sends."""
+    if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
+        return
+    for name, model in file.models.items():
+        if model.at.has("temperature"):
+            message = "is used by rules that ask a model only, and no rule of this file does"
+            hint = "remove it; the agent sends its own temperature"
+            where = f"models.{name}.temperature"
+            reader.warn(model.at.key("temperature"), where, message, hint=hint, code="lint-temperature")
+
+
+def _descriptions(reader: Reader, file: File) -> None:
+    """A map's rules are the ones whose spelling wants a description."""
+    for rule in file.mapped:
+        if not rule.invariant.description:
+            key = file.at.get("invariants").key(rule.invariant.id)
+            reader.warn(key, rule.path, "has no description", code="lint-no-description")

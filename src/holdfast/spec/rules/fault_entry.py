@@ -1,0 +1,256 @@
+"""Faults in a scenario: which fault, on which plane and target, and when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from holdfast import plugins
+from holdfast.model.codec import to_builtins
+from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
+from holdfast.protocols.fault import TaskFault, WireFault
+from holdfast.reading.fields import key_names
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found
+from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, misspelt_selector, settings
+from holdfast.spec.sections.weather import (
+    AttackKeys,
+    HttpFaultKeys,
+    LlmFaultKeys,
+    McpFaultKeys,
+    ServiceFaultKeys,
+    ToolFaultKeys,
+    WorldFaultKeys,
+)
+
+_CLASS = r"\[(?:!\]|\]|!(?!\])|(?![!\]]))[^\]]*\]"
+"""A class of characters, as fnmatch reads it: a `]` at its beginning is one of them."""
+LONGEST = 2000
+"""Characters that are looked at: no host and no tool has a longer name."""
+
+
+def glob_problems(reader: Reader, node: Node, path: str) -> None:
+    """Reports what no tool and no host is called. A tool that is met at its URL may be called anything."""
+    url, tool = _text(node, "match_url"), _text(node, "tool")
+    if _is_open(_host(url)):
+        message = "the [ in its host is never closed, so no URL is meant"
+        hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
+        reader.error(node.get("match_url"), f"{path}.match_url", message, hint=hint, code="bad-value")
+    elif not url and _is_open(tool):
+        message = "the [ is never closed, so no tool is meant"
+        hint = "close it, as in [ab]*; a [ itself is written [[]"
+        reader.error(node.get("tool"), f"{path}.tool", message, hint=hint, code="bad-value")
+
+
+def _text(node: Node, key: str) -> str:
+    return str(node.get(key).value) if node.has(key) and node.get(key).kind == "text" else ""
+
+
+def _host(url: str) -> str:
+    return (url.partition("://")[2] or url).partition("/")[0]
+
+
+def _is_open(glob: str) -> bool:
+    return "[" in re.sub(_CLASS, "", glob[:LONGEST])
+
+
+FamilyName = Literal[
+    "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
+]
+_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "match")
+_PLACES = ("tool", "match_url", "service")
+"""Keys that say where a fault acts."""
+
+
+class Family(Struct, frozen=True):
+    """One list of faults in a scenario."""
+
+    name: FamilyName
+    plane: Plane
+    keys: type
+    registry: str
+    """Its family of plug-ins."""
+    selector: str = "mode"
+    target: str | None = None
+    """The key that names the target."""
+
+
+FAMILIES: dict[FamilyName, Family] = {
+    "tool_faults": Family("tool_faults", "tool", ToolFaultKeys, "faults.tool", target="tool"),
+    "llm_faults": Family("llm_faults", "llm", LlmFaultKeys, "faults.llm"),
+    "context_attacks": Family("context_attacks", "context", AttackKeys, "faults.context", "type", "tool"),
+    "mcp_faults": Family("mcp_faults", "mcp", McpFaultKeys, "faults.mcp", target="tool"),
+    "http_faults": Family("http_faults", "http", HttpFaultKeys, "faults.http", target="match_url"),
+    "service_faults": Family("service_faults", "service", ServiceFaultKeys, "faults.service", target="service"),
+    "world_faults": Family("world_faults", "world", WorldFaultKeys, "faults.world"),
+}
+
+
+class FaultEntry(Struct, frozen=True):
+    """A fault as read, with the places that later questions ask about."""
+
+    family: Family
+    injection: Injection
+    made: Any
+    at: Node
+    path: str
+
+
+def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
+    """The lists of a scenario that would be read as these faults."""
+    lists: dict[str, list[dict[str, Any]]] = {}
+    for one in injections:
+        family = next(known for known in FAMILIES.values() if known.plane == one.plane)
+        entry = {family.selector: one.mode, **one.settings, **to_builtins(one.schedule)}
+        if family.target is not None and one.target not in (INPUT, _default_target(family)):
+            entry = {family.target: one.target, **entry}
+        entry |= {key: value for key, value in (("match_url", one.match_url), ("raises", one.raises)) if value}
+        lists.setdefault(family.name, []).append(entry)
+    return lists
+
+
+@cache
+def _default_target(family: Family) -> object:
+    """What a fault of the family acts on if nothing is written; NODEFAULT where something has to be."""
+    return next(key.default for key in fields(family.keys) if key.name == family.target)
+
+
+@cache
+def menu(name: FamilyName) -> Menu:
+    """The modes of a family."""
+    family = FAMILIES[name]
+
+    def find(mode: str) -> Choice | None:
+        built = plugins.find(family.registry, mode)
+        return None if built is None else Choice(mode, built)
+
+    def names() -> Iterable[str]:
+        return plugins.names(family.registry)
+
+    return Menu(family.selector, find, names)
+
+
+def read_faults(reader: Reader, name: FamilyName, node: Node, path: str) -> tuple[FaultEntry, ...] | Bad:
+    """The faults of one list; context attacks may also be a map of type to settings."""
+    if name == "context_attacks" and node.kind == "map":
+        entries = [(_named(key, key_node, value), join(path, key)) for key, (key_node, value) in node.pairs.items()]
+    elif node.kind == "list":
+        entries = [(item, f"{path}[{i}]") for i, item in enumerate(node.items)]
+    else:
+        expected = "a list or a map" if name == "context_attacks" else "a list"
+        hint = "write [] for none" if node.kind == "null" else ""
+        return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
+    placed = [_fault(reader, FAMILIES[name], entry, where) for entry, where in entries]
+    return tuple(p for p in placed if not isinstance(p, Bad))
+
+
+def _named(key: str, key_node: Node, value: Node) -> Node:
+    """An entry of the map form, as an entry of the list form."""
+    if value.kind not in ("map", "null") or value.has("type"):
+        return value
+    kind = Node("text", key_node.line, key_node.column, key_node.length, key, key)
+    entry = Node("map", key_node.line, key_node.column, key_node.length)
+    entry.pairs = {"type": (key_node, kind), **value.pairs}
+    return entry
+
+
+def _fault(reader: Reader, family: Family, node: Node, path: str) -> FaultEntry | Bad:
+    if node.kind != "map":
+        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
+    common = reader.keys(family.keys, node, path)
+    if not node.has(family.selector):
+        misspelt_selector(reader, family.selector, node, path, key_names(family.keys))
+    choice = choose(reader, menu(family.name), node, path) if node.has(family.selector) else BAD
+    if isinstance(choice, Bad):
+        return BAD
+    chosen = settings(reader, choice, node, path, key_names(family.keys))
+    _schedule_problems(reader, node, path)
+    _match_problems(reader, family, node, path)
+    glob_problems(reader, node, path)
+    if isinstance(common, Bad) or isinstance(chosen, Bad):
+        return BAD
+    return _placed(reader, family, common, chosen, node, path)
+
+
+def _schedule_problems(reader: Reader, node: Node, path: str) -> None:
+    if node.has("on_event") and node.has("after_ms"):
+        message = "after_ms and on_event exclude each other: a fault begins at a time or at an event"
+        reader.error(node.key("on_event"), f"{path}.on_event", message, code="conflict")
+    if node.has("on_call") and node.has("after_calls"):
+        message = "on_call and after_calls exclude each other: on_call counts all calls"
+        reader.error(node.key("on_call"), f"{path}.on_call", message, code="conflict")
+    if node.has("probability") and node.has("trigger_probability"):
+        message = "written twice: probability and trigger_probability are the same"
+        reader.error(node.key("trigger_probability"), f"{path}.trigger_probability", message, code="conflict")
+    for key in ("probability", "trigger_probability"):
+        if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
+            message = "with probability 0 this fault never fires"
+            reader.warn(node.get(key), f"{path}.{key}", message, code="lint-probability-zero")
+
+
+def _match_problems(reader: Reader, family: Family, node: Node, path: str) -> None:
+    """A key of the fault itself inside `match`, which is for arguments: no call would ever match."""
+    match = node.get("match")
+    for key in match.pairs if match.kind == "map" else ():
+        if key in _PLACES and key in key_names(family.keys) and not node.has(key):
+            message = f"match is for the arguments of a call, and {key} is a key of the fault itself"
+            hint = f"write {key}: next to match; for an argument called {key} write both"
+            reader.error(match.key(key), f"{path}.match.{key}", message, hint=hint, code="conflict")
+
+
+NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
+"""Keys of an attack on tools that one on the input cannot have, and why."""
+
+
+def is_on_input(plugin: type) -> bool:
+    """An attack on what the agent is asked: it rewrites a text, and has no call to act on."""
+    return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
+
+
+def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node, path: str) -> str | Bad:
+    """What an attack is placed on: tools, or the input."""
+    if is_on_input(chosen.choice.type):
+        for key, what in NOT_OF_INPUT.items():
+            if key in common:
+                message = f"this attack is on the input, which has no {what}"
+                return reader.error(node.key(key), f"{path}.{key}", message)
+        return INPUT
+    if "tool" in common and "match_url" in common:
+        message = "tool and match_url cannot be combined: an attack is on a tool's results, or on the replies of a URL"
+        return reader.error(node.key("tool"), f"{path}.tool", message, code="conflict")
+    if common.get("tool") == INPUT:
+        hint = f"write [{INPUT[0]}]{INPUT[1:]}"
+        return reader.error(node.get("tool"), f"{path}.tool", f"{INPUT} means what the agent is asked", hint=hint)
+    return str(common.get("tool", "*"))
+
+
+def _placed(
+    reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node, path: str
+) -> FaultEntry | Bad:
+    schedule = {key: common[key] for key in _SCHEDULE if key in common}
+    if "trigger_probability" in common:
+        schedule["probability"] = common["trigger_probability"]
+    target: str | Bad = common.get(family.target, "*") if family.target else "*"
+    if family.name == "context_attacks":
+        target = _attack_target(reader, common, chosen, node, path)
+    if isinstance(target, Bad):
+        return BAD
+    own = dict(chosen.settings)
+    own |= {key: common[key] for key in ("after_ms", "on_event") if common.get(key) is not None}
+    injection = Injection(
+        family.plane,
+        target,
+        chosen.choice.name,
+        own,
+        Schedule(**schedule),
+        match_url=common.get("match_url") if family.target != "match_url" else None,
+        raises=common.get("raises"),
+        position=node.position,
+    )
+    return FaultEntry(family, injection, chosen.made, node, path)

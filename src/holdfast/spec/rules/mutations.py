@@ -1,0 +1,152 @@
+"""The `mutations:` section, and the `model:` that writes for it, as a MutationSpec."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from holdfast.model.model_spec import ModelSpec
+from holdfast.model.mutation import (
+    DEFAULT_MUTATIONS,
+    INTENT_KEPT,
+    MODEL_MUTATIONS,
+    MUTATION_WEIGHTS,
+    REQUEST_MUTATIONS,
+    MutationSpec,
+    MutationType,
+)
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.spec.explain import unused_default
+from holdfast.spec.references import url_fault
+from holdfast.spec.sections.file import File
+from holdfast.spec.sections.run import DEFAULT_MODEL, MutationsSection
+
+_NO_MODEL = "write model: {provider: ollama, name: NAME}, or take the type out"
+_NO_HTTP = "such types change the HTTP request: take them out, or test the agent by its endpoint"
+
+
+def mutation_spec(reader: Reader, file: File) -> MutationSpec:
+    """What the file says of mutation, defaults filled in; reports what cannot be done."""
+    model = _model(reader, file)
+    _attacks_only(reader, file)
+    section = file.mutations
+    if section is None:
+        return MutationSpec(model=model)
+    listed = section.at.has("types")
+    types = tuple(dict.fromkeys(section.types))
+    made = MutationSpec(
+        count=section.count,
+        types=types,
+        listed=listed,
+        weights={**MUTATION_WEIGHTS, **section.weights},
+        custom_templates=section.custom_templates,
+        model=model,
+    )
+    if listed:
+        _types(reader, file, section.at.get("types"), made)
+    _weights(reader, section, made)
+    _templates(reader, section, made)
+    return made
+
+
+def _attacks_only(reader: Reader, file: File) -> None:
+    """`flakestorm init` writes `dangerous_prompts: true` into every rule: no rule is left for the other mutations."""
+    types = file.mutations.types if file.mutations else DEFAULT_MUTATIONS
+    if file.run_rules and all(rule.invariant.attacks_only for rule in file.run_rules) and INTENT_KEPT & set(types):
+        first = file.run_rules[0]
+        message = "every rule has it, so only attacks are asked: no rule judges mutations that keep the intent"
+        hint = "remove it from the rules that hold for every prompt"
+        node, path = first.at.key("dangerous_prompts"), f"{first.path}.dangerous_prompts"
+        reader.warn(node, path, message, hint=hint, code="lint-attacks-only")
+
+
+def _model(reader: Reader, file: File) -> ModelSpec | None:
+    """The file's model; one whose name `models:` knows, and that says nothing else of itself, is that entry."""
+    section = file.model
+    if section is None:
+        return None
+    at = section.at
+    name = section.name or ("" if section.provider != "ollama" or reader.failed("model") else DEFAULT_MODEL)
+    if not name:
+        _nameless(reader, file, at)
+        return None
+    if section.base_url is not None and (wrong := url_fault(section.base_url)):
+        found = f"{wrong}, found {section.base_url[:60]!r}"
+        reader.error(at.get("base_url"), "model.base_url", found, code="bad-value")
+    models = {name: entry.spec for name, entry in file.models.items()}
+    from holdfast.planes.llm.sources.provider_hosts import entry_for
+
+    known = entry_for(models, name)
+    if known is not None and not any(at.has(key) for key in ("provider", "base_url", "api_key")):
+        entry = models[known]
+        own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
+        return replace(entry, name=entry.name or name, temperature=own)
+    return ModelSpec(
+        provider=section.provider,
+        name=name,
+        api_key=section.api_key,
+        base_url=section.base_url,
+        temperature=section.temperature,
+    )
+
+
+def _nameless(reader: Reader, file: File, at: Node) -> None:
+    """Such a model cannot be asked: an error where the file lists types that it is to write."""
+    if reader.failed("model"):
+        return
+    hint = "the model's name at its provider, or a name of models:"
+    listed = file.mutations is not None and file.mutations.at.has("types")
+    if listed and file.mutations is not None and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
+        reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
+    elif file.run_rules and not listed:
+        message = "has no name: no mutation is written by it"
+        reader.warn(at, "model", message, hint=hint, code="lint-nameless-model")
+
+
+def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
+    """Types that the file lists, and that cannot be made here."""
+    seen: set[str] = set()
+    for index, item in enumerate(at.items):
+        where, name = f"mutations.types[{index}]", item.text
+        if name in seen:
+            reader.warn(item, where, f"{name} is listed twice: it is taken once", code="lint-repeated-type")
+        seen.add(name)
+        if name in MODEL_MUTATIONS and not file.at.has("model"):
+            reader.error(
+                item, where, f"{name} is written by a model, and there is none", hint=_NO_MODEL, code="no-model"
+            )
+        if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.failed("agent"):
+            message = f"{name} needs an HTTP agent, and this one is {file.agent.type}"
+            reader.error(item, where, message, hint=_NO_HTTP, code="conflict")
+        if name == "custom" and not made.custom_templates and not reader.failed("mutations.custom_templates"):
+            hint = 'custom_templates: {polite: "Please help: {prompt}"}'
+            reader.error(item, where, "custom needs custom_templates", hint=hint, code="missing-key")
+
+
+def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+    at = section.at.get("weights")
+    for name in section.weights:
+        if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
+            unused_default(reader, at.key(name), f"mutations.weights.{name}")
+        elif name not in made.types:
+            message = f"{name} is none of the types: its weight counts for nothing"
+            reader.warn(at.key(name), f"mutations.weights.{name}", message, code="lint-unused-weight")
+    if made.types and not any(made.weights[name] for name in made.types):
+        hint = "give one type a weight above 0"
+        reader.error(at, "mutations.weights", "every weight is 0", hint=hint, code="bad-weights")
+
+
+def _templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
+    at = section.at.get("custom_templates")
+    for name, text in section.custom_templates.items():
+        if "{prompt}" not in text:
+            found = f"has no {{prompt}}, found {text[:60]!r}"
+            hint = "{prompt} is where the golden prompt goes"
+            reader.error(at.get(name), f"mutations.custom_templates.{name}", found, hint=hint, code="bad-value")
+        elif text.strip() == "{prompt}":
+            reader.error(at.get(name), f"mutations.custom_templates.{name}", "is the prompt as it is", code="bad-value")
+    custom: MutationType = "custom"
+    if section.custom_templates and custom not in made.types:
+        key = section.at.key("custom_templates")
+        hint = "add custom to mutations.types"
+        reader.warn(key, "mutations.custom_templates", "are not used", hint=hint, code="lint-unused-templates")

@@ -1,0 +1,150 @@
+"""Why a fault can never be met: the world it needs is not there, or no call there has what its `match` asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.model.scenario import Injection
+from holdfast.model.world import WorldSpec
+from holdfast.protocols.fault import read_traits
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import near_hint
+from holdfast.service_kinds import spoken
+from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.sections.agent import AgentSection
+
+
+class Obstacle(Struct, frozen=True):
+    """Why a fault cannot be met, and the ways out."""
+
+    message: str
+    hint: str
+
+
+_OUTSIDE = Obstacle(
+    "nothing can meet this fault: the agent runs without a sandbox, on this machine as it is",
+    "add agent.sandbox: true, or a section of the world such as services",
+)
+_ELSEWHERE = Obstacle(
+    "nothing can meet this fault: Holdfast did not start this HTTP agent, so it is in no sandbox",
+    "start it with agent.command",
+)
+_IN_OURS = Obstacle(
+    "nothing can meet this fault: an inline agent runs in Holdfast's own process, in no sandbox",
+    "use agent.isolation: fresh",
+)
+_NO_DISK = Obstacle(
+    "nothing can meet this fault: the workspace has no disk of its own that could be full",
+    "give it one: resources: {disk: 100Mi}",
+)
+_NO_WRITES = Obstacle(
+    "this fault waits for a db_write, and there is no database that could have one",
+    "add a postgres or mysql service, or wait for another event",
+)
+
+
+def world_obstacle(injection: Injection, made: Any, agent: AgentSection, world: WorldSpec | None) -> Obstacle | None:
+    """Why nothing can meet a fault of a service or of the machine; None if it can, or if only the run can tell."""
+    if agent.kind == "http" and not agent.started_by_us:
+        return _ELSEWHERE
+    if agent.isolation == "inline":
+        return _IN_OURS
+    if world is None:  # a service that is not there is an error of its own
+        return None if injection.plane == "service" else _OUTSIDE
+    if injection.plane == "service":
+        return _service_obstacle(injection, made, world)
+    if read_traits(made).disturbs == "disk" and world.resources.disk is None:
+        return _NO_DISK
+    databases = any(spoken(service).wire for service in world.services)
+    return _NO_WRITES if injection.settings.get("on_event") == "db_write" and not databases else None
+
+
+def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obstacle | None:
+    service = next((one for one in world.services if one.name == injection.target), None)
+    if service is None or not read_traits(made).sql_only or spoken(service).wire:
+        return None
+    message = f"nothing can meet this fault: {service.name} is no database whose messages can be read"
+    return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")
+
+
+_MODEL = ("model", "prompt", "stream", "tools")
+"""What a model's call has; `planes/llm/gateway.py` gives it."""
+_STATEMENT = ("verb", "table", "statement")
+"""What a statement of a transaction has; `planes/tcp/service_connection.py` gives it."""
+_CONNECTION = ("method", "url", "host", "port")
+"""What a connection has before any request; `planes/http/connect.py` gives it."""
+
+
+class CallArguments(Struct, frozen=True):
+    """The arguments of the calls that a fault waits for; None: any name may be among them."""
+
+    what: str
+    names: tuple[str, ...] | None = None
+
+
+def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functions: bool) -> None:
+    """Reports keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
+    _match(reader, agent, fault, functions)
+    if fault.injection.raises is not None and not functions:
+        node, path = fault.at.key("raises"), f"{fault.path}.raises"
+        message = "names a Python exception, but this fault meets no Python function of the agent's"
+        hint = "remove it: what the agent's own libraries make of the failure is what is raised"
+        reader.error(node, path, message, hint=hint, code="conflict")
+
+
+def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
+    match = fault.injection.schedule.match
+    if match is None:
+        return
+    node, path, calls = fault.at.get("match"), f"{fault.path}.match", _calls(agent, fault, functions)
+    if calls.names == ():
+        hint = "remove match: the fault then meets every such call"
+        reader.error(fault.at.key("match"), path, f"{calls.what}, so this can never match", hint=hint, code="conflict")
+        return
+    for key in match:
+        if calls.names is not None and key not in calls.names:
+            hint = near_hint(key, calls.names, label="there are")
+            message = f"{calls.what} no {key[:60]!r}, so this can never match"
+            reader.error(node.key(key), f"{path}.{key}", message, hint=hint, code="unknown-key")
+    if calls.names is None and "headers" in match and _on_web(fault):
+        message = "looks at a field of the query or body; the request's headers cannot be matched"
+        reader.warn(node.key("headers"), f"{path}.headers", message, code="lint-match-headers")
+
+
+def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:
+    injection = fault.injection
+    if agent.simulate == "answer":
+        return CallArguments("an answer has no arguments", ())
+    if functions:
+        return CallArguments("the function has")
+    if injection.plane == "llm":
+        return CallArguments("a model's call has", _MODEL)
+    if not read_traits(fault.made).on_calls:
+        return CallArguments("a list of tools has no arguments", ())
+    if injection.plane == "service":
+        return _service_calls(fault)
+    if injection.plane == "http" and _before_the_request(read_traits(fault.made).step, injection.target):
+        return CallArguments("a connection has", _CONNECTION)
+    return CallArguments("the call has")
+
+
+def _service_calls(fault: FaultEntry) -> CallArguments:
+    step = read_traits(fault.made).step
+    if step in ("tls", "name"):
+        return CallArguments("nothing has been said by then", ())
+    return (
+        CallArguments("a connection has", ("port",))
+        if step == "connect"
+        else CallArguments("a statement has", _STATEMENT)
+    )
+
+
+def _before_the_request(step: str, url: str) -> bool:
+    """Whether it is met while a connection is made. Names are looked up for plain HTTP at the request itself."""
+    return step == "tls" or (step == "name" and url.startswith("https://"))
+
+
+def _on_web(fault: FaultEntry) -> bool:
+    return fault.injection.plane == "http" or fault.injection.match_url is not None

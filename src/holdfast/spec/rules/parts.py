@@ -1,0 +1,223 @@
+"""The parts of a file: which of them it declares, and which rules and weather each has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+from msgspec.structs import replace
+
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Part, PartAsked, PartWeights
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.spec.rules.contract import CALM, ContractRules, Overrides, ScenarioSet
+from holdfast.spec.rules.matrix import MatrixEntry
+from holdfast.spec.rules.reach import Reach, scenarios
+from holdfast.spec.sections.file import File
+from holdfast.spec.world.world_value import world_spec
+
+_NEEDED = {
+    "version": "version: 1",
+    "id": "a name in kebab-case, as in id: renewal-mail",
+    "task": "task: {prompt: …}",
+    "invariants": "a map of name to rule: {description, weight, gate, check}",
+}
+"""The required keys of the scenario spelling, and what to write; `agent` is required everywhere."""
+
+
+def scenario_problems(reader: Reader, file: File, path: Path) -> None:
+    """Reports required keys that are missing; of a contract, that another command runs it."""
+    if not file.at.has("task") and (file.contract is not None or file.golden_prompts):
+        key = "contract" if file.contract is not None else "golden_prompts"
+        hint = f"type: holdfast contract run {quote(str(path))}"
+        message = "this file is a contract and has no task: holdfast run needs one"
+        reader.error(file.at.key(key), key, message, hint=hint, code="missing-key")
+        return
+    if file.run_rules:
+        message = "a list holds the rules of golden prompts: those of a task are a map"
+        hint = f"write {_NEEDED['invariants']}, or add golden_prompts"
+        reader.error(file.at.key("invariants"), "invariants", message, hint=hint, code="wrong-type")
+        return
+    for key, hint in _NEEDED.items():
+        if not file.at.has(key):
+            reader.error(file.at, key, "missing: holdfast run needs it", hint=hint, code="missing-key")
+
+
+CHAOS = "chaos"
+"""The scenario of the `chaos` block."""
+REPLAY = "replay"
+"""The scenario of recorded sessions without faults: calm, since what their tools answered is recorded."""
+
+
+def declared(file: File, rules: ContractRules, weather: ScenarioSet) -> tuple[Part, ...]:
+    """The parts that the file configures, in the order in which they are run and shown."""
+    return tuple(_declared(file, rules, weather))
+
+
+def _declared(file: File, rules: ContractRules, weather: ScenarioSet) -> Iterator[Part]:
+    prompts = bool(file.golden_prompts)
+    if file.task is not None and file.mapped:
+        yield "scenario"
+    if rules.all and weather.at is not None and (prompts or file.task is not None or _probes_only(rules)):
+        yield "contract"
+    if prompts and file.run_rules:
+        yield "mutation"
+    if prompts and file.run_rules and file.chaos is not None:
+        yield "chaos"
+    if file.replays is not None and (file.replays.sessions or file.replays.sources):
+        yield "replay"
+
+
+def _probes_only(rules: ContractRules) -> bool:
+    return all(rule.invariant.probes for rule in rules.all)
+
+
+def settled_part(asked: PartAsked, parts: tuple[Part, ...]) -> Part:
+    """The part that is asked for; of `run` and `ci` the first that they run."""
+    if asked == "ci" and parts:
+        return parts[0]
+    if asked == "run" or asked == "ci":
+        return "mutation" if "mutation" in parts and "scenario" not in parts else "scenario"
+    return "contract" if asked == "verify" else asked
+
+
+def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
+    """Makes warnings of the errors that concern other parts than the one asked for: they stop only their own."""
+    if asked == "ci":
+        return
+    for index, one in enumerate(reader.problems):
+        users = next((by for below, codes, by in _USERS if one.code in codes and _lies(one.path, below)), None)
+        if users is not None and (asked == "verify" or part not in users):
+            reader.problems[index] = replace(one, severity="warning")
+
+
+def _lies(path: str, below: tuple[str, ...]) -> bool:
+    """Whether it is one of these keys or below one: `models` is not below `model`."""
+    return any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in below)
+
+
+_USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = (
+    (("chaos_matrix", "contract.chaos_matrix"), ("unreachable-fault",), ("contract", "scenario")),
+    (("model", "mutations"), ("no-model", "missing-key", "conflict"), ("mutation",)),
+    (("replays",), ("missing-file",), ("replay",)),
+)
+"""Paths and codes of the errors that only some parts stop at, and those parts."""
+
+
+def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
+    """The rules of a part: those of `run` for mutations and chaos, else those of the contract.
+
+    Sessions of a file without a contract are held to the rules of `run`, too: there are no others.
+    """
+    of_run = part in ("mutation", "chaos") or (part == "replay" and not rules.all)
+    return ContractRules(file.run_rules) if of_run else rules
+
+
+def part_weather(
+    reader: Reader, file: File, part: Part, asked: Overrides, root: Path, contract: ScenarioSet
+) -> ScenarioSet:
+    """The scenarios of a part: of a contract and a scenario those of the matrix."""
+    if part == "replay":
+        return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
+    if part not in ("mutation", "chaos"):
+        return contract
+    stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None
+    made = _stormy(reader, file, asked, root) if stormy else ScenarioSet()
+    if part == "mutation" and stormy:
+        return made
+    calm = Scenario(CALM, position=file.agent.at.position)
+    return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.path, made.tools_on_wire)
+
+
+def _stormy(reader: Reader, file: File, asked: Overrides, root: Path) -> ScenarioSet:
+    """The weather of the `chaos` block, or of the profile that is named instead."""
+    entry, path = _chaos_entry(reader, file, asked.chaos_profile)
+    if entry is None:
+        return ScenarioSet()
+    reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
+    made = scenarios(reader, reach, entry, path)
+    on_wire = reach is not None and reach.tools_on_wire
+    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, path, on_wire)
+
+
+def _chaos_entry(reader: Reader, file: File, profile: str | None) -> tuple[MatrixEntry | None, str]:
+    if profile is not None:
+        return _profile_entry(reader, file, profile), "--chaos-profile"
+    block = file.chaos
+    if block is None:
+        hint = "add chaos: with tool_faults, llm_faults or context_attacks, or name one: --chaos-profile NAME"
+        reader.error(file.at, "chaos", "missing: --chaos needs it", hint=hint, code="missing-key")
+        return None, "chaos"
+    if not (block.tool_faults or block.llm_faults or block.context_attacks):
+        if not reader.failed("chaos"):
+            reader.error(block.at, "chaos", "no fault: it would be calm", hint="add one", code="empty")
+        return None, "chaos"
+    entry = MatrixEntry(
+        at=block.at,
+        name=CHAOS,
+        tool_faults=block.tool_faults,
+        llm_faults=block.llm_faults,
+        context_attacks=block.context_attacks,
+    )
+    return entry, "chaos"
+
+
+def _profile_entry(reader: Reader, file: File, profile: str) -> MatrixEntry | None:
+    from holdfast.faults import profiles
+    from holdfast.reading.words import near_hint
+
+    if profile not in profiles.names():
+        hint = near_hint(profile, profiles.names(), label="profiles")
+        message = f"unknown profile {profile[:60]!r}"
+        reader.error(Node("null", 0, 0), "--chaos-profile", message, hint=hint, code="unknown-value")
+        return None
+    at = file.agent.at
+    return MatrixEntry(at=Node("map", at.line, at.column, at.length), name=profile, profile=profile)
+
+
+def part_weights(file: File) -> PartWeights:
+    """The shares of the parts in the overall score."""
+    section = file.scoring
+    if section is None:
+        return PartWeights()
+    written = section.weights or section
+    return PartWeights(written.mutation, written.chaos, written.contract, written.replay)
+
+
+def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> None:
+    """What `run` needs for mutated prompts and prompts in chaos; a task that no part asks."""
+    if file.task is not None and file.golden_prompts and file.run_rules:
+        hint = "move the task, with a map of invariants, into a file of its own"
+        message = "nothing asks it: the rules of a task are a map of invariants, and this file has a list of them"
+        reader.error(file.at.key("task"), "task", message, hint=hint, code="conflict")
+    if part == "scenario" and (asked.chaos or asked.chaos_profile is not None):
+        option = "--chaos-profile" if asked.chaos_profile is not None else "--chaos"
+        hint = "add a chaos_matrix: the task is then run in each of its scenarios"
+        message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
+        reader.error(Node("null", 0, 0), option, message, hint=hint, code="conflict")
+    if part not in ("mutation", "chaos"):
+        for key in ("mutations", "chaos"):
+            if file.at.has(key) and not (file.run_rules and file.golden_prompts):
+                hint = "add golden_prompts and a top-level list of invariants: the rules of run"
+                reader.warn(file.at.key(key), key, "no part asks it", hint=hint, code="lint-unused-section")
+        return
+    if not file.golden_prompts:
+        hint = "add golden_prompts: what the agent is asked"
+        reader.error(file.at, "golden_prompts", "missing: nothing to ask", hint=hint, code="missing-key")
+    if not file.run_rules and not reader.failed("invariants"):
+        where = file.at.key("invariants") if file.at.has("invariants") else file.at
+        hint = "a top-level invariants: list holds the rules of run"
+        reader.error(where, "invariants", "no rules of run", hint=hint, code="missing-key")
+
+
+def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
+    """A contract alone has cells, which pass or fail, and no composite that a threshold or gate could decide."""
+    if parts != ("contract",) or file.scoring is None:
+        return
+    for key in ("pass_threshold", "gate_on"):
+        if file.scoring.at.has(key):
+            hint = "it is for a task with a map of invariants; for cells there are severity and min_score"
+            message = "is not used: a contract has cells and no composite"
+            reader.warn(file.scoring.at.key(key), f"scoring.{key}", message, hint=hint, code="lint-unused-scoring")

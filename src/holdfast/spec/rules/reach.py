@@ -1,0 +1,232 @@
+"""Which faults this agent can meet, and what to do about the others."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from holdfast.model.scenario import Scenario
+from holdfast.model.world import WorldSpec
+from holdfast.protocols.fault import read_traits
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import listed, near
+from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, profile_sets
+from holdfast.spec.rules.obstacles import Obstacle, world_obstacle
+from holdfast.spec.rules.tools import Tools, tools_of
+from holdfast.spec.sections.agent import AgentSection
+
+_NO_TOOLS = Obstacle(
+    "nothing can meet this fault: the agent declares no tools that Holdfast can wrap",
+    "list them in agent.tools, name a ToolRegistry in agent.tool_registry, or mark them with @holdfast.tool; those of "
+    "a framework are met in the model's traffic, if the agent is not inline and has no agent.llm",
+)
+_INLINE = Obstacle(
+    "nothing can meet this fault: an inline agent's traffic does not leave Holdfast's own process",
+    "use agent.isolation: fresh or worker; a model function can also be named in agent.llm",
+)
+_FUNCTIONS = Obstacle(
+    "this fault is one of the wire: a model function that agent.llm names cannot meet it",
+    "remove agent.llm, and Holdfast meets the agent's traffic to its model",
+)
+_ANSWER = Obstacle(
+    "this fault is one of the wire: damaging an answer cannot show it",
+    "start the agent with agent.command, or put it behind agent.gateway",
+)
+_NO_MCP = Obstacle(
+    "nothing can meet this fault: the agent's MCP servers are not known",
+    "name them in agent.mcp_config, a file or a map of mcpServers",
+)
+_BY_HAND = Obstacle(
+    "this fault is met only if the agent's client starts its server by holdfast mcp-proxy",
+    "agent.mcp_config puts it there for you",
+)
+_PROVIDER = Obstacle(
+    "nothing can meet this fault: calls to a model's provider go to the gateway, not to the web",
+    "break the model with llm_faults",
+)
+_INSIDE = Obstacle(
+    "the agent's tools run inside it: Holdfast sees their results in the model's traffic, but not their time or effect",
+    "add match_url for a tool behind a URL, agent.mcp_config for an MCP tool, or agent.tools for a Python function",
+)
+_RUNNING = Obstacle(
+    "nothing can meet this fault: Holdfast did not start this HTTP agent and does not see its calls",
+    "start it with agent.command, put it behind agent.gateway, or set agent.simulate: answer to damage its answer",
+)
+
+
+class Reach:
+    """Answers for one agent in its world."""
+
+    def __init__(self, agent: AgentSection, root: Path, world: WorldSpec | None = None) -> None:
+        self.agent = agent
+        self._world = world
+        self._tools = tools_of(agent, root) if agent.in_python else Tools(frozenset(), True, False)
+
+    @property
+    def tools_on_wire(self) -> bool:
+        """Whether a Python agent's tools are met in its model traffic: a framework's own, which are not declared."""
+        agent, tools = self.agent, self._tools
+        declared = bool(agent.tools or agent.tool_registry or tools.names)
+        seen = agent.in_python and agent.isolation != "inline" and not agent.llm
+        return seen and not declared and tools.asks and (tools.certain or self._world is None)
+
+    @property
+    def takes_relays(self) -> bool:
+        """Whether a relay that was put before an MCP server by hand finds us."""
+        return self.agent.started_by_us or (self.agent.in_python and self.agent.isolation != "inline")
+
+    def obstacle(self, fault: FaultEntry) -> Obstacle | None:
+        """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
+        injection, agent = fault.injection, self.agent
+        if injection.plane in ("service", "world"):
+            return world_obstacle(injection, fault.made, agent, self._world)
+        if injection.target == "input":
+            return None
+        if agent.kind == "http" and not agent.started_by_us:
+            return self._answer_obstacle(fault)
+        if agent.kind in ("snapshot", "paragon"):
+            return None
+        inline = agent.isolation == "inline"
+        if injection.plane == "llm":
+            return self._model_obstacle(fault, inline)
+        url = injection.target if injection.plane == "http" else injection.match_url
+        if url is not None and _of_a_provider(url):
+            return _PROVIDER
+        if injection.plane == "http" or injection.match_url is not None:
+            return _INLINE if inline else None
+        if injection.plane == "mcp":
+            return None if agent.mcp_config is not None or agent.gateway else _NO_MCP
+        return self._tool_obstacle(fault)
+
+    def _answer_obstacle(self, fault: FaultEntry) -> Obstacle | None:
+        """Of a running agent, whose answer can be damaged instead."""
+        if self.agent.simulate != "answer" or fault.injection.plane not in ("tool", "llm", "context"):
+            return _RUNNING
+        return _ANSWER if read_traits(fault.made).wire_only else None
+
+    def _model_obstacle(self, fault: FaultEntry, inline: bool) -> Obstacle | None:
+        if self.agent.in_python and self.agent.llm:
+            return _FUNCTIONS if read_traits(fault.made).wire_only else None
+        return _INLINE if inline else None
+
+    def _tool_obstacle(self, fault: FaultEntry) -> Obstacle | None:
+        """Of a tool that is met by its name."""
+        if self.agent.mcp_config is not None:
+            return None
+        if self.agent.in_python and (self._tools.declared or not self.tools_on_wire):
+            return None if self._tools.declared else _NO_TOOLS
+        return None if read_traits(fault.made).on_results else _INSIDE
+
+    def functions(self, fault: FaultEntry) -> bool:
+        """Whether the fault may act on Python functions of the agent's own."""
+        injection, agent = fault.injection, self.agent
+        if not agent.in_python or injection.match_url is not None:
+            return False
+        if injection.plane == "llm":
+            return bool(agent.llm)
+        return injection.plane in ("tool", "context") and self._tools.declared
+
+    def stranger(self, fault: FaultEntry) -> str | None:
+        """A hint for a tool name that no declared tool has; None if it is known or cannot be told."""
+        of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
+        if not of_tools or fault.injection.match_url is not None:
+            return None
+        return self.unknown_tool(fault.injection.target)
+
+    def unknown_tool(self, glob: str) -> str | None:
+        """A hint for a glob that no declared tool fits; None if one does, or if it cannot be told."""
+        known = self._tools.names
+        if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
+            return None
+        if any(fnmatchcase(name, glob) for name in known):
+            return None
+        miss = near(glob, sorted(known))
+        return f"did you mean {miss}?" if miss else f"tools: {listed(sorted(known))}"
+
+
+def _of_a_provider(url: str) -> bool:
+    """Whether a URL glob names the host of a model's provider."""
+    from holdfast.planes.llm.codecs.formats import provider_of_host
+
+    host = url.partition("://")[2] or url
+    return provider_of_host(host.partition("/")[0].partition(":")[0]) is not None
+
+
+def scenarios(
+    reader: Reader, reach: Reach | None, entry: MatrixEntry, path: str
+) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
+    """The scenarios of an entry, each with its faults: those of its profile first. No reach: the agent is not known.
+
+    An entry is one scenario, unless its profile holds several: then each of them is one, named after both.
+    """
+    sets: tuple[FaultSet, ...] = (FaultSet("", ()),)
+    if entry.profile is not None:
+        sets = profile_sets(reader, entry.profile, entry.at.get("profile"), _named(path))
+    if reach is not None:
+        _own_faults(reader, reach, entry)
+        sets = _reached(reader, reach, entry, sets, path)
+    return [_scenario(reach, entry, one) for one in sets]
+
+
+def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[Scenario, tuple[FaultEntry, ...]]:
+    found = [(f, None if reach is None else reach.obstacle(f)) for f in one.faults]
+    unmet = [(f, obstacle) for f, obstacle in found if obstacle is not None]
+    faults = (*(f for f, obstacle in found if obstacle is None), *entry.own)
+    name = f"{entry.name}/{one.name}" if one.name else entry.name
+    scenario = Scenario(
+        name,
+        tuple(f.injection for f in faults),
+        entry.profile,
+        tuple(f.injection.label for f, _ in unmet),
+        entry.at.position,
+        tuple((obstacle.message, obstacle.hint) for _, obstacle in unmet),
+    )
+    return scenario, faults
+
+
+def _reached(
+    reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...], path: str
+) -> tuple[FaultSet, ...]:
+    """The sets of which the agent can meet something. The others are named with the reason; none left is an error."""
+    beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]
+    if len(beyond) == len(sets) and not (entry.own and not sets[0].name):
+        _nothing_left(reader, reach, entry, beyond[0].faults, path)
+        return sets
+    for one in beyond:
+        obstacle = reach.obstacle(one.faults[0])
+        if one.name and obstacle is not None:
+            values = (f"{entry.name}/{one.name}", obstacle.message)
+            message = f"{values[0]} is left out: {obstacle.message}"
+            at = entry.at.get("profile")
+            reader.warn(at, _named(path), message, hint=obstacle.hint, code="left-out-scenario", values=values)
+    return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
+
+
+def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
+    for fault in entry.own:
+        from holdfast.spec.rules.obstacles import wire_keys
+
+        obstacle = reach.obstacle(fault)
+        if obstacle is _NO_MCP and reach.takes_relays:
+            reader.warn(fault.at, fault.path, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
+        elif obstacle is not None:
+            reader.error(fault.at, fault.path, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
+            continue
+        wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))
+        hint = reach.stranger(fault)
+        if hint is not None:
+            message = f"no tool is called {fault.injection.target[:60]!r}"
+            reader.error(fault.at.get("tool"), f"{fault.path}.tool", message, hint=hint, code="unknown-tool")
+
+
+def _nothing_left(reader: Reader, reach: Reach, entry: MatrixEntry, faults: tuple[FaultEntry, ...], path: str) -> None:
+    obstacle = reach.obstacle(faults[0])
+    hint = obstacle.hint if obstacle else ""
+    message = f"the agent can meet none of the faults of profile {entry.profile}"
+    reader.error(entry.at.get("profile"), _named(path), message, hint=hint, code="unreachable-fault")
+
+
+def _named(path: str) -> str:
+    """Where the profile was named: in the entry at `path`, or by the option."""
+    return path if path.startswith("--") else f"{path}.profile"

@@ -1,0 +1,210 @@
+"""Invariants, in both spellings: flat entries of a list, or named entries of a map with `check:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from holdfast import plugins
+from holdfast.model.spec import Aggregation, Invariant, Severity, When
+from holdfast.model.traits import CheckTraits
+from holdfast.protocols.check import Check, check_traits
+from holdfast.reading.fields import about, key_names
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Bad, Reader, join
+from holdfast.reading.words import found
+from holdfast.spec.explain import unused_default
+from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, settings
+from holdfast.spec.sections.forms import Aggregate
+
+_DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
+"""Defaults that `flakestorm init` writes into a rule of any type."""
+
+
+class RuleKeys(Struct, frozen=True, kw_only=True):
+    """Keys of every invariant."""
+
+    id: Annotated[str | None, about("Its name; in a map the key is the name.", min_length=1)] = None
+    description: Annotated[str, about("What the rule means, for people.")] = ""
+    severity: Annotated[Severity, about("Weight in the score: 3, 2, 1, 1; a critical failure fails the contract.")] = (
+        "medium"
+    )
+    weight: Annotated[float | None, about("Weight in a composite; default: the severity's.", ge=0)] = None
+    gate: Annotated[bool, about("A failure forces the composite to 0 and counts as critical.")] = False
+    when: Annotated[When, about("In which scenarios it is judged.")] = "always"
+    negate: Annotated[bool, about("Swap pass and fail.")] = False
+    over: Annotated[Literal["last", "any", "all"] | None, about("Which turns are read.")] = None
+    probes: Annotated[
+        tuple[Annotated[str, about("", min_length=1)], ...], about("Asked instead of the prompts.", min_length=1)
+    ] = ()
+    replica_aggregation: Annotated[Aggregate | None, about("How its replicas combine.")] = None
+    dangerous_prompts: Annotated[bool, about("Of run rules: judged only on attacks and probes.")] = False
+
+
+class RuleEntry(Struct, frozen=True):
+    """An invariant as read, with the places that later questions ask about."""
+
+    invariant: Invariant
+    made: Check
+    """The check, built from its settings."""
+    at: Node
+    settings_at: Node
+    path: str
+    settings_path: str
+
+    @property
+    def negative(self) -> bool:
+        """It asks for something not to be there, `negate` considered."""
+        if self.made.traits.reads != "text":
+            return False
+        return bool((self.made.traits.polarity == "negative") != self.invariant.negate)
+
+    @property
+    def traits(self) -> CheckTraits:
+        """Of the check with its settings."""
+        return check_traits(self.made)
+
+
+def judges_state(rule: Invariant) -> bool:
+    """Whether a rule judges what the agent left behind by itself, without the opinion of a model."""
+    check = plugins.find("checks", rule.check)
+    return check is not None and check.traits.reads == "state" and not check.traits.asks_model
+
+
+def find_check(name: str) -> Choice | None:
+    """The check of that name."""
+    found_check = plugins.find("checks", name)
+    return Choice(name, found_check) if found_check is not None else None
+
+
+def check_names() -> list[str]:
+    return plugins.names("checks")
+
+
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("not_contains", "does_not_contain", "excludes"), "write excludes_pattern, or contains with negate: true"
+    ),
+    "not_contains_any": "write excludes_pattern, or contains_any with negate: true",
+    **dict.fromkeys(("not_regex", "not_matches"), "write excludes_pattern, or regex with negate: true"),
+}
+"""Names of checks in other tools, and what to write here."""
+
+MENU = Menu("type", find_check, check_names, _ELSEWHERE)
+
+
+def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
+    """The rules of a list or a map. In a contract a list's rules need ids."""
+    if node.kind == "list":
+        run = not contract
+        entries = [(item, f"{path}[{i}]", _list_id(item, i, contract)) for i, item in enumerate(node.items)]
+        rules = [_entry(reader, item, where, name, run=run) for item, where, name in entries]
+    elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
+        hint = "start each rule with a dash: - id: …"
+        return reader.error(node, path, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
+    elif node.kind == "map":
+        rules = [_entry(reader, value, join(path, key), key, named=True) for key, (_, value) in node.pairs.items()]
+    else:
+        return reader.error(node, path, f"expected a list or a map, found {found(node)}", code="wrong-type")
+    if not rules:
+        return reader.error(node, path, "expected at least one rule, found none", code="empty")
+    return tuple(r for r in rules if not isinstance(r, Bad))
+
+
+def _list_id(node: Node, index: int, contract: bool) -> str | None:
+    """The id of a list's entry; only rules of a contract must have one."""
+    if node.kind == "map" and node.has("id"):
+        return node.get("id").text
+    return None if contract else f"rule-{index + 1}"
+
+
+def _entry(
+    reader: Reader, node: Node, path: str, name: str | None, *, named: bool = False, run: bool = False
+) -> RuleEntry | Bad:
+    if node.kind != "map":
+        hint = "write {id: …, type: …}"
+        return reader.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
+    if name is None:
+        reader.error(node, f"{path}.id", "missing", hint="a unique name for this rule", code="missing-key")
+    if named and node.has("id"):
+        message = "unknown key: in a map the rule's name is its id"
+        reader.error(node.key("id"), f"{path}.id", message, code="unknown-key")
+    if not run and node.has("dangerous_prompts"):
+        message = "unknown key: it is for the rules of run, a top-level list"
+        reader.error(node.key("dangerous_prompts"), f"{path}.dangerous_prompts", message, code="unknown-key")
+    common = reader.keys(RuleKeys, node, path)
+    chosen = _check(reader, node, path)
+    if isinstance(common, Bad) or isinstance(chosen, Bad) or name is None:
+        return BAD
+    return _rule(reader, name, common, chosen, node, path)
+
+
+def _check(reader: Reader, node: Node, path: str) -> Chosen | Bad:
+    """The check: nested under `check:`, or flat beside the common keys."""
+    common = key_names(RuleKeys)
+    if not node.has("check"):
+        choice = choose(reader, MENU, node, path)
+        if isinstance(choice, Bad):
+            return BAD
+        idle = _idle_defaults(reader, choice, node, path)
+        return settings(reader, choice, node, path, [*common, "type", *idle])
+    reader.unknown_keys(node, path, [*common, "check"], message=_beside(node))
+    inner, where = node.get("check"), join(path, "check")
+    if inner.kind != "map":
+        return reader.error(inner, where, f"expected a map, found {found(inner)}", code="wrong-type")
+    choice = choose(reader, MENU, inner, where)
+    return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, where, ["type"])
+
+
+def _idle_defaults(reader: Reader, choice: Choice, node: Node, path: str) -> list[str]:
+    """Keys of other types that hold their default, as a file has them whose every default was written out."""
+    own = key_names(choice.type)
+    idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
+    for key in idle:
+        unused_default(reader, node.key(key), join(path, key))
+    return idle
+
+
+def _beside(node: Node) -> str:
+    return "type is written beside check: write it inside" if node.has("type") else "unknown key beside check"
+
+
+def _rule(
+    reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node, path: str
+) -> RuleEntry | Bad:
+    kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
+    choice = chosen.choice
+    if chosen.made.traits.requires_probes and not kept.get("probes"):
+        message = f"missing: {choice.name} needs prompts to probe with"
+        return reader.error(node, f"{path}.probes", message, code="missing-key")
+    if kept.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
+        what = "calls of a trial" if read == "trace" else "state the agent left"
+        message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
+        return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")
+    attacks_only = bool(common.get("dangerous_prompts")) and not kept.get("probes")
+    invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **kept)
+    inner = node.get("check") if node.has("check") else node
+    where = join(path, "check") if node.has("check") else path
+    return RuleEntry(invariant, chosen.made, node, inner, path, where)
+
+
+def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
+    """Reports every id that an earlier rule has."""
+    seen: dict[str, RuleEntry] = {}
+    for rule in rules:
+        first = seen.setdefault(rule.invariant.id, rule)
+        if first is not rule:
+            place = rule.at.get("id") if rule.at.has("id") else rule.at
+            message = f"the id {rule.invariant.id!r} is used twice: first on line {first.at.line}"
+            reader.error(place, rule.path, message, hint="give it an id of its own", code="duplicate-id")
+
+
+def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:
+    """What is wrong with a way to combine so many replicas, if anything."""
+    if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
+        return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"
+    if aggregation.kind == "mean" and contract:
+        return "mean is for composites; a contract's cells pass or fail"
+    return ""

@@ -1,0 +1,193 @@
+"""Values with a spelling of their own: sizes, formats, references to code, aggregations."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
+
+from holdfast import plugins
+from holdfast.model.spec import Aggregation, ToolRef
+from holdfast.reading.fields import Schema, ValueForm
+from holdfast.reading.node import Node
+from holdfast.reading.reader import BAD, Reader
+from holdfast.reading.words import found, near_hint, suggest
+
+_SOURCE = r"env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+"
+_FROM = r"static://.*|generated"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+def _read_source(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and re.fullmatch(_SOURCE, node.text):
+        return node.text
+    takes = 'source takes env, "env:OTHER", "file:path" or "command:…"'
+    hint = 'source: "env:OTHER" reads the variable OTHER, source: env the one of the secret\'s own name'
+    if node.kind == "text" and re.fullmatch(_FROM, node.text):
+        hint = f"write {_written('from', node.text)}"
+    elif node.kind == "text" and re.fullmatch(_VARIABLE, node.text):
+        hint = f"write {_written('source', f'env:{node.text}')}"
+    return _refused(reader, node, path, takes, hint)
+
+
+def _read_from(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and re.fullmatch(_FROM, node.text):
+        return node.text
+    takes = 'from takes generated or "static://value"'
+    hint = 'from: generated makes one up; a value that is somewhere is source: "env:OTHER" or source: "file:path"'
+    if node.kind == "text" and re.fullmatch(_SOURCE, node.text):
+        hint = f"write {_written('source', node.text)}"
+    return _refused(reader, node, path, takes, hint)
+
+
+def _refused(reader: Reader, node: Node, path: str, takes: str, hint: str) -> Any:
+    bad = reader.error(node, path, f"{takes}, found {found(node)}", hint=hint, code="bad-value")
+    return node.text if node.kind == "text" else bad  # else it would be taken for a secret without a source
+
+
+def _written(key: str, value: str) -> str:
+    return f"{key}: {value}" if re.fullmatch(_VARIABLE, value) else f'{key}: "{value}"'
+
+
+SecretSource: TypeAlias = Annotated[
+    str, ValueForm(_read_source, lambda: {"type": "string", "pattern": f"^({_SOURCE})$"}, "text")
+]
+SecretFrom: TypeAlias = Annotated[
+    str, ValueForm(_read_from, lambda: {"type": "string", "pattern": f"^({_FROM})$"}, "text")
+]
+
+
+_SIZE = r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?"
+_UNITS = {"": 1} | {letter + i: base**n for i, base in (("", 1000), ("i", 1024)) for n, letter in enumerate("kmgt", 1)}
+_TOO_MUCH = 2.0**63
+"""More than any machine counts."""
+CODE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+
+
+# -- sizes --------------------------------------------------------------------------------------
+def _read_size(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "int" and node.value >= 0:
+        return node.value
+    if node.kind == "text" and (size := re.fullmatch(_SIZE, node.text)):
+        value = float(size["number"]) * _UNITS[(size["unit"] or "").lower()]
+        if value < _TOO_MUCH:
+            return int(value)
+    return reader.error(node, path, f"expected a size such as 512Mi or 2Gi, found {found(node)}", code="wrong-type")
+
+
+Size: TypeAlias = Annotated[
+    int, ValueForm(_read_size, lambda: {"type": ["string", "integer"]}, "bytes, or a size such as 2Gi", example="1Gi")
+]
+
+
+# -- formats of reports -------------------------------------------------------------------------
+def formats() -> list[str]:
+    """What `output.format` can be: every reporter, and the terminal, for which nothing is written."""
+    return [*plugins.names("reporters"), "terminal"]
+
+
+def _read_format(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and node.text in formats():
+        return node.text
+    hint = near_hint(node.text, formats()) if node.kind == "text" else ""
+    expected = f"one of {', '.join(formats())}"
+    return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="unknown-value")
+
+
+_OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
+Format: TypeAlias = Annotated[
+    str, ValueForm(_read_format, lambda: {"enum": formats()}, f"{_OURS}, or a plug-in's reporter", example="html")
+]
+
+
+# -- references to code -------------------------------------------------------------------------
+def _read_code(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and re.fullmatch(CODE, node.text):
+        return node.text
+    hint = "module:function, as in my_agent:search"
+    return reader.error(node, path, f"expected module:attribute, found {found(node)}", hint=hint, code="bad-reference")
+
+
+_CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE}$"}
+Code: TypeAlias = Annotated[str, ValueForm(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
+
+
+def _read_tool(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind != "map":
+        read = _read_code(reader, node, path)
+        return BAD if read is BAD else ToolRef(read)
+    reader.unknown_keys(node, path, ("name", "callable"))
+    if not node.has("callable"):
+        return reader.error(node, f"{path}.callable", "missing", hint="module:function", code="missing-key")
+    name = reader.read(str, node.get("name"), f"{path}.name") if node.has("name") else None
+    code = _read_code(reader, node.get("callable"), f"{path}.callable")
+    return BAD if code is BAD or name is BAD else ToolRef(code, name)
+
+
+def _tool_schema() -> Schema:
+    named = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "callable": _CODE_SCHEMA},
+        "required": ["callable"],
+        "additionalProperties": False,
+    }
+    return {"anyOf": [_CODE_SCHEMA, named]}
+
+
+Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _tool_schema, "module:function, or {name, callable}")]
+
+
+def _read_tools(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "list":
+        return reader.read(tuple[Tool, ...], node, path)
+    read = _read_tool(reader, node, path)
+    return BAD if read is BAD else (read,)
+
+
+OneOrMoreTools: TypeAlias = Annotated[
+    tuple[ToolRef, ...],
+    ValueForm(
+        _read_tools,
+        lambda: {"anyOf": [*_tool_schema()["anyOf"], {"type": "array", "items": _tool_schema()}]},
+        "module:function, {name, callable}, or a list of them",
+    ),
+]
+
+
+# -- how replicas combine -----------------------------------------------------------------------
+_WORDS = ("all", "any", "majority", "mean")
+
+
+def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
+    if node.kind == "text" and node.text in _WORDS:
+        return Aggregation(node.text)  # type: ignore[arg-type]  # one of _WORDS
+    if node.kind == "map" and len(node.pairs) == 1:
+        name, (key, value) = next(iter(node.pairs.items()))
+        if name == "at_least":
+            return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value, path)
+        if name == "rate":
+            return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value, path)
+        meant, hint = suggest(name, ("at_least", "rate"))
+        return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key", suggestion=meant)
+    message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {found(node)}"
+    hint = near_hint(node.text, _WORDS) if node.kind == "text" else ""
+    return reader.error(node, path, message, hint=hint, code="unknown-value")
+
+
+def _counted(reader: Reader, hint: Any, kind: Any, node: Node, path: str) -> Any:
+    value = reader.read(hint, node, f"{path}.{kind}")
+    return BAD if value is BAD else Aggregation(kind, float(value))
+
+
+def _aggregation_schema() -> Schema:
+    at_least = {"type": "object", "properties": {"at_least": {"type": "integer", "minimum": 1}}}
+    rate = {"type": "object", "properties": {"rate": {"type": "number", "minimum": 0, "maximum": 1}}}
+    closed = [{**s, "required": list(s["properties"]), "additionalProperties": False} for s in (at_least, rate)]
+    return {"anyOf": [{"enum": list(_WORDS)}, *closed]}
+
+
+Aggregate: TypeAlias = Annotated[
+    Aggregation,
+    ValueForm(_read_aggregation, _aggregation_schema, "all | any | majority | mean | {at_least: k} | {rate: 0.8}"),
+]

@@ -1,0 +1,1 @@
+"""The world a file asks for."""

@@ -1,0 +1,243 @@
+"""The world's sections: what their keys ask of each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from holdfast.model.traits import CheckTraits, ServiceRead
+from holdfast.model.world import CONTAINER, EXTERNAL
+from holdfast.plugins import BUILT_IN
+from holdfast.reading.file import can_be_workdir, in_workspace, outside
+from holdfast.reading.node import Node
+from holdfast.reading.reader import Reader
+from holdfast.reading.words import near_hint
+from holdfast.service_kinds import of_url, recorders, spoken, traits_of, url_of
+from holdfast.spec.references import REFERENCE, names
+from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.rules.rules import RuleEntry
+from holdfast.spec.rules.variants import spot
+from holdfast.spec.sections.file import File
+from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
+from holdfast.spec.shell_places import IN_SETUP_ENV, report_unquotable
+
+WORLD_KEYS = ("base", "setup", "resources", "secrets", "services", "fixtures", "network", "audit", "forbidden")
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "sql": ("service",),
+    "directory": ("source",),
+    "files": ("files",),
+    "git_repo": ("url",),
+    "drift": ("service", "table"),
+}
+_TAKES: dict[str, tuple[str, ...]] = {
+    "sql": ("service", "sql", "file"),
+    "directory": ("source", "path"),
+    "files": ("files",),
+    "git_repo": ("url", "branch", "depth", "path"),
+    "drift": ("service", "table", "rate", "kinds"),
+}
+_SQL = ("postgres", "mysql")
+_OURS = (None, CONTAINER, EXTERNAL, *BUILT_IN["services"])
+"""Kinds of which it is known that they speak no SQL unless their wire does; None: a URL that nobody knows."""
+_AUDITED = {
+    "db_writes_outside": "db_writes",
+    "http_except": "http_calls",
+    "file_writes_outside": "file_writes",
+}
+
+
+def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
+    """Reports names that nothing has, and keys that lack their companions."""
+    _services(reader, file)
+    for index, fixture in enumerate(file.fixtures):
+        _fixture(reader, file, fixture, f"fixtures[{index}]")
+    _shell_params(reader, file)
+    _placed_files(reader, file)
+    _workdir(reader, file)
+    _forbidden(reader, file)
+    _secrets(reader, file)
+    _clock(reader, file)
+    if reader.failed("services"):
+        return
+    if file.network is not None:
+        for host, name in file.network.dns_overrides.items():
+            node = file.network.at.get("dns_overrides").get(host)
+            _known(reader, file, name, node, f"network.dns_overrides.{host}")
+    for rule in rules:
+        _rule_service(reader, file, rule)
+        if key := rule.traits.shell_setting:
+            node, path = rule.settings_at.get(key), f"{rule.settings_path}.{key}"
+            report_unquotable(reader, node, path, str(rule.invariant.settings[key]), IN_SETUP_ENV)
+    for fault in faults:
+        if fault.injection.plane == "service":
+            _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+
+
+def _shell_params(reader: Reader, file: File) -> None:
+    if file.setup is not None:
+        nodes = file.setup.at.get("commands").items if file.setup.at.has("commands") else ()
+        for number, (node, command) in enumerate(zip(nodes, file.setup.commands, strict=False)):
+            report_unquotable(reader, node, f"setup.commands[{number}]", command, IN_SETUP_ENV)
+    for number, service in enumerate(file.services):
+        path = f"services[{number}].wait_for"
+        report_unquotable(reader, service.at.get("wait_for"), path, service.spec.wait_for or "", "move it out")
+
+
+def _secrets(reader: Reader, file: File) -> None:
+    seen: set[str] = set()
+    for index, secret in enumerate(file.secrets):
+        path = f"secrets[{index}]"
+        if secret.name in seen:
+            message = f"the name {secret.name!r} is used twice"
+            reader.error(secret.at.get("name"), f"{path}.name", message, code="duplicate-id")
+        seen.add(secret.name)
+        if secret.scope.file is not None:
+            place, where = spot(secret.at, path, "scope.file")
+            _inside(reader, secret.scope.file, place, where)
+        if secret.source is not None and secret.from_ is not None:
+            message = "source and from exclude each other"
+            reader.error(secret.at.key("from"), f"{path}.from", message, code="conflict")
+
+
+def _clock(reader: Reader, file: File) -> None:
+    text = file.determinism.clock if file.determinism else None
+    if file.determinism is None or text is None or re.search(REFERENCE, text):
+        return
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        message = f"expected a moment such as 2026-01-01T00:00:00Z, found {text[:60]!r}"
+        reader.error(file.determinism.at.get("clock"), "determinism.clock", message, code="bad-setting")
+
+
+def _services(reader: Reader, file: File) -> None:
+    seen: dict[str, ServiceEntry] = {}
+    for index, service in enumerate(file.services):
+        path = f"services[{index}]"
+        first = seen.setdefault(service.name, service)
+        if first is not service:
+            message = f"the name {service.name!r} is used twice: first on line {first.at.line}"
+            reader.error(service.at.get("name"), f"{path}.name", message, code="duplicate-id")
+
+
+def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> None:
+    at = fixture.at
+    for key in _NEEDS[fixture.type]:
+        if not at.has(key):
+            reader.error(at, f"{path}.{key}", f"missing: {fixture.type} needs it", code="missing-key")
+    for key in at.pairs:
+        if key != "type" and key not in _TAKES[fixture.type]:
+            hint = f"{fixture.type} takes {', '.join(_TAKES[fixture.type])}"
+            reader.error(at.key(key), f"{path}.{key}", f"is no key of {fixture.type}", hint=hint, code="unknown-key")
+    if fixture.type == "sql" and (fixture.sql is None) == (fixture.file is None):
+        reader.error(at, path, "needs one of sql, file", code="missing-key")
+    if fixture.path is not None:
+        _inside(reader, fixture.path, at.get("path"), f"{path}.path")
+    if fixture.service is not None and not reader.failed("services"):
+        _known(reader, file, fixture.service, at.get("service"), f"{path}.service")
+
+
+def _inside(reader: Reader, written: str, node: Node, path: str, folder: str = "the workspace") -> None:
+    """Reports a path that leaves the workspace, or the home."""
+    for _, message in outside(written if folder == "the home" else in_workspace(written), folder):
+        reader.error(node, path, message, code="bad-setting")
+
+
+def _placed_files(reader: Reader, file: File) -> None:
+    setup = file.setup
+    groups = [("setup.files", setup.files), ("setup.home_files", setup.home_files)] if setup else []
+    groups += [(f"fixtures[{i}].files", f.files) for i, f in enumerate(file.fixtures)]
+    for path, entries in groups:
+        for index, entry in enumerate(entries):
+            folder = "the home" if path == "setup.home_files" else "the workspace"
+            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path", folder)
+            if (entry.content is None) == (entry.source is None):
+                reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
+
+
+def _workdir(reader: Reader, file: File) -> None:
+    """Reports a second path of the workspace that cannot be one: it is taken in every sandbox."""
+    path = file.setup.workdir if file.setup else None
+    if file.setup is None or path is None or can_be_workdir(path):
+        return
+    message = f"expected an absolute path that is free in a sandbox, such as /app, found {path[:60]!r}"
+    reader.error(file.setup.at.get("workdir"), "setup.workdir", message, code="bad-setting")
+
+
+def may_be_database(service: ServiceEntry) -> bool:
+    """Whether SQL can be asked there: not of kinds of ours that speak none, nor of a URL that leads elsewhere."""
+    spec = service.spec
+    if spec.kind == EXTERNAL:
+        return bool(names(url_of(spec)).any) or spoken(spec).wire in _SQL or of_url(url_of(spec)) not in _OURS
+    return spec.kind not in _OURS or spoken(spec).wire in _SQL
+
+
+def _unaudited(reader: Reader, file: File) -> None:
+    """Reports a rule about writes to tables where no service has tables whose writes can be seen."""
+    rule = "db_writes_outside"
+    holding = [service for service in file.services if not traits_of(service.spec).records]
+    if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
+        return
+    if holding and not any(map(may_be_database, holding)):
+        message = f"cannot be told: {holding[0].name} is no Postgres or MySQL, and writes of others are not seen"
+        reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+
+
+def _forbidden(reader: Reader, file: File) -> None:
+    _unaudited(reader, file)
+    if file.forbidden is None or file.audit is None:
+        return
+    switched = {"db_writes": file.audit.db_writes, "http_calls": file.audit.http_calls}
+    switched["file_writes"] = file.audit.file_writes
+    for rule, audit in _AUDITED.items():
+        if file.forbidden.at.has(rule) and not switched[audit]:
+            message = f"cannot be told: audit.{audit} is false"
+            reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+
+
+def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> ServiceEntry | None:
+    for service in file.services:
+        if service.name == name:
+            return service
+    hint = near_hint(name, [s.name for s in file.services], label="services") or "the file has no services"
+    reader.error(node, path, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
+    return None
+
+
+def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
+    traits = rule.traits
+    for read in traits.services:
+        node, path = spot(rule.settings_at, rule.settings_path, read.setting)
+        service = _known(reader, file, read.name, node, path)
+        message = _unfit(service, rule.invariant.check, read) if service is not None else ""
+        if message:
+            reader.error(node, path, message, code="conflict")
+    _unaudited_deeds(reader, file, rule, traits)
+
+
+def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
+    """Why the check cannot read this service; empty if it can."""
+    mock = traits_of(service.spec).records
+    if read.needs == "recorder":
+        records = mock and service.spec.settings.get("record")
+        return "" if records else f"{service.name} records nothing: it needs type: {recorders()} and record: true"
+    if mock:
+        return f"{service.name} is a mock, and {kind} asks a database"
+    return "" if may_be_database(service) else f"{service.name} is no Postgres or MySQL, and {kind} asks one of these"
+
+
+def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
+    """Reports deeds that the audit log will not have."""
+    if file.audit is None or not traits.audits:
+        return
+    audit = {
+        "commands": file.audit.commands,
+        "db_writes": file.audit.db_writes,
+        "file_writes": file.audit.file_writes,
+        "http_calls": file.audit.http_calls,
+    }
+    for setting, name in traits.audits:
+        if not audit[name]:
+            node, path = spot(rule.settings_at, rule.settings_path, setting)
+            reader.error(node, path, f"cannot be told: audit.{name} is false", code="conflict")
