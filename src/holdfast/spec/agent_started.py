@@ -1,4 +1,4 @@
-"""An agent that Holdfast starts: its variables and places, how it shows that it is ready, where it leaves its answer."""
+"""An agent that Holdfast starts: its variables and places, how it shows that it is ready, where its answer is."""
 
 from __future__ import annotations
 

@@ -20,10 +20,6 @@ def _faults(name: FamilyName) -> ValueForm:
     def read(reader: Reader, node: Node, path: str) -> Any:
         return read_faults(reader, name, node, path)
 
-    def schema() -> Schema:
-
-        return faults_schema(name)
-
     words = "a list, or a map of type to settings" if name == "context_attacks" else "a list of faults"
     return ValueForm(read, lambda: faults_schema(name), words)
 
