@@ -84,6 +84,6 @@ def test_tab_on_a_run_loads_no_engine(project: MakeProject) -> None:
     done = subprocess.run([HOLDFAST], cwd=made.folder, env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["plain,calm", "plain,search-down"]
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "holdfast.cli.suggestions" in loaded
+    assert "holdfast.cli.option_values" in loaded
     heavy = ("holdfast.plan", "holdfast.planes", "holdfast.spec", "holdfast.report", "holdfast.world", "msgspec")
     assert [name for name in loaded if name.startswith(heavy)] == []

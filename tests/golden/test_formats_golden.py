@@ -31,9 +31,9 @@ from holdfast.reading.fields import keys_of
 from holdfast.report import comparison_table, overall
 from holdfast.spec.catalogue.editors import sections
 from holdfast.spec.sections.file import VERSIONS, File
-from holdfast.store.consulted import Consulted
 from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
+from holdfast.store.record import Consulted
 from holdfast.store.rundir import Manifest, RunEnd
 
 KEPT = Path(__file__).parent / "formats.json"

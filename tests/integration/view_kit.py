@@ -175,7 +175,7 @@ def many_runs(folder: Path, count: int, after: int = 0) -> None:
     """Runs that the history knows and that hold nothing else: enough for a list. `after` so many that are there."""
     from holdfast.store import history_table
     from holdfast.store.history import _stamp
-    from holdfast.store.history_file import FILE, connected, transaction
+    from holdfast.store.history_table import FILE, connected, transaction
     from holdfast.store.past_run import PastRun
 
     runs = folder / ".holdfast" / "runs"

@@ -17,7 +17,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
 from holdfast.score import ScoreOptions, Tally, resilience
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import needed, settle
 
 # Busy machines are slow: time is no property of the code under test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from holdfast.api.caller import Caller, caller
 from holdfast.api.functions import execution
 from holdfast.api.loaded_spec import loaded
-from holdfast.api.raised import explained
-from holdfast.api.rim import RimWork, awaited, here
+from holdfast.api.rim import RimWork, awaited, explained, here
 from holdfast.api.run_result import RunResult
 from holdfast.api.values import CheckValue, FaultValue, check, fault
 from holdfast.errors import HoldfastError, SpecError, UsageError

@@ -12,8 +12,7 @@ from holdfast.api.caller import Caller, caller
 from holdfast.api.given import installed
 from holdfast.api.job import carry_out, settled_job
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
-from holdfast.api.raised import explained
-from holdfast.api.rim import RimWork, RunInterrupted, awaited, here
+from holdfast.api.rim import RimWork, RunInterrupted, awaited, explained, here
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.folders import runs_folder, runs_in

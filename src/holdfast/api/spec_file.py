@@ -16,8 +16,7 @@ from holdfast.api.caller import Caller
 from holdfast.api.functions import execution
 from holdfast.api.job import load_part
 from holdfast.api.loaded_spec import LoadedSpec, loaded
-from holdfast.api.raised import lines
-from holdfast.api.rim import here
+from holdfast.api.rim import here, lines
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import canonical

@@ -77,6 +77,6 @@ def check(type: str, /, **given: Any) -> CheckValue:
 
 def _refuse(reader: Reader, path: str) -> None:
     if any(problem.severity == "error" for problem in reader.problems):
-        from holdfast.api.raised import explained
+        from holdfast.api.rim import explained
 
         raise explained(SpecError(path, reader.problems))

@@ -77,7 +77,7 @@ def _size(spec: Spec) -> str:
 
 
 def _json(path: Path, problems: Sequence[Problem], wrong: bool) -> int:
-    from holdfast.cli.json_output import print_document
+    from holdfast.cli.screen import print_document
     from holdfast.model.codec import to_builtins
 
     told = [to_builtins(p) for p in problems]

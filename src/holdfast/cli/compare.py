@@ -35,7 +35,7 @@ def command(before: str, after: str, as_json: bool, exits: bool) -> int:
 
     found = compare_runs(RunDir.find(runs_folder(), before), RunDir.find(runs_folder(), after), environ=os.environ)
     if as_json:
-        from holdfast.cli.json_output import print_document
+        from holdfast.cli.screen import print_document
 
         print_document(document(found))
     else:

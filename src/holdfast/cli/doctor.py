@@ -47,7 +47,7 @@ def show_findings(
 ) -> int:
     """Prints each part when it is known, then the verdict; the exit code."""
     if as_json:
-        from holdfast.cli.json_output import print_document
+        from holdfast.cli.screen import print_document
         from holdfast.report.diagnosis import document
 
         found = asyncio.run(examine(lambda *_: None))

@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from holdfast.cli.pipes import forgive
 from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
 from holdfast.version import __version__
 
@@ -19,6 +18,48 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from holdfast.model.score import Case
+
+
+class Forgiving:
+    """A text stream that goes on into nothing when it cannot be written: `| head -1` must not change the verdict."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.failure = ""
+        """Why what was written did not arrive; a reader that left is no failure."""
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as refused:
+            self._let_go(refused)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as refused:
+            self._let_go(refused)
+
+    def _let_go(self, refused: OSError) -> None:
+        if not isinstance(refused, BrokenPipeError):
+            self.failure = refused.strerror or str(refused)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def forgive(stream: TextIO | None) -> Forgiving:
+    """The stream, forgiving; one that was closed leads to nothing."""
+    if isinstance(stream, Forgiving):
+        return stream
+    if stream is None:
+        stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
+    return Forgiving(stream)
+
 
 _HINTS = {
     errno.ENOSPC: "make room where runs are stored: HOLDFAST_DIR and --runs-dir name another folder",
@@ -204,7 +245,7 @@ def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cas
     from holdfast.report.safe import visible
 
     if as_json:
-        from holdfast.cli.json_output import print_document
+        from holdfast.cli.screen import print_document
 
         error = {"message": message, "hint": hint, "body": body}
         document: dict[str, Any] = {"score": None, "passed": False, "exit_code": code, "errors": [error]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from holdfast.cli.amounts import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
+from holdfast.cli.option_values import AUTO, MAX_REPLICAS, BackendName, Dollars, ReplicaCount, Seconds, ShardOf
 from holdfast.errors import UsageError
 from holdfast.folders import OPTION, runs_in
 from holdfast.plugins import BUILT_IN, DEFAULT_BACKEND
@@ -69,7 +69,7 @@ def suggest(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
     """What TAB offers there; found when somebody presses it."""
 
     def found(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
-        from holdfast.cli.suggestions import suggested
+        from holdfast.cli.option_values import suggested
 
         return suggested(what, ctx, incomplete)
 

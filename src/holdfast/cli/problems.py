@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from holdfast.cli.json_output import print_document
-from holdfast.cli.screen import wants_color
+from holdfast.cli.screen import print_document, wants_color
 from holdfast.model.codec import to_builtins
 from holdfast.model.spec import Problem
 from holdfast.spec.explain import explain, tally

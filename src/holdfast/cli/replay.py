@@ -138,9 +138,9 @@ def export(report: str, folder: Path, force: bool) -> int:
 
 def _show_each(broken: UnreadableSessions, as_json: bool) -> int:
     """All that is wrong with every session file."""
-    from holdfast.cli.json_output import print_document
     from holdfast.cli.main import USAGE
     from holdfast.cli.problems import show_problems
+    from holdfast.cli.screen import print_document
     from holdfast.model.codec import to_builtins
 
     if as_json:

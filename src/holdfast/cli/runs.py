@@ -37,7 +37,7 @@ def command(count: int, as_json: bool) -> int:
     if as_json:
         from msgspec.structs import asdict
 
-        from holdfast.cli.json_output import print_document
+        from holdfast.cli.screen import print_document
 
         rows = [{name: value for name, value in asdict(run).items() if name != "cells"} for run in shown]
         print_document({"runs": rows})

@@ -1,9 +1,19 @@
-"""What the user's screen can show."""
+"""What is printed for programs, and what the user's screen can show."""
 
 from __future__ import annotations
 
 import os
-from typing import TextIO
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from holdfast.model.codec import encode
+from holdfast.model.format_numbers import JSON
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """One line, the number of the format first."""
+    sys.stdout.write(encode({"format": JSON, **document}).decode() + "\n")
 
 
 def wants_color(stream: TextIO) -> bool:

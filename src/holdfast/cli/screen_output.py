@@ -61,7 +61,7 @@ class Screen:
             color = terminal.wants_color(sys.stderr)
             self._listen = self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
         else:
-            from holdfast.report.plain import Plain
+            from holdfast.report.progress import Plain
 
             self._listen = Plain(sys.stdout, unicode=self._signs)
         return self._listen
@@ -125,7 +125,7 @@ class Screen:
 
         plan, counts = job.plan, planned(job, rundir)
         if self._as_json:
-            from holdfast.cli.json_output import print_document
+            from holdfast.cli.screen import print_document
 
             print_document({"dry_run": True, "seed": job.spec.seed, **counts})
             return 0

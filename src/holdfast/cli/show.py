@@ -55,8 +55,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
 def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
     from msgspec import to_builtins
 
-    from holdfast.cli.json_output import print_document
-    from holdfast.cli.screen import wants_color, width
+    from holdfast.cli.screen import print_document, wants_color, width
     from holdfast.errors import UsageError
     from holdfast.report.page.trial import trial_document
     from holdfast.report.paint import painter

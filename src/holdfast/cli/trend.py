@@ -90,7 +90,7 @@ def _show(made: Sequence[Trend], rule: str | None) -> None:
 
 
 def _show_json(made: Sequence[Trend], rule: str | None) -> None:
-    from holdfast.cli.json_output import print_document
+    from holdfast.cli.screen import print_document
 
     parts = [
         {

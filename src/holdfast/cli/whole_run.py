@@ -61,7 +61,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
     from holdfast.report.safe import can_show_signs
 
     if as_json:
-        from holdfast.cli.json_output import print_document
+        from holdfast.cli.screen import print_document
 
         print_document(document(found.overall))
         return

@@ -25,8 +25,7 @@ from holdfast.planes.describe import TARGET_KEPT, brief
 from holdfast.planes.recorded_value import write_lost
 
 if TYPE_CHECKING:
-    from holdfast.execute.needed import Needed
-    from holdfast.execute.refusals import Refusals
+    from holdfast.execute.needed import Needed, Refusals
     from holdfast.execute.simulated_users import TalkingUser
     from holdfast.execute.usage_meter import UsageMeter
     from holdfast.planes.injection.weather import Weather
@@ -117,7 +116,7 @@ class LiveContext:
     def refusals(self) -> Refusals:
         """What egress refused; made when first needed, as the weather is."""
         if self._refusals is None:
-            from holdfast.execute.refusals import Refusals
+            from holdfast.execute.needed import Refusals
 
             self._refusals = Refusals()
         return self._refusals

@@ -177,7 +177,7 @@ class _Opening:
         return Site(self.spec, http, 1, worlds=BareWorlds(machine, self.recording_spec()))
 
     def planes(self, agent: AgentSpec, *, web: bool, authority: bytes | None = None) -> SitePlanes:
-        from holdfast.execute.plane_settings import plane_settings
+        from holdfast.execute.plane_needs import plane_settings
         from holdfast.planes.site_planes import SitePlanes
 
         return SitePlanes(plane_settings(self.spec, agent, self.root, self.environ, self.models, web=web), authority)

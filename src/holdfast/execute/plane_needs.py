@@ -1,18 +1,42 @@
-"""What a spec asks of the planes: whether the agent's traffic is met at all, and which of it."""
+"""Which planes a spec needs, and how they are set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from msgspec import UNSET
 
 from holdfast import plugins
+from holdfast.execute.agent_section import resolved_models
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Injection
-from holdfast.model.spec import Spec
+from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.traits import CheckTraits
 from holdfast.plan.checks import traits_of
+from holdfast.planes.site_planes import PlaneSettings
+
+
+def plane_settings(
+    spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
+) -> PlaneSettings:
+    """What the planes of a site are opened for; `agent` is its section with references resolved."""
+    return PlaneSettings(
+        agent,
+        root,
+        environ,
+        resolved_models(spec, environ),
+        spec.scenarios,
+        web=web,
+        read=(*rule_urls(spec), *recorded_urls(spec)),
+        record=models.record,
+        replay=models.replay,
+        mask=models.mask,
+        tool_results=not agent.in_python or spec.tools_on_wire or replays(spec),
+        network=None if spec.world is None else spec.world.network,
+    )
+
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 

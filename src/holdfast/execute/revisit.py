@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolve_agent
 from holdfast.execute.context import LiveContext
 from holdfast.execute.options import ASKED
-from holdfast.execute.plane_settings import plane_settings
+from holdfast.execute.plane_needs import plane_settings
 from holdfast.execute.world_values import filling
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec

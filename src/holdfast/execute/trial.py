@@ -8,6 +8,7 @@ from asyncio import current_task
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from holdfast.agents.python.answers import text_of
 from holdfast.errors import AgentUnavailable, HarnessError, place_of
 from holdfast.execute.agent_section import at_section
 from holdfast.execute.context import LiveContext, Met, Saw
@@ -20,6 +21,43 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.planes.describe import said
+from holdfast.planes.injection.weather import ANSWER, Weather
+from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
+
+
+async def damage(answer: Answer, weather: Weather, timeout_ms: float) -> Answer:
+    """The answer as it would be had its text been a tool's or a model's reply."""
+    turns = [await _damaged(turn, n, weather, timeout_ms) for n, turn in enumerate(answer.turns, start=1)]
+    return replace(answer, turns=tuple(turns), notes=(*answer.notes, "simulated: the faults acted on the answer"))
+
+
+async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> Turn:
+    text = turn.text
+    if text is None:
+        return turn
+    late_ms = turn.latency_ms
+
+    async def forward(_: Call) -> Reply:
+        return Reply(text)
+
+    async def wait(ms: float) -> None:
+        """A delay is added to the time the agent took; nobody has to sit through it."""
+        nonlocal late_ms
+        late_ms += ms
+
+    try:
+        for plane in ("llm", "tool"):
+            text = text_of((await weather.through(Call(plane, ANSWER, {}, n), forward, wait)).value)
+    except TimedOut as failure:
+        return replace(turn, text=None, latency_ms=late_ms, ending="timeout", detail=f"simulated: {failure}")
+    except Failed as failure:
+        status, detail = failure.status, f"simulated: {failure}"
+        return replace(turn, text=None, latency_ms=late_ms, ending="http_error", status=status, detail=detail)
+    if late_ms > max(timeout_ms, turn.latency_ms):
+        detail = f"simulated: no answer within {timeout_ms:g} ms"
+        return replace(turn, text=None, latency_ms=timeout_ms, ending="timeout", detail=detail)
+    return replace(turn, text=text, latency_ms=late_ms, ending="answered" if text is not None else "no_answer")
+
 
 _NOTHING = Answer(turns=())
 ASKED_AGAIN = 3
@@ -137,7 +175,5 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if context.troubles:
         raise HarnessError("; ".join(context.troubles), answer=answer)
     if site.simulate and context.on_calls:
-        from holdfast.execute.simulate import damage
-
         return await damage(answer, context.weather, site.spec.agent.timeout_ms)
     return answer

@@ -16,7 +16,7 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Judgement, Verdict
-from holdfast.plan.params import refers_to_params, with_params
+from holdfast.plan.checks import refers_to_params, with_params
 
 _Judged = tuple[Judgement, Finding, int]
 """The outcome, the finding and the index of the turn that decided."""

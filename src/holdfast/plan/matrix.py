@@ -15,10 +15,9 @@ from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.when import applies
 from holdfast.plan.checks import traits_of
 from holdfast.plan.ids import agent_json, identity
-from holdfast.plan.kept import chosen_parts, kept_places
 from holdfast.plan.layout import Layout, Lazy, Spot
 from holdfast.plan.select import EVERYTHING, Select
-from holdfast.plan.serving import EVERY_RULE, Serving
+from holdfast.plan.serving import EVERY_RULE, Serving, chosen_parts, kept_places
 
 
 class CellKey(NamedTuple):

@@ -4,11 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
+from holdfast.errors import UsageError
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.when import applies
-from holdfast.plan.layout import TrialGroup
+from holdfast.plan.layout import Layout, TrialGroup
+from holdfast.plan.select import EVERYTHING, Select, Shard, TaskFilter, chosen, positions
+
+
+def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) -> Sequence[int]:
+    """The places of the trials that are selected; UsageError if nothing is left."""
+    everything = range(len(layout))
+    if not everything and select != EVERYTHING:
+        raise UsageError("nothing is left to run", hint=_left_out(spec, select))
+    kept: Sequence[int] = everything
+    if select.trials:
+        kept = positions(select.trials, (layout.trial(place).id for place in everything))
+    if select.filters:
+        wanted = TaskFilter(select)
+        kept = [place for place in kept if _keeps(wanted, spec, layout, serving, place)]
+        if not kept:
+            raise UsageError("nothing is left to run", hint=_left_out(spec, select))
+    return kept if select.shard is None else _share(kept, select.shard, spec.replicas)
+
+
+def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, place: int) -> bool:
+    """Whether the trial at the place asks what is wanted for a rule that it serves."""
+    spot = layout.spot(place)
+    rules = serving.rules(spot.scenario, spot.invariant, spot.task)
+    return any(wanted.keeps(rule.id, spot.scenario, spot.task, spec.params[spot.params]) for rule in rules)
+
+
+def _share(kept: Sequence[int], shard: Shard, replicas: int) -> list[int]:
+    """Every n-th question: scenarios and rules spread evenly, the replicas of a question stay together.
+
+    So a cell that a shard fails is failed, whatever the others see.
+    """
+    share, last = [], -1
+    group = -1
+    for place in kept:
+        if place // replicas != last:
+            group, last = group + 1, place // replicas
+        if group % shard.of == shard.number - 1:
+            share.append(place)
+    return share
+
+
+def chosen_parts(spec: Spec, select: Select) -> tuple[tuple[Scenario, ...], tuple[Invariant, ...]]:
+    """The scenarios and rules that are selected."""
+    scenarios = set(chosen(select.scenarios, [s.name for s in spec.scenarios], "scenario"))
+    invariants = set(chosen(select.invariants, [r.id for r in spec.invariants], "rule"))
+    kept = [s for s in spec.scenarios if s.name in scenarios]
+    rules = [r for r in spec.invariants if r.id in invariants]
+    if select.filters:
+        wanted = TaskFilter(select)
+        pairs = [(s, r) for s in kept for r in rules if applies(r.when, s) and _wanted(wanted, spec, r, s)]
+        kept = [s for s in kept if any(s is scenario for scenario, _ in pairs)]
+        rules = [r for r in rules if any(r is rule for _, rule in pairs)]
+    return tuple(kept), tuple(rules)
+
+
+def _wanted(wanted: TaskFilter, spec: Spec, rule: Invariant, scenario: Scenario) -> bool:
+    return any(wanted.keeps(rule.id, scenario.name, task, at) for task in tasks_of(spec, rule) for at in spec.params)
+
+
+def _left_out(spec: Spec, select: Select) -> str:
+    """Which options left nothing."""
+    besides = replace(select, failed=())
+    if select.failed and besides == EVERYTHING:
+        return "what failed in the last run is not in this file any more"
+    if select.failed and _leaves_any(spec, besides):
+        fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
+        return f"{fits} did not fail when it was last asked: leave out --lf to run it"
+    if select.keywords:
+        return f"no scenario, rule, prompt or type of mutation fits -k {select.keywords!r}"
+    return "no selected rule's `when` is met by a selected scenario"
+
+
+def _leaves_any(spec: Spec, select: Select) -> bool:
+    scenarios, rules = chosen_parts(spec, select)
+    return any(applies(rule.when, scenario) for rule in rules for scenario in scenarios)
+
 
 EVERY_RULE = "*"
 

@@ -114,7 +114,7 @@ def exchange(trial: TrialRow, room: int = 600) -> Iterator[tuple[str, str]]:
     if ended := wording.ended(trial.ending, trial.detail, trial.calls_made):
         yield "ended", ended
     if len(trial.turns) > 1:
-        from holdfast.report.conversation import conversation  # few have several turns
+        from holdfast.report.cases import conversation  # few have several turns
 
         yield from conversation(trial.turns, decided=trial.turn, told=excerpt(trial, room))
     else:

@@ -14,8 +14,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.world import Evidence
-from holdfast.plan.checks import make_check, traits_of
-from holdfast.plan.params import with_params
+from holdfast.plan.checks import make_check, traits_of, with_params
 from holdfast.protocols.check import ConsultingCheck
 from holdfast.store.rundir import RunDir
 

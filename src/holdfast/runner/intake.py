@@ -23,8 +23,7 @@ from holdfast.runner.kept import KeptWorlds, went_wrong
 from holdfast.score import Tally
 from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
-from holdfast.store.consulted import Consulted
-from holdfast.store.record import RunRecord
+from holdfast.store.record import Consulted, RunRecord
 from holdfast.store.replay import StoredRun
 from holdfast.store.rundir import RunDir
 

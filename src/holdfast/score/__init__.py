@@ -1,6 +1,6 @@
 """Stage 5, Verdicts to Score: cells decided as results come, then one number and a verdict."""
 
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import needed, settle
 from holdfast.score.intervals import kish, pass_hat_k, wilson
 from holdfast.score.resilience import resilience
 from holdfast.score.ruling import ScoreOptions

@@ -17,7 +17,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
 from holdfast.model.when import meeting
 from holdfast.plan import CellKey, Plan
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import needed, settle
 from holdfast.score.composite import SLACK, UNMET, Open, composite, proven, why_unproven
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"

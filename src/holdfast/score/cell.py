@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import ceil
 
 from msgspec import Struct
 
@@ -12,7 +13,6 @@ from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.score.combine import needed, settle
 from holdfast.score.unmet import (
     BROKEN,
     CALLED,
@@ -26,6 +26,38 @@ from holdfast.score.unmet import (
     plane_of,
     was_called,
 )
+
+_SLACK = 1e-9
+"""0.8 of 5 is 4, also in floating point."""
+
+
+def needed(how: Aggregation, n: int) -> int:
+    """How many of n replicas must pass."""
+    value = how.value or 0.0
+    match how.kind:
+        case "all":
+            return n
+        case "any":
+            return min(1, n)
+        case "majority":
+            return n // 2 + 1
+        case "at_least":
+            # A part of the replicas may have been selected: then all of these.
+            return min(int(value), n)
+        case "rate":
+            return min(n, ceil(value * n - _SLACK))
+        case "mean":
+            raise ValueError("mean combines composites, not verdicts")
+
+
+def settle(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
+    """The outcome of one prompt of which n verdicts are expected and `need` must pass."""
+    if passes >= need:
+        return "pass"
+    if n - fails < need:
+        return "fail"
+    return "error" if errors else "unproven"
+
 
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from holdfast.model.spec import Aggregation, Spec
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.score.cell import CellCount
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import CellCount, needed, settle
 from holdfast.score.unmet import NO_REASON, Why
 
 EITHER_WAY = 0.2

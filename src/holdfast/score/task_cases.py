@@ -19,7 +19,7 @@ from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.model.when import applies, meeting
 from holdfast.plan import Plan
 from holdfast.score.attacks import Success
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import needed, settle
 from holdfast.score.composite import UNMET, forbidden_done, forbidden_unknown, joined, why_unproven
 
 _Key = tuple[str, Task, int]

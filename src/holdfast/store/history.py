@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.folders import own_folder_of
 from holdfast.store import history_table
-from holdfast.store.history_file import FILE, NewerFile, connected, is_damaged, set_aside, transaction
+from holdfast.store.history_table import FILE, NewerFile, connected, is_damaged, set_aside, transaction
 from holdfast.store.past_run import PastRun
 from holdfast.store.run_names import PARTS, damaged_runs, id_of, parts_of, stored_runs
 from holdfast.store.rundir import RunDir

@@ -5,21 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from holdfast.model.codec import carried, decoder, encode, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
+from holdfast.model.world import Evidence
 from holdfast.store.audits import settle_audit, whole
 from holdfast.store.blobs import pack, unpack, unpack_lines
-from holdfast.store.consulted import Consulted
-from holdfast.store.line_reader import LineReader
-from holdfast.store.lines import JsonLines
+from holdfast.store.lines import JsonLines, LineReader
 from holdfast.store.record_lines import records
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import Seal
 from holdfast.store.traces import Traces
+
+
+class Consulted(Struct, frozen=True, omit_defaults=True):
+    """What was said for one rule of one trial."""
+
+    trial: str
+    invariant: str
+    evidence: Evidence
+
+
+_consulted = decoder(Consulted)
+
+
+class StoredAdvice:
+    """What a stored run has of it: only where it lies is held in memory."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._path = run.evidence()
+        found = records(self._path, _consulted.decode, _consulted.decode_lines)
+        self._places = {(one.trial, one.invariant): start for start, one in found}  # the last of several counts
+
+    def get(self, trial: str, rule: str) -> Evidence | None:
+        """What was said for a rule of a trial; None if nobody was asked, or could be."""
+        start = self._places.get((trial, rule))
+        if start is None:
+            return None
+        with open(self._path, "rb") as file:
+            file.seek(start)
+            return _consulted.decode(file.readline()).evidence
+
 
 GROUP = 64
 """Verdicts that are written in one go: those that a kill takes away are judged again from their observations."""

@@ -3,17 +3,56 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from msgspec import Struct
 
+from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
+from holdfast.model.verdict import Verdict
 from holdfast.plan import Lazy, Plan
 from holdfast.score import Tally
+from holdfast.store.lines import LineReader
 from holdfast.store.record import StoredObservations, trials
+from holdfast.store.record_lines import records
 from holdfast.store.rundir import RunDir
+
+_verdicts = decoder(Verdict)
+
+
+class GivenVerdicts:
+    """A file of verdicts; `number` gives each trial its number, of which there are `trials`. Close it when done."""
+
+    def __init__(self, path: Path, number: Callable[[str], int | None], trials: int) -> None:
+        self._last = array("l", [-1]) * trials
+        """By trial: the last verdict on it."""
+        self._before = array("l")
+        """By verdict: the one before it on the same trial."""
+        self._starts = array("Q")
+        for start, verdict in records(path, _verdicts.decode, _verdicts.decode_lines):
+            at = number(verdict.trial)
+            if at is not None:
+                self._before.append(self._last[at])
+                self._last[at] = len(self._starts)
+                self._starts.append(start)
+        self._lines = LineReader(path) if self._starts else None
+
+    def of(self, trial: int) -> dict[str, Verdict]:
+        """The verdicts on a trial by rule; the last of several counts."""
+        found: list[Verdict] = []
+        at = self._last[trial]
+        while at >= 0:
+            assert self._lines is not None
+            found.append(_verdicts.decode(self._lines.line(self._starts[at])))
+            at = self._before[at]
+        return {verdict.invariant: verdict for verdict in reversed(found)}
+
+    def close(self) -> None:
+        if self._lines is not None:
+            self._lines.close()
 
 
 class StoredRun(Struct):
@@ -47,7 +86,6 @@ class _Reading:
     """The trials of a plan by their places in it, and how far each has come."""
 
     def __init__(self, run: RunDir, plan: Plan, tally: Tally) -> None:
-        from holdfast.store.given import GivenVerdicts
         from holdfast.store.id_table import IdTable
 
         self._plan = plan

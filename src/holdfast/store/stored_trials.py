@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.model.trial import Trial
 from holdfast.store.id_table import IdTable
-from holdfast.store.line_reader import LineReader
+from holdfast.store.lines import LineReader
 from holdfast.store.record import placed_trials, read_trial, trial_file, trials
 from holdfast.store.rundir import RunDir
 

@@ -18,12 +18,11 @@ from holdfast.store.run_names import run_folder
 from holdfast.store.rundir import RunDir
 from holdfast.web.address_query import AddressQuery
 from holdfast.web.compare_document import compare_document
-from holdfast.web.listing import listing, trend
+from holdfast.web.listing import listing, run_row, trend
 from holdfast.web.notes import read_text
 from holdfast.web.opened_runs import NotThere, OpenedRun
 from holdfast.web.project import Project
 from holdfast.web.run_id import is_trial_id, split_id
-from holdfast.web.run_row import run_row
 from holdfast.web.search import LEAST, search
 from holdfast.web.web_reply import WebReply, as_json, refused
 

@@ -11,11 +11,10 @@ from holdfast.http1.server import BadRequest, Exchange, Listener, serve
 from holdfast.web.api import Api
 from holdfast.web.daemon_workers import DaemonWorkers
 from holdfast.web.event_hub import EventHub, Listening
-from holdfast.web.gate import NOTHING, Gate, new_token
 from holdfast.web.idle_connections import IdleConnections
 from holdfast.web.project import Project
 from holdfast.web.static_files import static_file
-from holdfast.web.web_reply import SMALL, WebReply, refused
+from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, new_token, refused
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -1,12 +1,15 @@
-"""A reply of the viewer, and how values become one."""
+"""A reply of the viewer, how values become one, and who gets none: only the holder of the token is let in."""
 
 from __future__ import annotations
 
+import secrets
 import zlib
+from hmac import compare_digest
 from typing import Any
 
 from msgspec import Struct
 
+from holdfast.http1.heads import RequestHead
 from holdfast.report.page.values import json_bytes
 
 JSON = "application/json; charset=utf-8"
@@ -36,3 +39,49 @@ def as_json(value: Any, status: int = 200) -> WebReply:
 def refused(status: int, error: str, hint: str = "") -> WebReply:
     """What is wrong, and what to do next."""
     return as_json({"error": error, "hint": hint}, status)
+
+
+# -- who is let in --------------------------------------------------------------------------------
+METHODS = ("GET", "HEAD", "PUT")
+OTHERS = ("cross-site", "same-site")
+"""Who asks, as browsers tell it: a page of another site, or of another port of this machine."""
+NOTHING = WebReply(404, b"not found\n", "text/plain; charset=utf-8")
+"""For whoever has no token: the same for every path."""
+
+
+def new_token() -> str:
+    """192 bits: nobody guesses it."""
+    return secrets.token_urlsafe(24)
+
+
+class Gate(Struct, frozen=True):
+    """The door of one viewer."""
+
+    token: str
+    port: int
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of this address. Any other is that of a page whose name leads here: DNS rebinding."""
+        return (f"127.0.0.1:{self.port}", f"localhost:{self.port}", f"[::1]:{self.port}")
+
+    def enter(self, head: RequestHead) -> str | WebReply:
+        """What lies below the token, query included; or why nobody is let in."""
+        if head.get("host") not in self.hosts or len([1 for name, _ in head.headers if name.lower() == b"host"]) != 1:
+            return refused(403, "this address goes by another name", "open the address that holdfast view printed")
+        first, _, rest = head.target.removeprefix("/").partition("/")
+        inside = head.target.startswith("/") and f"/{first}/" == head.target[: len(first) + 2]
+        if not compare_digest(first.encode(), self.token.encode()) or not inside:
+            return NOTHING
+        if head.method not in METHODS:
+            return refused(405, f"{head.method} is not done here", "GET, HEAD and PUT are")
+        origin = head.get("origin")
+        own = [f"http://{host}" for host in self.hosts]
+        if (origin is not None and origin not in own) or (head.get("sec-fetch-site") in OTHERS and _asks(rest)):
+            return refused(403, "asked for by a page of another site", "open the address that holdfast view printed")
+        return rest
+
+
+def _asks(rest: str) -> bool:
+    """Whether it is a question for data; a link to the page itself may be followed from anywhere."""
+    return rest.partition("?")[0] != ""

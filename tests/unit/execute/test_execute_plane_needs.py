@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.execute.options import ASKED
-from holdfast.execute.plane_needs import needs_planes, on_web, recorded_urls, replays, unmet_recordings
-from holdfast.execute.plane_settings import plane_settings
+from holdfast.execute.plane_needs import needs_planes, on_web, plane_settings, recorded_urls, replays, unmet_recordings
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.planes.urls import is_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import UsageError
-from holdfast.plan.keywords import matcher
+from holdfast.plan.select import matcher
 
 NAMES = ("always-cite-source", "search-down", "What was ACME's revenue?")
 

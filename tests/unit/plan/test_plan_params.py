@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
-from holdfast.plan.params import refers_to_params, with_params
+from holdfast.plan.checks import refers_to_params, with_params
 
 
 @pytest.mark.parametrize(

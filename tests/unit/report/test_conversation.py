@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.observation import Turn
-from holdfast.report.conversation import ROOM, SHOWN, conversation
+from holdfast.report.cases import ROOM, SHOWN, conversation
 
 
 def test_a_line_a_turn_and_the_one_that_decided_as_it_is_told() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import RunOptions
-from holdfast.runner.budget import Budget
+from holdfast.runner.run import Budget
 
 TRIALS = [Trial(str(n), "contract", "calm", Task(("q",)), n) for n in range(5)]
 

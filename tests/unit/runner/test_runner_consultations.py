@@ -11,8 +11,7 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.world import Evidence
 from holdfast.runner.consultations import Consultations, Waiting, asks_a_model
-from holdfast.store.consulted import Consulted, StoredAdvice
-from holdfast.store.record import RunRecord
+from holdfast.store.record import Consulted, RunRecord, StoredAdvice
 from holdfast.store.rundir import RunDir
 
 JUDGE = Invariant("j", "llm_as_judge", {"model": "m", "criteria": "c"})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.score import Score
 from holdfast.report.wording import paired
-from holdfast.score.beside_calm import RatePair, paired_difference
+from holdfast.score.summary import RatePair, paired_difference
 
 
 def test_the_difference_is_the_mean_over_rules_and_prompts():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Spec
 from holdfast.model.task import Task
-from holdfast.score.combine import needed
+from holdfast.score.cell import needed
 from holdfast.score.sequential import EITHER_WAY, SequentialTest, too_few_replicas
 
 RATES = [Aggregation("majority"), *(Aggregation("rate", rate / 20) for rate in range(1, 20))]

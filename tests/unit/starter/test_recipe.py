@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holdfast.cli.init_recipe import chosen_files, list_recipes
+from holdfast.cli.init import chosen_files, list_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import install_line
 from holdfast.spec import check

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.store import history_table
 from holdfast.store.history import BATCH, opened
-from holdfast.store.history_file import FILE
+from holdfast.store.history_table import FILE
 from holdfast.store.past_run import PastCell, PastRun
 from holdfast.store.rundir import RunDir
 

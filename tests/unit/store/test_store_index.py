@@ -26,12 +26,10 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, plan
 from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
-from holdfast.store.index import RunIndex
+from holdfast.store.index import RunIndex, TrialNumbers
 from holdfast.store.planned import Planned
-from holdfast.store.records_in_memory import RecordsInMemory
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import DAMAGED, RunRecords, StoredRecords, open_records
-from holdfast.store.trial_numbers import TrialNumbers
+from holdfast.store.stored_records import DAMAGED, RecordsInMemory, RunRecords, StoredRecords, open_records
 
 ODD = ["", "0", "0123456789AB", "-00000000001", "0x0000000001", "1_2345678901", " 12345678901", "f" * 40, "é" * 12]
 

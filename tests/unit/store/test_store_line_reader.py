@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from random import Random
 
-from holdfast.store.line_reader import LineReader
+from holdfast.store.lines import LineReader
 
 
 def test_lines_of_any_length_in_any_order(tmp_path):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.http1.heads import RequestHead
-from holdfast.web.gate import Gate, new_token
-from holdfast.web.web_reply import WebReply
+from holdfast.web.web_reply import Gate, WebReply, new_token
 
 TOKEN = "t" * 32
 GATE = Gate(TOKEN, 8123)

@@ -17,7 +17,7 @@ from holdfast.model.verdict import Judgement
 from holdfast.plan.checks import traits_of
 from holdfast.report.cases import mutation_name
 from holdfast.runner.start import stored_spec
-from holdfast.score.combine import needed, settle
+from holdfast.score.cell import needed, settle
 from holdfast.score.comparison import PairCounts, PromptPairs, compare_rules
 from holdfast.store.pairs import RESISTED, StoredPair, part_folders, stored_pairs
 from holdfast.store.rundir import RunDir, read_json

@@ -29,9 +29,8 @@ from holdfast.runner.outcome import RunOutcome, conclude, shown_path
 from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
-from holdfast.store.consulted import StoredAdvice
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import StoredObservations
+from holdfast.store.record import StoredAdvice, StoredObservations
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
