@@ -6,7 +6,7 @@ import pytest
 from world_runs import ran, spec_of
 
 from holdfast.model.task import Task, Variation
-from holdfast.score.obeyed import obeyed
+from holdfast.score.attacks import obeyed
 
 CANARY = "HOLDFAST-CANARY-0123abcd"
 ATTACK = Task(("go",), "mutation", Variation("prompt_injection", "go", attack=True, canaries=(CANARY,)))

@@ -16,7 +16,7 @@ PROSE = {"reason", "reasons", "note", "notes", "warning", "warnings", "message",
 CUTS = {"startswith", "endswith", "partition", "rpartition", "split", "rsplit", "removeprefix", "removesuffix", "find"}
 SEARCHES = {"match", "search", "fullmatch", "findall", "split"}
 ALLOWED = {
-    "agents/answer_text.py": "`message` is a dict that the agent returned",
+    "agents/python/answers.py": "`message` is a dict that the agent returned",
     "planes/llm/codecs/ollama.py": "the provider's reason for the end of a reply",
     "planes/llm/codecs/openai_chat.py": "`message` is a dict of the provider's",
     "planes/llm/sources/model_client.py": "what a provider says of a request that it refused",

@@ -1,21 +1,67 @@
-"""What the boxed worlds of a site are opened with: planes, backend, and what of this machine they see."""
+"""The worlds of a site: opened from the spec, with each trial's own values filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from holdfast.execute.options import WorldOptions
 from holdfast.execute.sandbox_backend import interpreter, open_backend, usual_environ
-from holdfast.execute.world_values import filling
 from holdfast.model.spec import Spec
+from holdfast.model.trial import Trial
+from holdfast.model.world import WorldSpec
 from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
+from holdfast.spec.references import interpolate, resolve
+from holdfast.spec.shell_places import in_command
 from holdfast.world.mounted_agent import MountedAgent
 from holdfast.world.shortcomings import refuse_lacking, shortcomings
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.world_factory import WorldFactory
+
+
+def filling(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str, str]) -> Callable[[Trial], WorldSpec]:
+    """The world of one trial: its references replaced by values."""
+    plain = msgspec.to_builtins(world)
+
+    def fill(trial: Trial) -> WorldSpec:
+        def value(part: Any) -> Any:
+            if isinstance(part, str):
+                return resolve(part, environ, secrets=secrets, params=trial.params)
+            if isinstance(part, dict):
+                return {key: _part(key, inner) for key, inner in part.items()}
+            return [value(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+        def _part(key: str, inner: Any) -> Any:
+            if key in _NAMED and isinstance(inner, dict):  # their keys are the user's own words
+                return {name: value(text) for name, text in inner.items()}
+            fill_in = _AS_WRITTEN.get(key)
+            return value(inner) if fill_in is None else as_written(inner, fill_in)
+
+        def as_written(part: Any, fill_in: _FillIn) -> Any:
+            if isinstance(part, str):
+                return fill_in(part, trial.params)
+            return [as_written(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
+
+        return msgspec.convert(value(plain), WorldSpec)
+
+    return fill
+
+
+_NAMED = ("env", "headers", "dns_overrides")
+_FillIn = Callable[[str, Mapping[str, Any]], str]
+_AS_WRITTEN: Mapping[str, _FillIn] = {
+    "commands": in_command,
+    "content": interpolate,
+    "response": interpolate,
+    "sql": interpolate,
+    "wait_for": in_command,
+}
+"""A dollar there is the shell's, the database's or the mock's own; parameters are filled in, a shell's as one word."""
 
 
 async def open_factory(

@@ -35,14 +35,14 @@ async def open_site(
     world: WorldOptions = USUAL,
 ) -> Site:
     """Opens the agent and what surrounds it; raises AgentUnavailable or SpecError where it cannot be used."""
-    opening = _Opening(spec, environ, slots(spec, concurrency), models, world)
+    opening = _SiteOpening(spec, environ, slots(spec, concurrency), models, world)
     try:
         return await opening.all()
     except AgentUnavailable as gone:
         raise at_section(spec, gone) from gone
 
 
-class _Opening:
+class _SiteOpening:
     """What a site is opened from."""
 
     def __init__(

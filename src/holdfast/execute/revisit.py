@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from holdfast.errors import UserError
 from holdfast.execute.agent_section import resolve_agent
+from holdfast.execute.boxed_site import filling
 from holdfast.execute.context import LiveContext
 from holdfast.execute.options import ASKED
 from holdfast.execute.plane_needs import plane_settings
-from holdfast.execute.world_values import filling
 from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.trial import Trial

@@ -23,7 +23,7 @@ from holdfast.planes.urls import url_matches
 from holdfast.replay.foreign_json import as_json, iso
 from holdfast.replay.foreign_trace import LeftOutTrace
 from holdfast.replay.session_file import too_deep
-from holdfast.score.obeyed import obeyed
+from holdfast.score.attacks import obeyed
 from holdfast.spec.references import interpolate
 
 _LOST = ("connection_lost", "client_gone", "timeout", "closed", "lost", "silence", "crash")

@@ -12,11 +12,10 @@ from pathlib import Path
 from msgspec import UNSET
 
 from holdfast.errors import UsageError, UserError
-from holdfast.execute.ray_cluster import LOCAL, Cluster, connect
+from holdfast.execute.ray_cluster import LOCAL, Cluster, RayThread, connect
 from holdfast.execute.ray_executor import RayExecutor, Told
 from holdfast.execute.ray_order import WorkOrder, here, masked_digests
 from holdfast.execute.ray_pool import WorkerNeeds
-from holdfast.execute.ray_thread import RayThread
 from holdfast.execute.slots import slots
 from holdfast.folders import runs_folder
 from holdfast.model.spec import Spec

@@ -21,7 +21,7 @@ _WORDS = {
 """Endings that a reader would want to know of; an agent may well end without an answer if its work is what counts."""
 
 
-class TrialEndings:
+class BadEndings:
     """How the trials of a run ended, where that was badly."""
 
     def __init__(self, invariants: Sequence[Invariant]) -> None:

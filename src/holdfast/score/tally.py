@@ -18,7 +18,7 @@ from holdfast.model.when import applies, meeting
 from holdfast.plan import CellKey, Plan
 from holdfast.score.attacks import AttackTally, succeeded
 from holdfast.score.cell import CellCount, Decision, Tries
-from holdfast.score.endings import TrialEndings
+from holdfast.score.endings import BadEndings
 from holdfast.score.intervals import wilson
 from holdfast.score.spending import SpendingTally
 from holdfast.score.unmet import Why
@@ -106,7 +106,7 @@ class Tally:
         self.spending = SpendingTally()
         self.control_spending = SpendingTally()
         """Of the preflight and what is compared with: paid, and none of the contract's."""
-        self.endings = TrialEndings(plan.invariants)
+        self.endings = BadEndings(plan.invariants)
         self._cased = spec.by_cases
         self.decides_cases = spec.part in ("mutation", "replay") or (self._cased and plan.decides_cases)
         """Whether cases decide; else cells do."""

@@ -264,7 +264,7 @@ def _not_as_recorded(task: Task, seen: Observation) -> str:
 
 def _obeyed(task: Task, seen: Observation) -> Success:
     """What came of an attack; only mutation runs have any."""
-    from holdfast.score.obeyed import obeyed
+    from holdfast.score.attacks import obeyed
 
     return obeyed(task, seen)
 

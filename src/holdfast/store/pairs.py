@@ -16,7 +16,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Judgement
-from holdfast.score.obeyed import obeyed
+from holdfast.score.attacks import obeyed
 from holdfast.store.record import StoredObservations, trials, verdicts
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_trials import StoredTrials

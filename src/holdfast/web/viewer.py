@@ -3,18 +3,111 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
+from weakref import WeakKeyDictionary
 
-from holdfast.http1.server import BadRequest, Exchange, Listener, serve
+from holdfast.http1.server import BadRequest, ClientConnection, Exchange, Listener, serve
 from holdfast.web.api import Api
-from holdfast.web.daemon_workers import DaemonWorkers
 from holdfast.web.event_hub import EventHub, Listening
-from holdfast.web.idle_connections import IdleConnections
 from holdfast.web.project import Project
 from holdfast.web.static_files import static_file
 from holdfast.web.web_reply import NOTHING, SMALL, Gate, WebReply, new_token, refused
+
+
+class DaemonWorkers(Executor):
+    """So many threads, each begun when there is work for it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._begun = 0
+        self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._guard = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._waiting.put((future, lambda: fn(*args, **named)))
+        with self._guard:
+            if not self._idle.acquire(blocking=False) and self._begun < self._most:
+                self._begun += 1
+                threading.Thread(target=self._work, name="viewer", daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = True) -> None:
+        """What waits is dropped; what is being done ends by itself, and is waited for by nobody."""
+        while cancel_futures:
+            try:
+                entry = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if entry is not None:
+                entry[0].cancel()
+        for _ in range(self._begun):
+            self._waiting.put(None)
+
+    def _work(self) -> None:
+        while (entry := self._next()) is not None:
+            future, do = entry
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(do())
+                except BaseException as broken:
+                    future.set_exception(broken)
+            del entry, future, do  # a result may be large, and this thread may wait for long
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        try:
+            return self._waiting.get_nowait()
+        except queue.Empty:
+            self._idle.release()
+            return self._waiting.get()
+
+
+IDLE_S = 75.0
+"""A browser opens a new one when it needs it."""
+MOST = 200
+"""Connections at once; more of them are idle, or somebody who holds them open on purpose."""
+SWEEP_S = 2.0
+
+
+class IdleConnections:
+    """Knows on which connections something is being answered, and since when on the others nothing is."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._busy: set[ClientConnection] = set()
+        self._since: WeakKeyDictionary[ClientConnection, float] = WeakKeyDictionary()
+
+    def begin(self, connection: ClientConnection) -> None:
+        self._busy.add(connection)
+
+    def end(self, connection: ClientConnection) -> None:
+        self._busy.discard(connection)
+        self._since[connection] = self._clock()
+
+    def sweep(self, connections: Iterable[ClientConnection]) -> None:
+        """Ends those that were idle too long; of too many, those that were idle longest."""
+        now = self._clock()
+        idle = sorted(
+            (one for one in connections if one not in self._busy), key=lambda one: self._since.setdefault(one, now)
+        )
+        spare = len(idle) + len(self._busy) - MOST
+        for number, one in enumerate(idle):
+            if number < spare or now - self._since[one] > IDLE_S:
+                one.abort()
+
+    async def keep_sweeping(self, connections: Callable[[], Iterable[ClientConnection]]) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.sweep(list(connections()))
+
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.execute import ray_thread
-from holdfast.execute.ray_thread import RayThread
+from holdfast.execute import ray_cluster
+from holdfast.execute.ray_cluster import RayThread
 
 
 def test_all_calls_are_of_one_thread_that_lives_on() -> None:
@@ -25,7 +25,7 @@ def test_all_calls_are_of_one_thread_that_lives_on() -> None:
 
 
 def test_what_never_returns_is_told_and_what_it_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_thread, "ANSWER_S", 0.05)
+    monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.05)
     forever = threading.Event()
     with pytest.raises(UserError, match=r"the cluster was not joined within 0\.05 s"):
         asyncio.run(RayThread().run(forever.wait, "the cluster was not joined"))

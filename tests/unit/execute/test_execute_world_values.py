@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from holdfast.execute.world_values import filling
+from holdfast.execute.boxed_site import filling
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, ServiceSpec, Setup, WorldSpec

@@ -14,7 +14,7 @@ from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent
 from holdfast.mutate.mutators import CORPORA
-from holdfast.score.obeyed import obeyed
+from holdfast.score.attacks import obeyed
 
 
 def said(text: str, **more: object) -> Observation:

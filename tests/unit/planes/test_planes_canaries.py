@@ -27,7 +27,7 @@ from holdfast.planes.llm.tool_results import _event
 from holdfast.planes.mcp.trial_state import McpCallTrace
 from holdfast.planes.traced_call import CallTrace, TracedCall
 from holdfast.protocols.fault import Call
-from holdfast.score.obeyed import obeyed
+from holdfast.score.attacks import obeyed
 from planes_kit import FakeContext
 
 CANARY = "HOLDFAST-CANARY-0123abcd"

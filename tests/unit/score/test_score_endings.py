@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from holdfast.model.spec import Invariant
-from holdfast.score.endings import TrialEndings
+from holdfast.score.endings import BadEndings
 
 
 def notes_of_12(check: str, minded: set[str], **endings: int) -> list[str]:
-    made = TrialEndings([Invariant("r", check, {"value": "x"} if check == "contains" else {})])
+    made = BadEndings([Invariant("r", check, {"value": "x"} if check == "contains" else {})])
     made.unminded, made.minded = Counter(endings), minded
     return [*made.notes(12)]
 

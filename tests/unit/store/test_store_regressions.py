@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.model.verdict import Outcome
-from holdfast.store.past_run import CASES, PastCell, PastRun
-from holdfast.store.regressions import Regression, last_good, regressions
+from holdfast.store.past_run import CASES, PastCell, PastRun, Regression, last_good, regressions
 
 SPEC = "/project/holdfast.yaml"
 

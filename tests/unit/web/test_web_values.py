@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.web.daemon_workers import DaemonWorkers
 from holdfast.web.file_tail import FileTail, Replaced
 from holdfast.web.opened_page import opened_page
 from holdfast.web.run_id import is_run_id, is_trial_id, split_id
+from holdfast.web.viewer import DaemonWorkers
 
 
 @pytest.mark.parametrize("id", ["0007", "0007/contract", "1", "123456789012", "0001/replay"])

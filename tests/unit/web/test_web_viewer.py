@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from web_kit import HOSTILE, ViewerClient, holdfast, make_project, tree_digest, viewing
 
-from holdfast.web import idle_connections, viewer
+from holdfast.web import viewer
 
 
 @pytest.fixture(scope="module")
@@ -402,8 +402,8 @@ def test_cases_that_failed_come_by_their_cause(folder: Path, tmp_path: Path) -> 
 
 # -- slow and many clients --------------------------------------------------------------------------------------------
 def test_who_does_not_ask_is_let_go_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_connections, "IDLE_S", 0.2)
-    monkeypatch.setattr(idle_connections, "SWEEP_S", 0.05)
+    monkeypatch.setattr(viewer, "IDLE_S", 0.2)
+    monkeypatch.setattr(viewer, "SWEEP_S", 0.05)
     monkeypatch.setattr(viewer, "COMMENT_S", 0.1)
     with viewing(folder) as client, client.listening() as wait:
         with socket.create_connection(("127.0.0.1", client.port)) as slow:

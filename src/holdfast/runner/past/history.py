@@ -23,8 +23,7 @@ from holdfast.runner.past.stored import look
 from holdfast.runner.whole import OVERALL, stored_overall
 from holdfast.store.history import History, Indexing, Tell, opened
 from holdfast.store.history_table import FILE
-from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun
-from holdfast.store.regressions import Regression, last_good, regressions
+from holdfast.store.past_run import CASES, SHARD, PastCell, PastRun, Regression, last_good, regressions
 from holdfast.store.rundir import Manifest, RunDir
 
 SEVERAL = "ci"

@@ -11,7 +11,7 @@ from holdfast.model.spec import Spec
 from holdfast.report.wording import plural
 from holdfast.runner.whole import stored_overall
 from holdfast.score.ruling import BROKEN, INTERRUPTED, VIOLATED, Reason
-from holdfast.store.regressions import Regression
+from holdfast.store.past_run import Regression
 from holdfast.store.run_names import NEWEST, stored_runs
 from holdfast.store.rundir import RunDir
 
