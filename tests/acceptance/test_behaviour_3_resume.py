@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from cli import CALM, DOWN, MakeProject, Project, contract, facts, finish, kill_group, rule, rundir, unseal, wait_until
 
+from holdfast.model.format_numbers import RUN_DIRECTORY
+
 SLOW = """
 import time
 
@@ -290,7 +292,7 @@ def test_3_the_run_directory_holds_what_the_design_says(project: MakeProject) ->
     assert names >= {"run.json", "spec.yaml", "trials.jsonl", "observations-0.jsonl", "verdicts-1.jsonl"}
     assert names >= {"score.json", "report.html", "lock"}
     (manifest,) = made.stored("run.json")
-    assert manifest["format"] == 1
+    assert manifest["format"] == RUN_DIRECTORY
     assert manifest["spec_digest"]
     assert manifest["agent_digest"]
     assert (rundir(made) / "spec.yaml").read_text() == made.read("holdfast.yaml")

@@ -245,11 +245,11 @@ RULE_KEYS = {
         "similarity, expected: 'Penguins live on ice.'",
     ),
     "threshold": (
-        "similarity, expected: 'Source: the ledger book. You asked: What is the total?', threshold: 0.05",
+        "similarity, expected: 'Source: the ledger book. You asked: What is the total?', threshold: 0",
         "similarity, expected: 'Source: the ledger book. You asked: What is the total?', threshold: 0.99",
     ),
     "similarity_threshold": (
-        "similarity, expected: 'Source: the ledger book. You asked: What is the total?', similarity_threshold: 0.05",
+        "similarity, expected: 'Source: the ledger book. You asked: What is the total?', similarity_threshold: 0",
         "similarity, expected: 'Source: the ledger book. You asked: What is the total?', similarity_threshold: 0.99",
     ),
     "baseline": (
