@@ -77,7 +77,7 @@ class RuleJudge:
         evidence = observation.evidence.get(self.id) if self.asks else None
         try:
             outcome, found = self._read(Exhibit(text, turn, observation, control, evidence))
-        except Exception as broken:
+        except (Exception, SystemExit) as broken:
             return _broken(broken)
         if turn.cut and self.reads == "text" and outcome == ("pass" if self.negative else "fail"):
             return "unproven", Finding(
@@ -108,7 +108,7 @@ class RuleJudge:
         try:
             found = self.decide(Exhibit(turn.text or "", turn, observation, control))
             outcome, found = self._outcome(found)
-        except Exception as broken:
+        except (Exception, SystemExit) as broken:
             return _broken(broken)
         return self._doubted(outcome, found, observation)
 
@@ -117,7 +117,7 @@ class RuleJudge:
         evidence = observation.evidence.get(self.id)
         try:
             outcome, found = self._outcome(self.decide(Exhibit(turn.text or "", turn, observation, control, evidence)))
-        except Exception as broken:
+        except (Exception, SystemExit) as broken:
             return _broken(broken)
         return self._doubted(outcome, found, observation) if "target" in self.texts else (outcome, found)
 
@@ -143,6 +143,8 @@ class RuleJudge:
 
     def _outcome(self, found: Finding) -> tuple[Judgement, Finding]:
         passed, score = found.passed, found.score
+        if not _is_sound(found):
+            return "error", Finding(None, "the check gave a finding of the wrong types", "bad-finding")
         if not found.code:
             found = replace(found, code="check-said", key=(fingerprint(found.reason),))
         if score is not None and not 0.0 <= score <= 1.0:
@@ -158,6 +160,12 @@ class RuleJudge:
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}", "no-answer", (turn.ending,))
         return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
+
+
+def _is_sound(found: Finding) -> bool:
+    """Whether a finding holds what its types say: nothing else looks at what a plug-in returns."""
+    keyed = isinstance(found.key, tuple) and all(isinstance(one, str) for one in found.key)
+    return keyed and isinstance(found.code, str) and (found.passed is None or isinstance(found.passed, bool))
 
 
 def _default_over(negative: bool, every_turn: bool) -> str:
@@ -218,7 +226,7 @@ def _swapped(found: Finding, passed: bool, *, wanted: bool) -> tuple[Judgement, 
     return ("fail" if passed else "pass"), replace(found, passed=not passed, reason=why, score=1.0 - score)
 
 
-def _broken(broken: Exception) -> tuple[Judgement, Finding]:
+def _broken(broken: BaseException) -> tuple[Judgement, Finding]:
     """A check that raised: an error, unless it says that nothing could be judged."""
     if isinstance(broken, NothingToJudge):
         return "unproven", Finding(None, str(broken), broken.code)
@@ -227,7 +235,7 @@ def _broken(broken: Exception) -> tuple[Judgement, Finding]:
     return "error", Finding(None, _why(broken), "check-raised", key, details=details)
 
 
-def _why(broken: Exception) -> str:
+def _why(broken: BaseException) -> str:
     """An exception in words; our own already speak for themselves."""
     text = str(broken)
     if isinstance(broken, HoldfastError) and text:

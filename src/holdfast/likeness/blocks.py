@@ -166,7 +166,9 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
         if bullet:
             yield from (Line(part, "item") for part in sentences(line[bullet.end() :]))
         elif _HEADING.match(line) or _BOLD_LINE.match(line):
-            yield Line(_HEADING.sub("", line), "heading")
+            # A heading that stands above nothing is what is said.
+            last = not any(after.strip() for after in joined[at + 1 :])
+            yield Line(_HEADING.sub("", line), "sentence" if last else "heading")
         else:
             parts = sentences(line)
             listed = any(_BULLET.match(after) or _STEP.match(after) for after in joined[at + 1 : at + 3])

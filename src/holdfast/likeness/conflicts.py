@@ -296,8 +296,9 @@ def _opposite(one: Clause, other: Clause) -> bool:
     ours = {(token.key, token.side) for token in one.content if token.side is not None}
     theirs = {(token.key, token.side) for token in other.content if token.side is not None}
     turned = {key for key, _ in ours - theirs} & {key for key, _ in theirs - ours}
-    rest = ({t.key: t.weight for t in clause.content if t.key not in turned} for clause in (one, other))
-    return bool(turned) and _dice(*rest) >= _SAME_REST
+    rest = [{t.key: t.weight for t in clause.content if t.key not in turned} for clause in (one, other)]
+    # "Approved" and "Denied" are nothing but opposites: there is no rest that could differ.
+    return bool(turned) and (not any(rest) or _dice(*rest) >= _SAME_REST)
 
 
 def words_replaced(pair: TextPair) -> Iterator[Conflict]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from hashlib import blake2s
 
 READ = 2_000
 """Characters that are read of a text."""
@@ -25,11 +26,15 @@ _NUMBER = (
 
 @lru_cache(4_096)
 def fingerprint(text: str) -> str:
-    """The text without times, ids, temporary folders, quoted phrases and numbers, except those that name a kind."""
+    """A digest of the text without times, ids, temporary folders, quoted phrases and numbers that name no kind.
+
+    A digest, since a secret of which only the digits are gone would not be recognised as one, and so not be masked.
+    """
     text = re.sub(_TIME, "#", text[:READ])
     text = re.sub(_QUOTED, "'…'", text, flags=re.DOTALL)
     text = re.sub(_PLACE, r"…/\1", text)
     text = re.sub(_ID, "#", text, flags=re.IGNORECASE)
     text = re.sub(_NUMBER, lambda found: found[1] or "#", text, flags=re.IGNORECASE)
     text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # order8812
-    return " ".join(text.split())
+    text = " ".join(text.split())
+    return blake2s(text.encode("utf-8", "replace"), digest_size=8).hexdigest() if text else ""

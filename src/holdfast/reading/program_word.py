@@ -20,7 +20,23 @@ _BEFORE = {"exec", "env", "nohup", "command", "time", "nice", "stdbuf", "timeout
 """Words that a command may begin with, and that start another program."""
 _KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
 """Of the shell: a command follows."""
-_BEFORE_WITH_VALUE = {"-u", "--unset", "-C", "--chdir", "-n", "-s", "-k", "-I"}
+_BEFORE_WITH_VALUE = {
+    "-u",
+    "--unset",
+    "-C",
+    "--chdir",
+    "-n",
+    "-s",
+    "-k",
+    "-I",
+    "-P",
+    "-L",
+    "-o",
+    "-e",
+    "-i",
+    "--signal",
+    "--kill-after",
+}
 _LOOKS_UP = {"-v", "-V"}
 """After `command`: it only asks whether a program is there."""
 _SHELL_TEXT = re.compile(r"-[a-z]*c")
@@ -28,6 +44,9 @@ _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """What follows is code or a module, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
 _OPERATORS = "();|&\n"
+_UNREADABLE = re.compile(r"\$\(\(|\bcase\s|\balias\s|\bPATH=|(?:^|[;&|\n])\s*(?:\.|source|eval)\s", re.MULTILINE)
+"""What changes which words are programs, or where they are found: only a shell can tell then."""
+_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 _EXPANDED = frozenset("$`*?[]{}~\\'\"")
 """What only a shell can read."""
 
@@ -126,11 +145,15 @@ def _first(words: Sequence[str]) -> int:
 
 def _commands(line: str) -> Iterator[list[str]]:
     """The words of every command of a line, without what is redirected."""
-    read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
+    if _UNREADABLE.search(line):
+        return
+    plain = _COMMENT.sub("", line.replace("\\\n", " "))
+    read = shlex.shlex(plain, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
     # The commands around each open parenthesis: what follows it goes on with them, as in `test $(wc -l < a) = 2`.
     outer: list[list[str]] = []
+    redirected = False
     try:
         for token in read:
             if token.startswith("<<"):
@@ -149,7 +172,9 @@ def _commands(line: str) -> Iterator[list[str]]:
                         yield words
                         words = []
             elif not token or set(token) <= set("<>&"):
-                continue  # of what is redirected, only the program before it matters
+                redirected = bool(token)
+            elif redirected:
+                redirected = False  # a file
             else:
                 words.append(token)
     except ValueError:  # a quote that nobody closes: the shell will say so

@@ -31,6 +31,7 @@ def _of_cells(part: str, cause: Cause) -> dict[str, Any]:
         "outcome": cause.outcome,
         "reason": cause.reason,
         "code": cause.code,
+        "key": cause.first.cell.key,
         "one_reason": not cause.mixed,
         "trials": cause.trials,
         "faults": _faults(cause),

@@ -9,6 +9,8 @@ import pytest
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.judge import Judge
+from holdfast.judge.rule import RuleJudge
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
@@ -123,7 +125,7 @@ def test_a_verdict_carries_outcome_score_reason_and_marks():
     verdict = judge("has", {"word": "source"}, *said("the source"))
     assert verdict == Verdict("abcdefabcdef", "r", "pass", 1.0, "found 'source'", 0, ((4, 10),))
     assert judge("has", {"word": "x"}, *said("y")) == Verdict(
-        "abcdefabcdef", "r", "fail", 0.0, "no 'x'", code="check-said", key=("no 'x'",)
+        "abcdefabcdef", "r", "fail", 0.0, "no 'x'", code="check-said", key=(fingerprint("no 'x'"),)
     )
 
 
@@ -135,7 +137,7 @@ def test_a_score_and_details_of_the_check_are_kept():
 def test_negate_swaps_pass_and_fail_and_takes_one_minus_the_score():
     failed = judge("has", {"word": "$"}, *said("it is $5"), negate=True)
     assert (failed.outcome, failed.score, failed.marks) == ("fail", 0.0, ((6, 7),))
-    assert (failed.code, failed.key) == ("check-said", ("found '$'",))
+    assert (failed.code, failed.key) == ("check-said", (fingerprint("found '$'"),))
     passed = judge("has", {"word": "$"}, *said("unknown"), negate=True)
     assert (passed.outcome, passed.score, passed.reason) == ("pass", 1.0, "no '$'")
     assert judge("graded", {"scores": {"a": 0.75}}, *said("a"), negate=True).score == 0.25
@@ -208,7 +210,7 @@ def test_our_failure_turns_fails_into_error_and_lets_passes_stand():
     broke = {"error": "the ledger was lost"}
     failed = judge("has", {"word": "x"}, *said("y"), seen=broke)
     assert (failed.outcome, failed.score) == ("error", 0.0)
-    assert (failed.code, failed.key) == ("harness-broke", ("the ledger was lost",))
+    assert (failed.code, failed.key) == ("harness-broke", (fingerprint("the ledger was lost"),))
     assert judge("has", {"word": "y"}, *said("y"), seen=broke).outcome == "pass"
     assert judge("has", {"word": "y"}, *said("y"), seen=broke, negate=True).outcome == "error"
     assert judge("lacks", {"word": "y"}, TIMEOUT, seen=broke).outcome == "unproven"
@@ -228,7 +230,7 @@ def test_a_check_that_raises_is_an_error_verdict_never_a_pass():
     assert re.fullmatch(r".+\.py:\d+\)", place)
     assert judge("breaks", None, *said("a"), negate=True).outcome == "error"
     result = judge("breaks", {"ours": True}, *said("a"))
-    assert (result.code, result.key) == ("check-raised", ("HarnessError", "pattern took over # s"))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("pattern took over 2 s")))
 
 
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan")])
@@ -287,3 +289,23 @@ def test_a_negative_pass_on_a_masked_answer_is_unproven_when_judged_again():
     assert judge("has", {"word": "a"}, *said("a"), seen=masked, stored=True).outcome == "pass"
     assert judge("has", {"word": "x"}, *said("a"), seen=masked, stored=True, negate=True).outcome == "unproven"
     assert judge("ends", {"one_of": ["timeout"]}, *said("a"), seen=masked, stored=True, negate=True).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [Finding("no", "bad"), Finding(True, "ok", "code", {"a": 1}), Finding(False, "no", 7), Finding(1, "one")],  # type: ignore[arg-type]
+)
+def test_a_finding_of_the_wrong_types_is_an_error(found: Finding) -> None:
+    rule = RuleJudge(Invariant("r", "has", {"word": "x"}), 1000)
+    assert rule._outcome(found)[0] == "error"
+
+
+def test_a_check_that_leaves_the_program_is_an_error() -> None:
+    rule = RuleJudge(Invariant("r", "has", {"word": "x"}), 1000)
+
+    def leave(_: object) -> Finding:
+        raise SystemExit(0)
+
+    rule.decide = leave  # type: ignore[assignment]
+    outcome, finding = rule.turn(Turn("q", "x"), Observation("t"), None)
+    assert (outcome, finding.code, finding.key[0]) == ("error", "check-raised", "SystemExit")

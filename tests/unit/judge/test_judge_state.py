@@ -9,6 +9,7 @@ import pytest
 from holdfast.checks.state.paths import PathFound
 from holdfast.checks.state.recorded import record
 from holdfast.judge import Judge
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.verdict import Verdict
@@ -35,7 +36,7 @@ def test_the_state_is_judged_whatever_the_agent_said(turns: tuple[Turn, ...]) ->
 
 def test_evidence_of_another_rule_or_none_is_an_error_and_never_a_guess() -> None:
     result = judged({}, Turn("q", "a"))
-    assert (result.code, result.key) == ("check-raised", ("HarnessError", "not recorded in this run"))
+    assert (result.code, result.key) == ("check-raised", ("HarnessError", fingerprint("not recorded in this run")))
     assert judged({"other": THERE["r"]}, Turn("q", "a")).outcome == "error"
     assert judged({"r": record(["b.json"], PathFound("file"))}, Turn("q", "a")).outcome == "error"
 

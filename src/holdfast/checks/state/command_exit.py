@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,6 +53,11 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     """The same of those that `make` runs for it."""
     in_our_script: bool = False
     """It could not run a program (126, 127), and its scripts are as they were when the agent started."""
+
+
+_ELSE = re.compile(r"\|\|\s*([\w./-]+)")
+"""The program that a command runs where the one before it failed."""
+_NO_WORK = ("exit", "return", "true", "false", "echo", "printf", ":")
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,8 @@ class CommandExit:
         if self._is_expected(found):
             # `pytest | tail` ends well without pytest. `uv run pytest || pytest` does not need uv, and a rule that
             # expects 127 asks for its absence.
-            needed = self.exit_code not in NOT_RUN_CODES and "||" not in self.command and "if " not in self.command
+            ways = [word for word in _ELSE.findall(self.command) if word not in (*_NO_WORK, *absent)]
+            needed = self.exit_code not in NOT_RUN_CODES and not ways
             return absent[0] if absent and needed else ""
         if found.timed_out:
             return ""

@@ -89,7 +89,8 @@ _CODES_INTRO = """# Codes
 Every verdict that is not a pass has a code, and often a key: the values that tell one cause from another, such as the
 tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Rely
 on codes in scripts: reasons are for people, and their wording changes. Failures with the same rule, outcome, code and
-key are reported as one cause.
+key are reported as one cause; so are all rules that one crash, timeout or other bad ending left nothing to judge. Texts
+that are not ours (exceptions, stderr, what a script said) stand in keys as a digest.
 
 | code | meaning | from |
 |---|---|---|"""
