@@ -81,7 +81,7 @@ def kept_by(folder, spec, code=1):
     if "no sandbox can be made" in done.stderr and os.environ.get("CI") != "true":
         pytest.skip(f"no sandbox can be made here: {done.stderr}")
     assert done.returncode == code, done.stdout + done.stderr
-    assert "kept for a look" in done.stdout
+    assert "holdfast shell" in done.stdout
     return folder
 
 
