@@ -200,7 +200,8 @@ NEVER_THERE = {
 }
 THERE = {
     "false": ("false", 0, "fail"),
-    "another_way": ("no-such-program || true", 0, "pass"),
+    "another_way": ("no-such-program || true", 0, "unproven"),
+    "another_program": ("no-such-program || test 1 = 1", 0, "pass"),
     "known_module": ("python3 -m json.tool no-such-file", 0, "fail"),
     "made_script": ("sh made.sh", 0, "fail"),
     "unmade_script": ("bash unmade.sh", 0, "fail"),

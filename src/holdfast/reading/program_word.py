@@ -33,7 +33,6 @@ _BEFORE_WITH_VALUE = {
     "-L",
     "-o",
     "-e",
-    "-i",
     "--signal",
     "--kill-after",
 }
