@@ -248,7 +248,7 @@ def pairs(url: str = "http://127.0.0.1:1") -> dict[str, Pair]:
         "a lost reply": Pair(retrying("uuid.uuid4()"), again, on("find_order", mode="lost_reply", times=1), agent=one),
         "one of two calls": Pair(TWO, "return find_order(number, mark=str(uuid.uuid4()))['paid']", on("find_order"),
                                  "return 10", agent=one, rules=[SAYS]),
-        "luck": Pair(LUCKY, "continue", on("find_order", mode="error", probability=0.4), "return -15", agent=one,
+        "luck": Pair(LUCKY, "continue", on("find_order", mode="error", probability=0.95), "return -15", agent=one,
                      rules=[SAYS]),
         "an id that the reply repeats": Pair(REPEATS, "continue", on("create"), agent=tools("create")),
         "LangChain": Pair(CHAIN, again, on("find_order"), agent=one),
