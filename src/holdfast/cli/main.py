@@ -108,7 +108,7 @@ GROUPS = {
 COMMANDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 
 _EXITS = """\b
-Exit codes: 0 held, 1 violated, 2 interrupted, 3 our side broke,
+Exit codes: 0 held, 1 violated, 2 interrupted, 3 Holdfast failed,
 4 usage or configuration, 5 nothing proven."""
 
 

@@ -118,7 +118,7 @@ def test_a_cell_that_is_half_done_says_what_is_to_come(writing: Writing) -> None
     writing.write("verdicts-1.jsonl", 1)
     live.look()
     (cell,) = live.news().cells
-    assert (cell.outcome, cell.reason) == ("unproven", "trials of it have not run yet")
+    assert (cell.outcome, cell.reason) == ("unproven", "some of its trials have not run yet")
 
 
 def test_lines_that_something_else_wrote_are_passed_over(writing: Writing) -> None:
@@ -202,7 +202,7 @@ def test_what_is_still_to_come_is_no_trouble(writing: Writing, capsys: pytest.Ca
         writing.write("verdicts-1.jsonl", 1)
         assert client.get("runs/0002/causes")["causes"] == []
         cell = client.get("runs/0002/cell?rule=cites&column=down")["cell"]
-        assert (cell["reason"], cell["next"]) == ("trials of it have not run yet", "wait for it: the run goes on")
+        assert (cell["reason"], cell["next"]) == ("some of its trials have not run yet", "wait for it: the run goes on")
     with chdir(writing.folder):
         assert (run(("show", "0002")), run(("runs",))) == (0, 0)
     said = capsys.readouterr().out

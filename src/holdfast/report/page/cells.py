@@ -144,4 +144,4 @@ def _trial(trial: TrialRow) -> dict[str, Any]:
 
 def so_far(cell: Cell) -> Cell:
     """A cell of a run under way: what is missing is still to come."""
-    return replace(cell, reason="trials of it have not run yet") if cell.code == "not-run" else cell
+    return replace(cell, reason="some of its trials have not run yet") if cell.code == "not-run" else cell
