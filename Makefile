@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev page demo test collected setup test-fast test-long test-docker test-agents check bench docs site dist lock clean
+.PHONY: help install dev page demo test collected setup test-fast test-long test-docker test-agents check bench figures docs site dist lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ check: $(VENV)/.dev ## ruff, mypy --strict, import-linter
 
 bench: setup ## Speed beside a bare loop, as ratios
 	$(BIN)/python benchmarks/run.py
+
+figures: ## The size and shape of the code: lines, files, long functions, large classes, pinned sentences
+	@$(PYTHON) tools/figures.py
 
 docs: $(VENV)/.dev ## Write docs/configuration.md, docs/codes.md and docs/holdfast.schema.json from the types
 	$(BIN)/python -m holdfast.spec.catalogue.reference > docs/configuration.md

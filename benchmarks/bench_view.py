@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 import urllib.request
@@ -45,7 +44,7 @@ def viewing(folder: Path) -> Iterator[Viewing]:
     try:
         yield viewer
     finally:
-        viewer.process.send_signal(signal.SIGINT)
+        viewer.process.terminate()  # SIGINT is ignored below a shell that started us in the background
         viewer.process.wait(20)
 
 
