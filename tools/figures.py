@@ -68,9 +68,8 @@ class Module:
     def late_imports(self) -> int:
         """Imports inside functions."""
         bodies = [node for node in ast.walk(self.tree) if isinstance(node, FUNCTIONS)]
-        return len({
-            inner.lineno for body in bodies for inner in ast.walk(body) if isinstance(inner, ast.Import | ast.ImportFrom)
-        })  # fmt: skip
+        imports = (part for body in bodies for part in ast.walk(body) if isinstance(part, ast.Import | ast.ImportFrom))
+        return len({part.lineno for part in imports})
 
     def imported(self) -> set[str]:
         """Modules that it imports, in dotted form; `from x import y` may mean the module x.y."""
