@@ -48,14 +48,22 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 class HoldfastError(Exception):
-    """The root: anything Holdfast raises on purpose."""
+    """The root: anything Holdfast raises on purpose.
+
+    `code` is a stable, kebab-case word for scripts and tests; the message is for people and may change.
+    `model/error_codes.py` says what each code means.
+    """
+
+    def __init__(self, message: str = "", *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class UserError(HoldfastError):
     """Something the user can put right. `hint` says how, `key` where in the spec, if one key of it is at fault."""
 
-    def __init__(self, message: str, *, hint: str = "", key: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, code: str = "", hint: str = "", key: str = "") -> None:
+        super().__init__(message, code=code)
         self.hint = hint
         self.key = key
 
@@ -66,7 +74,7 @@ class SpecError(UserError):
     def __init__(self, file: str, problems: Sequence[Problem], *, source: str = "") -> None:
         count = sum(p.severity == "error" for p in problems)
         self.summary = f"{file}: {count} error{'' if count == 1 else 's'}"
-        super().__init__(self.summary)
+        super().__init__(self.summary, code="spec-invalid")
         self.file = file
         self.problems = tuple(problems)
         self.source = source
@@ -87,8 +95,10 @@ class NotBuilt(UserError):
 class AgentUnavailable(HoldfastError):
     """The agent cannot be reached, imported or started. `body` is what it said, if anything."""
 
-    def __init__(self, message: str, *, hint: str = "", body: str = "", config: bool = False, key: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, code: str = "", hint: str = "", body: str = "", config: bool = False, key: str = ""
+    ) -> None:
+        super().__init__(message, code=code)
         self.hint = hint
         self.body = body
         self.key = key
@@ -106,8 +116,10 @@ class PluginError(HoldfastError):
 class HarnessError(HoldfastError):
     """Holdfast failed during a trial. `answer` is what the agent gave all the same, `details` what a check printed."""
 
-    def __init__(self, message: str, *, answer: Answer | None = None, details: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, code: str = "", answer: Answer | None = None, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, code=code)
         self.answer = answer
         self.details = dict(details or {})
 
@@ -120,8 +132,7 @@ class NothingToJudge(HoldfastError):
     """What a rule looks for cannot be there, whatever the agent does: its verdict is unproven. `code` says why."""
 
     def __init__(self, message: str, code: str) -> None:
-        super().__init__(message)
-        self.code = code
+        super().__init__(message, code=code)
 
 
 class OutsideError(HoldfastError):
@@ -131,8 +142,8 @@ class OutsideError(HoldfastError):
 class QueryFailed(HoldfastError):
     """A database refused a statement. `state` is its SQLSTATE, if it gave one."""
 
-    def __init__(self, message: str, *, state: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, code: str = "", state: str = "") -> None:
+        super().__init__(message, code=code)
         self.state = state
 
 

@@ -194,19 +194,20 @@ def _run(args: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except click.ClickException as wrong:
-        return _told(wrong.format_message(), "", as_json, USAGE)
+        return _print_error(wrong.format_message(), as_json, USAGE, code="usage")
     except HoldfastError as error:
         return show_error(error, as_json)
     except OSError as refused:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
         hint = _HINTS.get(refused.errno or 0, "")
-        return _told(f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}", hint, as_json, HARNESS)
+        message = f"cannot use {refused.filename or 'a file or stream'}: {refused.strerror}"
+        return _print_error(message, as_json, HARNESS, code="file-unusable", hint=hint)
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
         hint = "this is a bug in Holdfast; HOLDFAST_DEBUG=1 shows where"
-        return _told(f"{type(bug).__name__}: {bug}", hint, as_json, HARNESS)
+        return _print_error(f"{type(bug).__name__}: {bug}", as_json, HARNESS, code="bug", hint=hint)
     return result if isinstance(result, int) else HELD
 
 
@@ -217,12 +218,14 @@ def show_error(error: HoldfastError, as_json: bool) -> int:
 
         show_problems(error.file, error.source, error.problems, as_json=as_json, ran=False)
         return USAGE
+    message, code = str(error), error.code
     if isinstance(error, AgentUnavailable):
-        code = USAGE if error.config else HARNESS
-        return _told(str(error), error.hint, as_json, code, error.body, error.cases)
+        status = USAGE if error.config else HARNESS
+        return _print_error(message, as_json, status, code=code, hint=error.hint, body=error.body, cases=error.cases)
     if isinstance(error, UserError):
-        return _told(str(error), error.hint, as_json, USAGE)
-    return _told(str(error), "", as_json, UNPROVEN if isinstance(error, NothingProven) else HARNESS)
+        return _print_error(message, as_json, USAGE, code=code, hint=error.hint)
+    status = UNPROVEN if isinstance(error, NothingProven) else HARNESS
+    return _print_error(message, as_json, status, code=code)
 
 
 _OPTIONS_ELSEWHERE = {
@@ -236,28 +239,40 @@ _OPTIONS_ELSEWHERE = {
 def _usage(wrong: click.UsageError, as_json: bool) -> int:
     command = wrong.ctx.command_path if wrong.ctx else "holdfast"
     if isinstance(wrong, click.NoSuchOption) and wrong.option_name in _OPTIONS_ELSEWHERE:
-        return _told(f"{command} has no {wrong.option_name}", _OPTIONS_ELSEWHERE[wrong.option_name], as_json, USAGE)
-    said = " ".join(wrong.format_message().split())  # click lists choices on lines of their own
-    return _told(said, f"see {command} --help", as_json, USAGE)
+        message, hint = f"{command} has no {wrong.option_name}", _OPTIONS_ELSEWHERE[wrong.option_name]
+    else:
+        # click lists choices on lines of their own
+        message, hint = " ".join(wrong.format_message().split()), f"see {command} --help"
+    return _print_error(message, as_json, USAGE, code="usage", hint=hint)
 
 
-def _told(message: str, hint: str, as_json: bool, code: int, body: str = "", cases: Sequence[Case] = ()) -> int:
+def _print_error(
+    message: str,
+    as_json: bool,
+    status: int,
+    *,
+    code: str,
+    hint: str = "",
+    body: str = "",
+    cases: Sequence[Case] = (),
+) -> int:
+    """Prints `error: message  [code]`, the body and the hint, or all of it as JSON; returns the exit status."""
     from holdfast.report.safe import visible
 
     if as_json:
         from holdfast.cli.screen import print_document
 
-        error = {"message": message, "hint": hint, "body": body}
-        document: dict[str, Any] = {"score": None, "passed": False, "exit_code": code, "errors": [error]}
+        error = {"message": message, "code": code, "hint": hint, "body": body}
+        document: dict[str, Any] = {"score": None, "passed": False, "exit_code": status, "errors": [error]}
         if cases:
             from holdfast.report.json import undecided
 
             document["parts"] = undecided(cases)
         print_document(document)
-        return code
-    print(f"error: {visible(message)}", file=sys.stderr)
+        return status
+    print(f"error: {visible(message)}" + (f"  [{code}]" if code else ""), file=sys.stderr)
     if body:
         print("\n".join(f"  | {visible(line)}" for line in body.splitlines()[:30]), file=sys.stderr)
     if hint:
         print(f"  {visible(hint)}", file=sys.stderr)
-    return code
+    return status

@@ -104,7 +104,8 @@ def _one(file: str, lines: list[str], problem: Problem, color: bool) -> str:
     place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
     note = "  (warning)" if problem.severity == "warning" else ""
     parts = [f"{bold}{shown(place)}{off}", shown(problem.path), f"{tint}{shown(problem.message)}{off}"]
-    head = "  ".join(part for part in parts if part) + note + "\n"
+    code = f"  {dim}[{problem.code}]{off}" if problem.code else ""
+    head = "  ".join(part for part in parts if part) + note + code + "\n"
     if not 0 < problem.line <= len(lines):
         return head + (f"      {shown(problem.hint)}\n" if problem.hint else "")
     line, column = _window(lines[problem.line - 1], problem.column)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.run_warning import WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
@@ -106,8 +107,18 @@ the property (`warning.stateful`), SARIF under `properties`. A warning about the
 |---|---|"""
 
 
+_ERRORS_INTRO = """
+## Codes of errors
+
+When a command cannot do its work, it prints `error: message  [code]`. With `--json`, the code is in `errors[].code`.
+An error in the spec file has the code that `holdfast validate` prints after its message; these are the others.
+
+| code | meaning |
+|---|---|"""
+
+
 def codes_page() -> str:
-    """Every code of a finding, from the checks themselves, and of a warning of a run."""
+    """Every code of a finding, from the checks themselves, of a warning of a run and of an error."""
     found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in checks():
         if isinstance(check, CodesTrait):
@@ -115,7 +126,8 @@ def codes_page() -> str:
                 found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
     warnings = [f"| `{code}` | {meaning} |" for code, meaning in sorted(WARNINGS.items())]
-    return "\n".join([_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings]) + "\n"
+    errors = [f"| `{code}` | {meaning} |" for code, meaning in sorted(ERROR_CODES.items())]
+    return "\n".join([_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings, _ERRORS_INTRO, *errors]) + "\n"
 
 
 if __name__ == "__main__":
