@@ -24,7 +24,8 @@ def test_layout_is_sorted_by_place_with_gutter_carets_and_hint():
         "finance.yaml:4:7  contract.invariants[0].severty  unknown key  [unknown-key]\n"
         "    4 │       severty: critical\n"
         "      │       ^^^^^^^ did you mean severity?\n"
-        "finance.yaml:5:16  contract.invariants[0].pattern  can never match what it seems to mean  (warning)  [lint-escaped-regex]\n"
+        "finance.yaml:5:16  contract.invariants[0].pattern  can never match what it seems to mean  (warning)"
+        "  [lint-escaped-regex]\n"
         "    5 │       pattern: '\\\\d'\n"
         "      │                ^ single quotes keep both backslashes\n"
     )
