@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import aiohttp
-from measure import HOLDFAST, command, project, row
+from measure import HOLDFAST, command, limited, project, row
 
 from holdfast.model.events import RunEnded, RunStarted
 from holdfast.plan.options import RunOptions
@@ -101,6 +101,8 @@ def compare(folder: Path, url: str, at_once: int, count: int) -> None:
     ]
     theirs, loop, all_of_it = (max(rates) for rates in zip(*turns, strict=True))
     row(f"bare aiohttp, {at_once} in flight", f"{theirs:.0f}/s")
-    row(f"trials, {at_once} in flight", f"{loop:.0f}/s", f"{loop / theirs:.2f} of bare, target 1")
-    goal = ", target 0.85" if count >= 4000 else ""
-    row(f"whole command, {count} trials", f"{all_of_it:.0f}/s", f"{all_of_it / theirs:.2f} of bare{goal}")
+    limited(f"trials, {at_once} in flight, of bare", loop / theirs, "{:.2f}", least=0.95, note=f"{loop:.0f}/s")
+    # 1,000 trials are over in a second, much of which is start-up: only the longer command has a limit.
+    least = 0.8 if count >= 4000 else 0
+    name = f"complete command, {count} trials, of bare"
+    limited(name, all_of_it / theirs, "{:.2f}", least=least, note=f"{all_of_it:.0f}/s")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 
-from measure import row
+from measure import limited, row
 
 from holdfast.protocols.sandbox import SandboxBackend, SandboxSpec
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
@@ -63,11 +63,11 @@ async def measure(folder: Path) -> None:
         base = median(alone)
         row("a plain process", f"{base:.1f} ms")
         for name, times in (("in a bubblewrap sandbox", jailed), ("by the process backend", kept)):
-            added = median(times) - base
-            row(name, f"{median(times):.1f} ms", f"{added:.1f} ms more (best {min(times):.1f}), target 10 ms")
+            note = f"{median(times):.1f} ms, best {min(times):.1f}"
+            limited(f"{name} adds", median(times) - base, "{:.1f} ms", most=10, note=note)
         unheard, heard = await audited(jails)
         row("100 commands in it", f"{unheard:.0f} ms")
-        row("... each of them heard", f"{heard:.0f} ms", f"{heard / unheard:.2f} x")
+        row("... each of them recorded", f"{heard:.0f} ms", f"{heard / unheard:.2f} x")
     finally:
         await jails.close()
         await bare.close()

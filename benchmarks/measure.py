@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import subprocess
@@ -56,5 +57,20 @@ def own_cpu() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def row(name: str, value: str, target: str = "") -> None:
-    print(f"  {name:<52} {value:>16}   {target}")
+MISSED: list[str] = []
+"""Rows of this run whose figure is beyond its limit."""
+
+
+def row(name: str, value: str, note: str = "") -> None:
+    """Prints one figure."""
+    print(f"  {name:<52} {value:>16}   {note}".rstrip())
+
+
+def limited(name: str, number: float, form: str, *, most: float = math.inf, least: float = 0, note: str = "") -> None:
+    """Prints a figure that has a limit, and remembers the row if it is beyond. `form`: `{:.2f} ms`."""
+    limit = f"at most {most:g}" if most < math.inf else f"at least {least:g}"
+    beyond = not least <= number <= most
+    if beyond:
+        MISSED.append(name.strip())
+    words = [note, f"{limit}{': MISSED' if beyond else ''}"]
+    row(name, form.format(number), "; ".join(filter(None, words)))
