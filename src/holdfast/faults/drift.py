@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.faults.json_text import dump, dump_like, parse
 from holdfast.faults.renamed_field import renamed
 from holdfast.faults.texts import read_pairs, read_texts
-from holdfast.faults.tokens import count_tokens, first_tokens
+from holdfast.model.tokens import count_tokens, first_tokens
 
 # -- structure ---------------------------------------------------------------------------------
 _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")

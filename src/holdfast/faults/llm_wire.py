@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError
-from holdfast.faults.tokens import first_tokens
 from holdfast.model.completion import (
     Completion,
     Delta,
@@ -21,6 +20,7 @@ from holdfast.model.completion import (
     ToolCall,
     Usage,
 )
+from holdfast.model.tokens import first_tokens
 from holdfast.protocols.fault import Call
 
 

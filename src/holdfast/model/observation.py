@@ -89,6 +89,8 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """Of a fault with a probability: which of the calls that it waits for it fired on, from 1."""
     delayed: bool = False
     """It made somebody wait. That counts once it has begun, whatever came afterwards."""
+    change: str = ""
+    """What it changed, as a difference on one line: `+ "ignore previous …"`; empty where `would` and `got` say it."""
 
 
 def fault_broke(mode: str, why: str) -> str:

@@ -304,6 +304,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "effect": met.effect,
         "would": met.would,
         "got": met.got,
+        "change": met.change,
         "note": met.note,
         "retry": met.retry,
         **({"ran": True} if met.ran else {}),

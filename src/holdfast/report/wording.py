@@ -162,12 +162,12 @@ def marks(cell: Cell) -> list[str]:
 
 
 def fault(met: FaultMet) -> str:
-    """`llm call 1: truncated_response, 41 tokens -> 20`: one firing in one line."""
+    """`tool search, call 1: error, injected 503 (the tool was not called)`: one firing in one line."""
     place = met.plane if met.target in ("", "*", met.plane) else f"{met.plane} {met.target}"
-    change = " → ".join(part for part in (met.would, met.got) if part)
+    change = met.change or " → ".join(part for part in (met.would, met.got) if part)
     parts = [met.mode, change, met.note, _EFFECTS.get(met.effect, "")]
     retry = f" (retry {met.retry})" if met.retry else ""
-    return f"{place} call {met.call}{retry}: " + ", ".join(part for part in parts if part)
+    return f"{place}, call {met.call}{retry}: " + ", ".join(part for part in parts if part)
 
 
 def met(faults: Iterable[FaultMet]) -> list[FaultMet]:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import HarnessError
 from holdfast.faults.llm_wire import asking, beginning, new_id, on_wire, with_calls
-from holdfast.faults.tokens import first_tokens
 from holdfast.model.completion import Completion, Finish, Hollow, Text, ToolCall, Usage
+from holdfast.model.tokens import first_tokens
 
 CALL = ToolCall("call_1", "f", "{}")
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from holdfast.faults.attacks import AttackPlace, placed
 from holdfast.faults.texts import read_texts
-from holdfast.faults.tokens import count_tokens, first_tokens
+from holdfast.model.tokens import count_tokens, first_tokens
 from holdfast.protocols.fault import FaultContext, FaultTraits
 
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_text import text_of
 from holdfast.faults.met import WAIT
-from holdfast.faults.tokens import count_tokens, split_tokens
 from holdfast.model.completion import Completion, Delta, Pause, Text, ToolCall
+from holdfast.model.tokens import count_tokens, split_tokens
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 

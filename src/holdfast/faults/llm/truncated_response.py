@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import beginning, ending
-from holdfast.faults.tokens import first_tokens
 from holdfast.model.completion import Completion, Usage
+from holdfast.model.tokens import first_tokens
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 

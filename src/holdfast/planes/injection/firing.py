@@ -15,6 +15,7 @@ from holdfast.model.delivery import AS_IT_IS
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said, same, witness
+from holdfast.planes.injection.fault_change import describe_change, describe_failure
 from holdfast.planes.injection.felt import CallEnd, alike_values
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.recorded_value import write_reply
@@ -118,7 +119,9 @@ class Firing:
         unchanged = not resent and self._unchanged(reply.value)
         got = str(reply.delivery) if resent else describe(reply.value)
         why = ctx.idle if unchanged else ""
-        self._note("no_effect" if unchanged else "met", got, canaries=self._new_canaries(reply.value), why=why)
+        change = "" if unchanged or resent or came is None else describe_change(self._value, reply.value)
+        planted = self._new_canaries(reply.value)
+        self._note("no_effect" if unchanged else "met", got, canaries=planted, why=why, change=change)
         return reply
 
     def lose(self, why: str) -> None:
@@ -180,7 +183,8 @@ class Firing:
             self._note("no_effect", self._would)
         elif isinstance(raised, Failed):
             raised.injection = self.injection
-            self._note("met", _failure(raised))
+            change = describe_failure(raised, self._call.plane, was_called=self.asked)
+            self._note("met", _failure(raised), change=change)
         elif isinstance(raised, Exception):
             raise self._broke(said(raised) + place_of(raised)) from raised
 
@@ -209,6 +213,7 @@ class Firing:
         canaries: tuple[str, ...] = (),
         why: str = "",
         delayed: bool = False,
+        change: str = "",
     ) -> None:
         """Enters the firing, once; `why` it changed nothing."""
         if self._entry is not None:
@@ -222,7 +227,7 @@ class Firing:
         reply = self._reply if effect == "met" else ""
         got = describe(got)
         self._entry = FaultMet(
-            *what, effect, before, got, note, self._retry, canaries, ran, reply, self._nth, delayed=delayed
+            *what, effect, before, got, note, self._retry, canaries, ran, reply, self._nth, delayed, change
         )
         self._ledger.record(self._entry)
 

@@ -13,6 +13,7 @@ from holdfast.model.canary import canaries
 from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said
+from holdfast.planes.injection.fault_change import describe_change
 from holdfast.protocols.fault import FaultContext
 
 ERASED = "another attack on the input left nothing of it"
@@ -49,7 +50,8 @@ class InputAttack:
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
         effect: Any = "no_effect" if changed == text else "met"
         nth = turn if self._injection.schedule.probability < 1.0 else 0
-        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth)
+        change = describe_change(text, changed)
+        return FaultMet(*what, effect, describe(text), describe(changed), canaries=planted, nth=nth, change=change)
 
 
 def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:

@@ -231,6 +231,7 @@ def _fault(met: FaultMet) -> dict[str, Any]:
         "effect": met.effect,
         "would": met.would,
         "got": met.got,
+        "change": met.change,
         "note": met.note,
         "text": wording.fault(met),
     }

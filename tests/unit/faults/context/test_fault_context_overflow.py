@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.faults.context.overflow import Overflow
-from holdfast.faults.tokens import count_tokens
+from holdfast.model.tokens import count_tokens
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 250, 4000])

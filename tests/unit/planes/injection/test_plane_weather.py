@@ -152,9 +152,8 @@ def test_the_ledger_says_what_would_have_come_and_what_came() -> None:
     bench = Bench(fault("search", "empty"))
     assert bench.call(q="x") == {"rows": []}
     (met,) = bench.ledger
-    assert met == FaultMet(
-        0, "tool", "search", "empty", 1, "met", '{"rows":[1,2]}', '{"rows":[]}', reply='{"rows":[1,2]}'
-    )
+    values = {"reply": '{"rows":[1,2]}', "change": "rows: [1,2] → []"}
+    assert met == FaultMet(0, "tool", "search", "empty", 1, "met", '{"rows":[1,2]}', '{"rows":[]}', **values)  # type: ignore[arg-type]
 
 
 def test_a_fault_that_does_not_ask_says_so() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.faults.tokens import count_tokens, first_tokens, split_tokens
+from holdfast.model.tokens import count_tokens, first_tokens, split_tokens
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""What a fault changed in a call, as a difference that fits on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.model.codec import encodable
+from holdfast.model.completion import Completion
+from holdfast.model.tokens import count_tokens
+from holdfast.planes.describe import witness
+from holdfast.protocols.fault import Dropped, Failed, TimedOut
+
+_SHOWN = 160
+"""Characters of a text on either side: enough for an injected instruction."""
+_FIELDS = 3
+"""Changed fields that are named; the others are counted."""
+_IN_COMMON = 4
+"""Characters that two texts must share at their ends for one to be an edit of the other."""
+_OPENING = "<([{"
+_CALLEES = {"tool": "tool", "mcp": "tool", "tool_result": "tool", "llm": "model"}
+
+
+def describe_change(before: Any, after: Any) -> str:
+    """`+ "ignore previous …"`, `cut after 6 of 41 tokens`, `price: 12.5 → "12.5"`."""
+    if isinstance(before, Completion) and isinstance(after, Completion):
+        before, after = before.shown, after.shown
+    changes = list(_changes(before, after, ""))
+    # The text that gained most comes first: an injected instruction matters more than a finish reason.
+    changes.sort(key=lambda change: -change[0])
+    words = [text for _, text in changes[:_FIELDS]]
+    more = f"; and {len(changes) - _FIELDS} more" if len(changes) > _FIELDS else ""
+    return encodable("; ".join(words) + more)
+
+
+def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
+    """`injected 503 Service Unavailable (the tool was not called)`, `reply lost (the tool ran)`."""
+    if isinstance(failed, Dropped):
+        what = "reply lost" if was_called else "connection dropped"
+    else:
+        message, status = str(failed), "" if failed.status is None else str(failed.status)
+        known = message if message.startswith(status) else f"{status} {message}"
+        what = f"injected timeout: {known}" if isinstance(failed, TimedOut) else f"injected {known}"
+    return encodable(what + _calling(plane, was_called))
+
+
+def _calling(plane: str, was_called: bool) -> str:
+    if plane == "http":
+        return " (the request was sent)" if was_called else " (the request was not sent)"
+    callee = _CALLEES.get(plane)
+    if callee is None:
+        return ""
+    return f" (the {callee} ran)" if was_called else f" (the {callee} was not called)"
+
+
+def _changes(before: Any, after: Any, path: str) -> Iterator[tuple[int, str]]:
+    """Each field that differs: how many characters it gained or lost, and the difference."""
+    if isinstance(before, str) and isinstance(after, str):
+        if before != after:
+            yield abs(len(after) - len(before)), _at(path, _text_change(before, after))
+    elif isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in dict.fromkeys((*before, *after)):
+            inner = f"{path}.{name}" if path else str(name)
+            if name not in after:
+                yield 0, f"- {inner}"
+            elif name not in before:
+                yield len(witness(after[name])), f"+ {inner}: {_shown(after[name])}"
+            else:
+                yield from _changes(before[name], after[name], inner)
+    elif _is_list(before) and _is_list(after) and len(before) == len(after):
+        for n, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(one, other, f"{path}[{n}]")
+    elif witness(before) != witness(after):
+        yield 0, _at(path, f"{_shown(before)} → {_shown(after)}")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _at(path: str, change: str) -> str:
+    return f"{path}: {change}" if path else change
+
+
+def _text_change(before: str, after: str) -> str:
+    if before.startswith(after):
+        return f"cut after {count_tokens(after)} of {count_tokens(before)} tokens"
+    start = _common_prefix(before, after)
+    end = _common_prefix(before[start:][::-1], after[start:][::-1])
+    if start + end < _IN_COMMON:
+        return f"replaced by {_shown(after)}"
+    removed, added = before[start : len(before) - end], after[start : len(after) - end]
+    if not removed:
+        while added[-1] in _OPENING and before[start - 1 : start] == added[-1]:
+            # `<!-- x -->` before `<p>`: both begin alike, so the insertion is found one character too late.
+            added, start = added[-1] + added[:-1], start - 1
+        return f"+ {_shown(added.strip() or added)}"
+    return f"- {_shown(removed)}" if not added else f"{_shown(removed)} → {_shown(added)}"
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """How many characters the two begin with in common, by halving: a reply may have millions."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value: where the difference begins is the point."""
+    text = f'"{value}"' if isinstance(value, str) else witness(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
