@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import current_task
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -60,37 +62,68 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
 
 
 _NOTHING = Answer(turns=())
-ASKED_AGAIN = 3
-"""How often the plain request is asked after a refusal."""
+_Sent = Literal["attack", "plain"]
+AFTER_REFUSAL: tuple[_Sent, ...] = ("attack", "plain", "attack", "plain", "plain")
+"""What is sent after a refused mutation of the request.
+
+Together with the refused attack this is A A P A P P. No agent that refuses by number alone can refuse every A and
+answer every P: one that refuses every n-th request answers the second A, unless it counts an attack as a multiple of n
+requests; then the third A, one request later, is answered. One that locks everybody out refuses the last P.
+"""
+AFTER_ANSWER: tuple[_Sent, ...] = ("plain",)
+"""What is sent after an answer: a lockout may come as an ordinary page that says "blocked"."""
 
 
 async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
-    """Runs the agent once; if it refused a mutation of the request, the plain request is asked again afterwards.
+    """Runs the agent once. After a mutation of the request it sends the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
     seen = await _observed(site, trial, on_fault, on_call)
-    if not trial.task.changes_request or not _may_have_refused(seen):
+    if not trial.task.changes_request or not seen.turns or seen.error:
         return seen
+    if _is_refusal(seen):
+        return await _followed_up(site, trial, seen, AFTER_REFUSAL)
+    return await _followed_up(site, trial, seen, AFTER_ANSWER) if seen.ending == "answered" else seen
+
+
+async def _followed_up(site: Site, trial: Trial, seen: Observation, steps: Sequence[_Sent]) -> Observation:
+    """The trial with what the later requests came to; it ends with the first that settles the matter."""
     # In a world and a weather of its own: what this request does is neither the attack's doing nor met by its faults.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
     turns: list[Turn] = []
+    repeats: list[Turn] = []
     cost: list[TraceEvent] = []
     error = ""
-    # More than once: an agent that refuses every second or third request, whatever it is, answers the next one.
-    for _ in range(ASKED_AGAIN):
-        again = await _observed(site, plain)
-        turns += again.turns
+    for step in steps:
+        again = await _observed(site, plain if step == "plain" else trial)
         cost += (event for event in again.trace if event.cost is not None)
         error = again.error
-        if error or again.ending != "answered":
+        if step == "plain":
+            turns += again.turns
+            if error or again.ending != "answered":
+                break
+        elif error:
             break
-    return replace(seen, asked_again=Observation(trial.id, tuple(turns), error=error, trace=tuple(cost)))
+        elif _is_refusal(again):
+            repeats += again.turns
+        else:
+            # What the agent does when it does not refuse is judged: it may obey.
+            seen, repeats = again, [*seen.turns, *repeats]
+            break
+    after = Observation(trial.id, tuple(turns), error=error, trace=tuple(cost))
+    return replace(seen, asked_again=after, repeats=tuple(repeats))
 
 
-def _may_have_refused(seen: Observation) -> bool:
+def _is_refusal(seen: Observation) -> bool:
+    """Whether the judge may take it for a refusal: a 4xx other than 429, or no reply where none may be due."""
     last = seen.turns[-1] if seen.turns else None
-    return last is not None and last.ending in ("http_error", "closed", "no_answer") and (last.status or 0) < 500
+    return (
+        last is not None
+        and last.ending in ("http_error", "closed", "no_answer")
+        and last.status != 429
+        and (last.status or 0) < 500
+    )
 
 
 async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:

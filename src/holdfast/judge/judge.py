@@ -87,13 +87,10 @@ class Judge:
         """The verdict on a mutation of the request itself: a refusal or a bad ending decides for every rule."""
         if variation.request is None:
             return judged
-        from holdfast.judge.changed_requests import request_ending, settled
+        from holdfast.judge.changed_requests import settle
 
-        ending = request_ending(variation.request, seen.turns[-1], self._timeout_ms)
-        if ending is None:
-            return judged
         act = rule.negative and rule.reads in ("trace", "state")
-        return settled(ending, *judged, seen, control, self._timeout_ms, act=act)
+        return settle(variation.request, judged, seen, control, self._timeout_ms, act=act)
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""

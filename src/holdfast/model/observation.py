@@ -173,8 +173,11 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     recorded: tuple[RecordedUse, ...] = ()
     """Of a replay: the calls of tools, each with what the recording gave it."""
     asked_again: "Observation | None" = None
-    """After a refused mutation of the request: the plain request, asked in calm, up to three times.
+    """After a mutation of the request: the plain request, sent in calm up to three times.
     Its trace has only the costs."""
+    repeats: tuple[Turn, ...] = ()
+    """The other times that a refused mutation of the request was sent. If the agent did not always refuse it, these
+    are the refusals, and `turns` has the other reply."""
 
     @property
     def ending(self) -> str:

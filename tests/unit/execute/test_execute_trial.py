@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
-from holdfast.execute.trial import ASKED_AGAIN
+from holdfast.execute.trial import AFTER_ANSWER, AFTER_REFUSAL
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trace import Cost, TraceEvent
@@ -177,41 +177,42 @@ def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_la
 
 CHANGED = Variation("payload_size_attack", "hi", attack=True, request=RequestChange("payload_size_attack"))
 REFUSED = Turn("hi", "no", ending="http_error", status=403)
+ATTACK, PLAIN = Task(("hi",), "mutation", CHANGED), Task(("hi",))
 
 
 @pytest.mark.parametrize(
-    ("turn", "asked_again"),
+    ("turn", "steps"),
     [
-        (REFUSED, True),
-        (Turn("hi", ending="closed"), True),
-        (Turn("hi", ending="no_answer", status=200), True),
-        (Turn("hi", "fine"), False),
-        (Turn("hi", ending="timeout"), False),
-        (Turn("hi", ending="http_error", status=503), False),
+        (REFUSED, AFTER_REFUSAL),
+        (Turn("hi", ending="closed"), AFTER_REFUSAL),
+        (Turn("hi", ending="no_answer", status=200), AFTER_REFUSAL),
+        (Turn("hi", "fine"), AFTER_ANSWER),
+        (Turn("hi", ending="timeout"), ()),
+        (Turn("hi", ending="http_error", status=429), ()),
+        (Turn("hi", ending="http_error", status=503), ()),
     ],
 )
-def test_after_a_refused_mutation_of_the_request_the_plain_request_is_asked_in_calm(
-    turn: Turn, asked_again: bool
+def test_after_a_mutation_of_the_request_it_is_repeated_and_the_plain_request_sent_in_calm(
+    turn: Turn, steps: tuple[str, ...]
 ) -> None:
-    asked: list[tuple[Task, bool]] = []
+    sent: list[tuple[Task, bool]] = []
 
     async def act(task: Task, context: TrialContext) -> Answer:
-        asked.append((task, context.stormy))
+        sent.append((task, context.stormy))
         context.saw(TraceEvent(0.0, "llm_call", "m", cost=Cost("m", 1)))
         context.saw(TraceEvent(0.0, "tool_call", "look_up"))
         return Answer((turn if task.changes_request else Turn("hi", "fine"),))
 
-    task = Task(("hi",), "mutation", CHANGED)
-    seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=task))
-    assert asked == [(task, True), *[(Task(("hi",)), False)] * (ASKED_AGAIN if asked_again else 0)]
-    assert len(seen.trace) == 2
-    assert seen.asked_again is None or seen.asked_again.turns == (Turn("hi", "fine"),) * ASKED_AGAIN
-    costs = [event.event_type for event in seen.asked_again.trace] if seen.asked_again else []
-    assert costs == ["llm_call"] * (ASKED_AGAIN if asked_again else 0)
+    seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=ATTACK))
+    assert sent == [(ATTACK, True), *((ATTACK, True) if step == "attack" else (PLAIN, False) for step in steps)]
+    assert (len(seen.trace), seen.repeats) == (2, (turn,) * steps.count("attack"))
+    after = seen.asked_again
+    assert (after.turns if after else ()) == (Turn("hi", "fine"),) * steps.count("plain")
+    assert [event.event_type for event in after.trace] == ["llm_call"] * len(steps) if after else not steps
 
 
-@pytest.mark.parametrize("answered", range(ASKED_AGAIN))
-def test_the_plain_request_is_asked_until_it_gets_no_answer(answered: int) -> None:
+@pytest.mark.parametrize("answered", range(AFTER_REFUSAL.count("plain")))
+def test_the_plain_request_is_sent_until_it_gets_no_answer(answered: int) -> None:
     plain = 0
 
     async def act(task: Task, context: TrialContext) -> Answer:
@@ -219,7 +220,7 @@ def test_the_plain_request_is_asked_until_it_gets_no_answer(answered: int) -> No
         plain += not task.changes_request
         return Answer((REFUSED if task.changes_request or plain > answered else Turn("hi", "fine"),))
 
-    seen = seen_of(site_of(act), replace(trial_of(), task=Task(("hi",), "mutation", CHANGED)))
+    seen = seen_of(site_of(act), replace(trial_of(), task=ATTACK))
     assert seen.asked_again is not None
     assert seen.asked_again.turns == (*[Turn("hi", "fine")] * answered, REFUSED)
 
@@ -230,7 +231,7 @@ def test_a_harness_error_in_the_plain_request_is_not_one_of_the_trial() -> None:
             raise AgentUnavailable("gone", config=True)
         return Answer((REFUSED,))
 
-    seen = seen_of(site_of(act), replace(trial_of(), task=Task(("hi",), "mutation", CHANGED)))
+    seen = seen_of(site_of(act), replace(trial_of(), task=ATTACK))
     assert (seen.error, seen.turns) == ("", (REFUSED,))
     assert seen.asked_again is not None
     assert seen.asked_again.error == "gone"
