@@ -6,23 +6,25 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
+from holdfast.world.compiled import CannotCompile, compiled
 from holdfast.world.containers.owner import LABEL, owner
 from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
+from holdfast.world.holders.holder_connection import GONE, HeldPrograms, HolderConnection, connected
 from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
 
+SOURCE = Path(__file__).with_name("first_process.c")
+_FLAGS = ("-O2", "-static")
 LISTEN = 7
 """An order that only the first process knows: the value is an IPv4 address and a port."""
 _FIRST, _LINE, _SOCKET = "/.holdfast/first", "/.holdfast/line", "s"
@@ -57,10 +59,7 @@ class Container:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._programs: dict[int, Program] = {}
-        self._agents: set[int] = set()
-        """Tickets of the programs that are the agent's, not of commands that we run to their end."""
-        self._closing = False
+        self.programs = HeldPrograms()
         self._line: HolderConnection | None = None
         self.id = ""
 
@@ -71,7 +70,7 @@ class Container:
         with _waiting(folder) as waiting:
             self.id = await run(*options(self._shape))
             ours = await _accepted(waiting)
-        self._line = HolderConnection(ours, self._notice, self._lost)
+        self._line = self.programs.line = HolderConnection(ours, self._notice, self.programs.lost)
         self._line.expect(0)
         await self._line.reply(0)
 
@@ -97,31 +96,10 @@ class Container:
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
     ) -> Program:
         """Starts a program, the agent's or ours; OSError if it cannot be executed."""
-        ticket = self.line.ticket()
-        program = Program(lambda number: self._signal(ticket, number))
-        self._programs[ticket] = program
-        if agents:
-            self._agents.add(ticket)
-        order = _written([str(len(argv)), str(len(env)), os.path.normpath(os.path.join(WORKSPACE, cwd)), *argv], env)
-        try:
-            await self.line.ask(wire.START, ticket=ticket, fds=[order, stdio.stdin, stdio.stdout, stdio.stderr])
-        except OSError as refused:
-            self._programs.pop(ticket, None)
-            raise OSError(refused.errno, refused.strerror, argv[0]) from None
-        except BaseException:
-            self._programs.pop(ticket, None)
-            self._signal_kill(ticket)
-            raise
-        finally:
-            os.close(order)
-        return program
-
-    def kill_agents(self) -> int:
-        """SIGKILL to the programs of the agent's and all below them; how many of them ran."""
-        under_way = self._agents & self._programs.keys()
-        for ticket in under_way:
-            self._signal(ticket, signal.SIGKILL)
-        return len(under_way)
+        folder = os.path.normpath(os.path.join(WORKSPACE, cwd))
+        words = [str(len(argv)), str(len(env)), folder, *argv, *(f"{name}={value}" for name, value in env.items())]
+        order = wire.file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))
+        return await self.programs.start(argv[0], order, stdio, agents=agents)
 
     async def end_everything(self) -> int:
         """Ends every process but the first; how many there were."""
@@ -129,30 +107,15 @@ class Container:
 
     async def close(self) -> None:
         """Nothing is left of it, in the engine too."""
-        self._closing = True
+        self.programs.closing = True
         if self._line is not None:
             await self._line.close()
         if self.id:
             await removed(self.id)
 
-    def _signal(self, ticket: int, number: int) -> None:
-        if not self.line.closed.is_set():
-            self.line.tell(wire.SIGNAL, ticket, number)
-
-    def _signal_kill(self, ticket: int) -> None:
-        with contextlib.suppress(HarnessError):
-            self._signal(ticket, signal.SIGKILL)
-
     def _notice(self, message: HolderMessage) -> None:
-        if message.what == wire.ENDED:
-            program = self._programs.pop(message.ticket, None)
-            if program is not None:
-                program.finish(message.value, message.took_ns / 1e6)
-
-    def _lost(self) -> None:
-        for program in self._programs.values():
-            program.finish(None, lost=not self._closing, note=GONE)
-        self._programs.clear()
+        if message.what == wire.ENDED and (program := self.programs.ended(message.ticket)):
+            program.finish(message.value, message.took_ns / 1e6)
 
 
 def options(shape: Shape) -> list[str]:
@@ -280,7 +243,30 @@ def _socket(message: HolderMessage) -> socket.socket:
     return found
 
 
-def _written(words: Sequence[str], env: Mapping[str, str]) -> int:
-    """An order as a file in memory; the caller closes it."""
-    data = b"".join(os.fsencode(word) + b"\0" for word in (*words, *(f"{k}={v}" for k, v in env.items())))
-    return wire.file_in_memory(data)
+def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:
+    """Makes them, its user's own; `fill` puts something into each, by its name."""
+    for name in ("workspace", "home", "tmp"):
+        target = shape.folder / name
+        target.mkdir()
+        fill(name, target)
+        target.chmod(0o755)
+        _give(target, *shape.user)
+    (shape.folder / "hosts").write_text(hosts)
+    (shape.folder / "hosts").chmod(0o644)
+
+
+def _give(folder: Path, uid: int, gid: int) -> None:
+    if os.getuid() != 0:
+        return
+    os.chown(folder, uid, gid)
+    for at, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(at, name), uid, gid, follow_symlinks=False)
+
+
+async def first_process() -> Path:
+    """The first process of containers, compiled for this machine; UserError where that cannot be."""
+    try:
+        return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
+    except CannotCompile as why:
+        raise UserError(f"the first process of containers cannot be had: {why}") from why

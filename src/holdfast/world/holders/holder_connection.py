@@ -1,4 +1,4 @@
-"""Our end of the line to a holder, and the connections that it opens for us inside."""
+"""Our end of the line to a holder: orders and replies, the programs that it runs, connections that it opens inside."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import errno
 import os
+import signal
 import socket
 from collections.abc import Callable, Sequence
 
 from holdfast.errors import HarnessError
-from holdfast.processes.program import KILL_S
+from holdfast.processes.program import KILL_S, MemoryEnd, Program
+from holdfast.protocols.sandbox import Stdio
 from holdfast.world.holders import wire
 from holdfast.world.holders.wire import HolderMessage
 
@@ -123,6 +125,75 @@ class HolderConnection:
                 asked.set_exception(HarnessError(GONE))
                 asked.exception()  # whoever asked may have left
         self._lost()
+
+
+class HeldPrograms:
+    """The programs that a holder runs for us, by the ticket of the order that started each.
+
+    `line` is set once the holder is connected; `closing` before we close it ourselves.
+    """
+
+    def __init__(self) -> None:
+        self.line: HolderConnection
+        self.closing = False
+        self._running: dict[int, Program] = {}
+        self._agents: set[int] = set()
+        """Tickets of the agent's own programs; the others are commands that we run."""
+
+    async def start(
+        self,
+        name: str,
+        order: int,
+        stdio: Stdio,
+        *,
+        agents: bool,
+        throwaway: bool = False,
+        memory_end: MemoryEnd = lambda status, by_us: "",
+    ) -> Program:
+        """Starts what `order`, a descriptor that is closed here, describes; OSError if it cannot be executed."""
+        ticket = self.line.ticket()
+        program = Program(lambda number: self._signal(ticket, number), memory_end=memory_end)
+        self._running[ticket] = program
+        if agents:
+            self._agents.add(ticket)
+        try:
+            fds = [order, stdio.stdin, stdio.stdout, stdio.stderr]
+            await self.line.ask(wire.START, int(throwaway), ticket=ticket, fds=fds)
+        except OSError as refused:
+            self._running.pop(ticket, None)
+            raise OSError(refused.errno, refused.strerror, name) from None
+        except BaseException:
+            self._running.pop(ticket, None)
+            with contextlib.suppress(HarnessError):
+                self._signal(ticket, signal.SIGKILL)  # it may start all the same
+            raise
+        finally:
+            os.close(order)
+        return program
+
+    def kill_agents(self) -> int:
+        """Sends SIGKILL to the agent's programs and all below them; how many were running.
+
+        It does not wait: whoever waits for a program may learn of its end only after this returns.
+        """
+        running = self._agents & self._running.keys()
+        for ticket in running:
+            self._running[ticket].kill()
+        return len(running)
+
+    def ended(self, ticket: int) -> Program | None:
+        """The program that has ended, which is forgotten; None if nobody waits for it."""
+        return self._running.pop(ticket, None)
+
+    def lost(self) -> None:
+        """The holder is gone, and all of its programs with it."""
+        for program in self._running.values():
+            program.finish(None, lost=not self.closing, note=GONE)
+        self._running.clear()
+
+    def _signal(self, ticket: int, number: int) -> None:
+        if not self.line.closed.is_set():
+            self.line.tell(wire.SIGNAL, ticket, number)
 
 
 def _drop(asked: asyncio.Future[HolderMessage]) -> None:

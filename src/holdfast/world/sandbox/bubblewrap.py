@@ -148,7 +148,7 @@ class Bubblewrap:
         entrances = group.entrances()
         try:
             layout = replace(layout, groups=len(entrances))
-            return self._host.order(layout, [*sources.trees, *entrances], sandbox.notice, sandbox.lost)
+            return self._host.order(layout, [*sources.trees, *entrances], sandbox.notice, sandbox.programs.lost)
         finally:
             for entrance in entrances:
                 os.close(entrance)

@@ -1,4 +1,4 @@
-"""A sandbox that a holder keeps, as the rest of Holdfast sees it."""
+"""A bubblewrap sandbox as the rest of Holdfast sees it: its holder does the work, and we talk to the holder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
 from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import GONE, HolderConnection, connected
+from holdfast.world.holders.holder_connection import HeldPrograms, HolderConnection, connected
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.holders.wire import HolderMessage
 from holdfast.world.sandbox import kernel
@@ -42,11 +42,9 @@ class BubblewrapSandbox(OpenSandbox):
         self._group = group
         self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
         self._copies = copies
-        self._programs: dict[int, Program] = {}
-        self._agents: set[int] = set()
-        """Tickets of the programs that are the agent's, not of commands that we run to their end."""
+        self.programs = HeldPrograms()
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
-        """Who is told of the end of a command, by its number."""
+        """What to call when a command ends, by its number."""
         self._watches = 0
         self._hits: set[int] = set()
         """The numbers of the watches whose fault the agent has run into."""
@@ -55,11 +53,10 @@ class BubblewrapSandbox(OpenSandbox):
         self._holder = 0
         self._ours: set[int] = set()
         """Process ids of the holder and of what it has for itself."""
-        self._line: HolderConnection
 
     async def open(self, line: HolderConnection) -> None:
-        """Waits until the holder is there; HarnessError if it cannot be."""
-        self._line = line
+        """Waits until the holder has made the sandbox; HarnessError if it cannot."""
+        self.programs.line = line
         line.expect(0)
         message = await line.reply(0)
         self._view, self._home_view, *listeners = message.fds
@@ -73,24 +70,23 @@ class BubblewrapSandbox(OpenSandbox):
     async def connect(self, port: int) -> socket.socket:
         """ConnectionRefusedError while nothing listens there."""
         try:
-            return await self._connect(port, b"4")
+            message = await self._line.ask(wire.CONNECT, port, text=b"4")
+            return await connected(message.fds[0])
         except ConnectionRefusedError:
-            return await self._connect(port, b"6")
+            message = await self._line.ask(wire.CONNECT, port, text=b"6")
+            return await connected(message.fds[0])
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
         self._refuse_if_frozen()
-        ticket = self._line.ticket()
-        self._agents.add(ticket)
-        program = await self._start(ticket, argv, env, stdio, cwd=cwd)
-        await self._strain.again(self._kill)
+        program = await self._start(argv, env, stdio, cwd, agents=True)
+        await self._strain.again(self.programs.kill_agents)
         return program
 
     def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
         """From the freeze on, every command is a throwaway one."""
 
         async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
-            ticket = self._line.ticket()
-            return await self._start(ticket, argv, env, stdio, throwaway=throwaway or self._frozen)
+            return await self._start(argv, env, stdio, agents=False, throwaway=throwaway or self._frozen)
 
         return nullcontext(begin)
 
@@ -108,11 +104,10 @@ class BubblewrapSandbox(OpenSandbox):
         self._strain.lift()
 
     async def kill(self) -> int:
-        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
-        return self._kill()
+        return self.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        await self._strain.limit(memory, cpu, self._kill)
+        await self._strain.limit(memory, cpu, self.programs.kill_agents)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
         return self._strain.strained(what)
@@ -163,14 +158,16 @@ class BubblewrapSandbox(OpenSandbox):
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
     def notice(self, message: HolderMessage) -> None:
-        """What the holder tells unasked: programs that ended, commands that began or ended."""
+        """Takes what the holder reports by itself: programs that ended, commands that began or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
             self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
         elif message.what == wire.HIT:
             self._hits.add(message.ticket)
         elif message.what == wire.OVER:
-            self._commands_end(wire.ends_of(message.text))
-        elif message.what == wire.ENDED and (program := self._programs.pop(message.ticket, None)):
+            for end in wire.ends_of(message.text):
+                if on_end := self._commands.pop(end.number, None):
+                    on_end(_command_end(end))
+        elif message.what == wire.ENDED and (program := self.programs.ended(message.ticket)):
             took_ms = message.took_ns / 1e6
             if message.value != wire.UNTOLD:
                 program.finish(message.value, took_ms)
@@ -179,60 +176,28 @@ class BubblewrapSandbox(OpenSandbox):
             else:
                 program.finish(None, took_ms, lost=True, note=NEVER)
 
-    def _commands_end(self, ends: Iterable[wire.CommandEndMessage]) -> None:
-        for end in ends:
-            if told := self._commands.pop(end.number, None):
-                told(_command_end(end))
-
-    def lost(self) -> None:
-        """The holder is gone, and with it all that it held."""
-        for program in self._programs.values():
-            program.finish(None, lost=True, note=GONE)
-        self._programs.clear()
-
     async def _start(
         self,
-        ticket: int,
         argv: Sequence[str],
         env: Mapping[str, str],
         stdio: Stdio,
-        *,
         cwd: str = "",
+        *,
+        agents: bool,
         throwaway: bool = False,
     ) -> Program:
-        program = Program(lambda number: self._signal(ticket, number), memory_end=self._strain.memory_end())
         order = wire.StartOrder(tuple(argv), dict(env), os.path.normpath(os.path.join(WORKSPACE, cwd)))
-        self._programs[ticket] = program
-        written = wire.written(order)
-        try:
-            fds = [written, stdio.stdin, stdio.stdout, stdio.stderr]
-            await self._line.ask(wire.START, int(throwaway), ticket=ticket, fds=fds)
-        except OSError as refused:
-            del self._programs[ticket]
-            raise OSError(refused.errno, refused.strerror, argv[0]) from None
-        except asyncio.CancelledError:
-            self._signal(ticket, signal.SIGKILL)  # it may start all the same
-            raise
-        finally:
-            os.close(written)
-        return program
-
-    def _kill(self) -> int:
-        under_way = self._agents & self._programs.keys()
-        for ticket in under_way:
-            self._programs[ticket].kill()
-        return len(under_way)
+        memory_end = self._strain.memory_end()
+        return await self.programs.start(
+            argv[0], wire.written(order), stdio, agents=agents, throwaway=throwaway, memory_end=memory_end
+        )
 
     def _everybody(self) -> Iterable[int]:
         return family([self._holder])
 
-    def _signal(self, ticket: int, number: int) -> None:
-        if not self._line.closed.is_set():
-            self._line.tell(wire.SIGNAL, ticket, number)
-
-    async def _connect(self, port: int, family: bytes) -> socket.socket:
-        message = await self._line.ask(wire.CONNECT, port, text=family)
-        return await connected(message.fds[0])
+    @property
+    def _line(self) -> HolderConnection:
+        return self.programs.line
 
     def _pieces(self, told: int) -> Iterator[bytes]:
         """What the holder's child writes. Our line is heard meanwhile: its holder must not wait for us."""

@@ -22,12 +22,11 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
-from holdfast.world.containers.container import Container, Shape, docker
-from holdfast.world.containers.folders import first_process, make_folders
+from holdfast.world.containers.container import Container, Shape, docker, first_process, make_folders
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
 from holdfast.world.sandbox.bubblewrap import PIDS
 from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
-from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, remove
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
 
 
 class DockerBackend:
@@ -87,15 +86,7 @@ class DockerBackend:
             pids=sandbox_spec.resources.pids or PIDS,
         )
         sandbox = DockerSandbox(sandbox_spec, shape, of_sandbox(self._isolation, sandbox_spec.resources, PIDS))
-        try:
-            await sandbox.open()
-        except OSError as broken:
-            await sandbox.close()
-            raise HarnessError(f"the workspace could not be made: {broken}") from broken
-        except BaseException:
-            await asyncio.shield(sandbox.close())
-            raise
-        return sandbox
+        return await opened(sandbox)
 
     async def close(self) -> None:
         """Every container was closed by its trial; nothing else is kept."""
@@ -137,8 +128,7 @@ class DockerSandbox(FolderSandbox):
         await self._container.end_everything()
 
     async def kill(self) -> int:
-        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
-        return self._container.kill_agents()
+        return self._container.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
         """HarnessError with what the engine says, where it cannot."""

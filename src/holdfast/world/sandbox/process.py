@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from holdfast.errors import HarnessError
 from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import BeginProgram, Program, all_ended
@@ -18,7 +17,7 @@ from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.promises import ALWAYS
-from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, remove
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
 
 WHY = "the process backend isolates nothing"
 ISOLATION = (
@@ -52,16 +51,7 @@ class ProcessBackend:
 
     async def open(self, sandbox_spec: SandboxSpec) -> ProcessSandbox:
         folder = self._folder / f"place-{os.urandom(6).hex()}"
-        sandbox = ProcessSandbox(sandbox_spec, folder, self._launcher)
-        try:
-            await sandbox.open()
-        except OSError as broken:
-            await sandbox.close()
-            raise HarnessError(f"the workspace could not be made: {broken}") from broken
-        except BaseException:
-            await sandbox.close()
-            raise
-        return sandbox
+        return await opened(ProcessSandbox(sandbox_spec, folder, self._launcher))
 
     async def close(self) -> None:
         await self._launcher.close()
@@ -127,7 +117,7 @@ class ProcessSandbox(FolderSandbox):
         await all_ended(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
-        """Asked for, not awaited: whoever waits for a program may hear of its end only after this is done."""
+        """It does not wait: whoever waits for a program may learn of its end only after this returns."""
         return self._kill()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:

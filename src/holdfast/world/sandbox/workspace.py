@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path, PurePosixPath
 from socket import socket
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.world import Isolation
@@ -83,6 +83,12 @@ class FolderSandbox(OpenSandbox):
         self._seen: Path | None = None
         """The copy that scripts read, once it is made."""
 
+    async def open(self) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
     async def snapshot(self) -> None:
         self._before = await asyncio.to_thread(lambda: [*tree_entries(str(self._root))])
 
@@ -107,6 +113,21 @@ class FolderSandbox(OpenSandbox):
 
     def home_view(self) -> Path:
         return self._folder / "home"
+
+
+S = TypeVar("S", bound=FolderSandbox)
+
+
+async def opened(sandbox: S) -> S:
+    """Opens a sandbox, and closes it again if that fails; HarnessError if its workspace cannot be made."""
+    try:
+        await sandbox.open()
+    except BaseException as broken:
+        await asyncio.shield(sandbox.close())
+        if isinstance(broken, OSError):
+            raise HarnessError(f"the workspace could not be made: {broken}") from broken
+        raise
+    return sandbox
 
 
 def remove(folder: Path) -> None:

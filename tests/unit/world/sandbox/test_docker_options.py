@@ -1,10 +1,12 @@
 """What an engine is asked for, and what is promised of it."""
 
+import asyncio
+import os
 from itertools import pairwise
 from pathlib import Path
 
 from holdfast.model.world import Resources
-from holdfast.world.containers.container import Shape, options
+from holdfast.world.containers.container import Shape, first_process, options
 from holdfast.world.sandbox.docker import promises
 
 SHAPE = Shape("img:1", Path("/first"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)
@@ -12,6 +14,11 @@ SHAPE = Shape("img:1", Path("/first"), (1000, 1001), Path("/place"), {"/agent": 
 
 def asked(words, option):
     return [value for name, value in pairwise(words) if name == option]
+
+
+def test_the_first_process_is_compiled_from_its_source(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert os.access(asyncio.run(first_process()), os.X_OK)
 
 
 def test_a_container_is_closed_off():

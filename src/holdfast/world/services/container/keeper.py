@@ -26,8 +26,15 @@ from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.protocols.service import ContainedKind, WarmService
 from holdfast.service_kinds import port_of
-from holdfast.world.containers.container import Container, Shape, docker, removed, run
-from holdfast.world.containers.folders import first_process, make_folders
+from holdfast.world.containers.container import (
+    Container,
+    Shape,
+    docker,
+    first_process,
+    make_folders,
+    removed,
+    run,
+)
 from holdfast.world.containers.owner import LABEL, owner, sweep
 from holdfast.world.holders.surroundings import hosts_file, whom
 from holdfast.world.holders.wire import file_in_memory
