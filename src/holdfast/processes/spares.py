@@ -63,6 +63,12 @@ class SpareChild:
         """In a child: its order is taken, and the next child may be made."""
         os.write(self._taken[1], told)
 
+    def leave(self) -> None:
+        """In a child: closes all that ties it to this process."""
+        self.control.close()
+        for fd in (*self._taken, *self._died):
+            os.close(fd)
+
     def run(self) -> None:
         """Until the control socket closes; then all that still runs is ended."""
         os.set_blocking(self._died[1], False)
@@ -108,6 +114,7 @@ class SpareChild:
         self.spare = pid
 
     def _live(self) -> NoReturn:
+        """The child. Whatever happens in it, it never returns into the code of its parent."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)

@@ -1,7 +1,7 @@
 """A new process for every trial, forked from one that has imported the agent.
 
-One child is always ready: it waits for a trial, runs it and dies. Making it takes as long as a quick
-trial, so the next one is made while the last one still runs.
+One child is always ready: it waits for a trial, runs it and dies. A fork takes as long as a quick trial, so the next
+child is made while the last one still runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from holdfast.agents.python.host_protocol import (
     Broke,
@@ -36,14 +36,8 @@ from holdfast.model.trial import Trial
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
 from holdfast.planes.describe import said
 from holdfast.planes.injection import weather  # noqa: F401
-from holdfast.processes.leftovers import (
-    children_of_this,
-    die_with_parent,
-    end_orphans,
-    ended_children,
-    keep_orphans,
-    kill_group,
-)
+from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, kill_group
+from holdfast.processes.spares import SpareChild
 
 _read_request = decoder(TrialRequest).decode  # made before any child, so that none has to
 
@@ -123,112 +117,62 @@ REHEARSALS = 20
 """Enough for the interpreter to have settled on its fast paths, which it writes into the code itself."""
 
 
-class Zygote:
-    """The process that is forked."""
+class Zygote(SpareChild):
+    """The process that has imported the agent; each trial runs in a child of it."""
+
+    pause_ms = 0
 
     def __init__(self, control: socket.socket, held: Held) -> None:
-        self._control = control
+        super().__init__(control)
         self._held = held
-        self._pid = os.getpid()
-        self._spared = children_of_this()  # what the agent's import started serves every trial
+        self._import_children = children_of_this()
+        """What the agent's import has started: it serves every trial, so it outlives each of them."""
         self._children: set[int] = set()
-        self._ready = 0
-        """The child that waits for a trial."""
-        self._taken = os.pipe()
-        self._died = os.pipe()
-        self._poll = select.poll()
 
     def run(self) -> None:
-        """Until the control socket closes; then all that still runs is ended."""
         with suppress(Exception):  # an event loop of the agent's own that cannot be made: its trials will tell
             for _ in range(REHEARSALS):
                 rehearse(is_async=self._held.agent.is_async)
         clear_environment()
-        os.set_blocking(self._died[1], False)
-        signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        die_with_parent(0)  # from here on we see our parent's end ourselves, and can tidy up
-        for fd in (self._taken[0], self._died[0]):
-            self._poll.register(fd, select.POLLIN)
-        self._breed()
-        while self._attend():
-            pass
-        for pid in self._children:
-            kill_group(pid, signal.SIGKILL)
-        end_orphans(set())
+        # The kernel would kill us together with our parent. From here on we see its end ourselves, on the control
+        # socket, and end the trials and whatever they left before we end.
+        die_with_parent(0)
+        super().run()
 
-    def _attend(self) -> bool:
-        """Sees to what happened; False when it is over."""
-        control = self._control.fileno()
-        self._poll.register(control, 0 if self._ready else select.POLLIN)
-        for fd, event in self._poll.poll():
-            if fd == control:
-                if event & select.POLLHUP:
-                    return False
-                if not self._breed():
-                    self._refuse()
-            else:
-                os.read(fd, 4096)
-                if fd == self._taken[0]:
-                    self._ready = 0
-        self._reap()
-        if not self._ready:
-            self._breed()
-        return True
-
-    def _breed(self) -> bool:
-        """Makes the next child; False if the machine does not let us."""
-        try:
-            pid = os.fork()
-        except OSError:
-            return False
-        if pid == 0:
-            self._live()
+    def born(self, pid: int) -> None:
         self._children.add(pid)
-        self._ready = pid
-        return True
 
-    def _refuse(self) -> None:
-        work = next_work(self._control)
-        if work is not None:
-            tell(self._control.fileno(), ForkRefused(work.ticket, "the machine allows no more processes"))
+    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+        """Reports the end of a child once all that it left behind has ended too."""
+        if pid not in self._children:
+            return
+        self._children.discard(pid)
+        kill_group(pid, signal.SIGKILL)
+        # A child is a subreaper: when it is gone, the daemons below it become our own children. Whatever is our child
+        # now, and neither a trial's process nor of the agent's import, is what this trial has left behind.
+        left = end_orphans(self._import_children | self._children)
+        tell(self.control.fileno(), ChildExited(pid, status, len(left)))
+
+    def crowded(self) -> None:
+        """Refuses the next trial, if one comes soon."""
+        if select.select([self.control], [], [], 0.05)[0] and (work := next_work(self.control)) is not None:
+            tell(self.control.fileno(), ForkRefused(work.ticket, "the machine allows no more processes"))
             os.close(work.line)
             os.close(work.output)
 
-    def _reap(self) -> None:
-        """Tells of every child that ended, once all that it left behind has ended too."""
-        for pid, status in ended_children():
-            if pid not in self._children:
-                continue
-            self._children.discard(pid)
-            if pid == self._ready:
-                self._ready = 0
-            kill_group(pid, signal.SIGKILL)
-            left = end_orphans(self._spared | self._children)
-            tell(self._control.fileno(), ChildExited(pid, status, len(left)))
+    def prepare(self) -> None:
+        os.setsid()
+        rehearse(is_async=False)  # a loop that is made and ended takes longer than it saves
 
-    def _live(self) -> NoReturn:
-        """The child: waits for its trial, runs it and dies."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            die_with_parent()
-            if os.getppid() != self._pid:
-                os._exit(1)  # it ended before we could tie ourselves to it
-            keep_orphans()  # what the agent starts stays below it, also when daemonised
-            rehearse(is_async=False)  # a loop that is made and ended takes longer than it saves
-            work = next_work(self._control)
-            if work is not None:
-                tell(self._control.fileno(), ChildStarted(work.ticket, os.getpid()))
-                os.write(self._taken[1], b"x")
-                for fd in (self._control.fileno(), *self._taken, *self._died):
-                    os.close(fd)
-                redirect(work.output)
-                os.close(work.output)
-                perform_work(lifted(work.line), self._held)
-                settle_streams()
-            code = 0
-        finally:
-            os._exit(code)
+    def serve(self) -> int:
+        """Waits for a trial, runs it, and dies."""
+        work = next_work(self.control)
+        if work is not None:
+            tell(self.control.fileno(), ChildStarted(work.ticket, os.getpid()))
+            self.tell_taken(b"x")
+            self.leave()  # the agent must not find a line that is not its own
+            redirect(work.output)
+            os.close(work.output)
+            perform_work(lifted(work.line), self._held)
+            settle_streams()
+        return 0

@@ -43,7 +43,7 @@ class SandboxHost(SpareChild):
         taken = wire.receive(self.control)
         if taken is not None:
             self.tell_taken(b"x")
-            self.control.close()
+            self.leave()
             self._serve(socket.socket(fileno=taken.fds[0]), taken.fds[1], taken.fds[2:])
         return 0
 
