@@ -170,12 +170,8 @@ class Outlet:
             os.close(self.theirs)
 
     def drain(self) -> None:
-        """Takes what came and was not read yet; bounded, as something could write for ever."""
-        for _ in range(DRAINS):
-            data = read_now(self._ours)
-            if not data:
-                return
-            self._sink.add(data)
+        """Takes what came and was not read yet."""
+        drain(self._ours, self._sink.add)
 
     def close(self) -> None:
         self.give()
@@ -263,6 +259,15 @@ class Pipes:
         self._inlet.close()
         for outlet in self._outlets:
             outlet.close()
+
+
+def drain(fd: int, take: Callable[[bytes], None]) -> None:
+    """Gives `take` what is there and was not read yet; bounded, as something could write for ever."""
+    for _ in range(DRAINS):
+        data = read_now(fd)
+        if not data:
+            return
+        take(data)
 
 
 def read_now(fd: int) -> bytes | None:

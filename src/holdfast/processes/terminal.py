@@ -12,7 +12,7 @@ import termios
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.processes.pipes import DRAINS, Sink, read_now
+from holdfast.processes.pipes import Sink, drain, read_now
 
 _CODES = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor
@@ -94,11 +94,7 @@ class Terminal:
 
     def drain(self) -> None:
         """Takes what came and was not read yet."""
-        for _ in range(DRAINS):
-            data = read_now(self._ours)
-            if not data:
-                break
-            self._take(data)
+        drain(self._ours, self._take)
         self._show(self._screen.rest())
 
     def close(self) -> None:

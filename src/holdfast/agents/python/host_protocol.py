@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from threading import Lock
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -231,6 +231,21 @@ class MessageFrames:
 
     def __len__(self) -> int:
         return len(self._buffer)
+
+
+_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
+
+
+async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
+    """What a host says when it has imported the agent; None if it closes its line before."""
+    got: list[bytes] = []
+    frames = MessageFrames(got.append)
+    while not got:
+        data = await receive()
+        if not data:
+            return None
+        frames.feed(data)
+    return _news.decode(got[0])
 
 
 def framed(data: bytes) -> bytes:

@@ -1,11 +1,13 @@
-"""One trial of a Python agent as its parent sees it: what has come so far, and what it amounts to."""
+"""One trial of a Python agent as its parent sees it: its pipes, what has come so far, and the answer."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from math import inf
 from time import perf_counter
 from typing import TypeAlias
@@ -36,9 +38,13 @@ from holdfast.model.codec import encode
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
-from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
+from holdfast.processes.leftovers import kill_group
+from holdfast.processes.pipes import Outlet, Tail, drain, read_now
+from holdfast.processes.program import how_it_ended
 from holdfast.protocols.trial import TrialContext
 
+MESSAGE_LIMIT = 80_000_000
+"""Bytes of one message: an answer that was cut fits in, whatever its characters."""
 PARTIAL_KEPT = 1_000_000
 """Characters of an unfinished answer that are kept."""
 
@@ -69,10 +75,7 @@ class HostedTrial:
         self.status: int | None = None
         self.out_of_memory = ""
         self.frames = MessageFrames(self._take)
-        self.output = bytearray()
-        self.output_read = 0
-        self.watch: Callable[[bytes], None] | None = None
-        """Is shown everything that is printed, as it comes."""
+        self.printed = Tail()
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
         """Calls of the agent's functions that are under way."""
@@ -110,17 +113,6 @@ class HostedTrial:
     def fail(self, why: str) -> None:
         """Our side broke."""
         self.broke = self.broke or why
-
-    def print(self, data: bytes) -> None:
-        """Takes output; only its end is kept, so memory stays bounded."""
-        self.output_read += len(data)
-        if self.output_read > OUTPUT_LIMIT:
-            return
-        if self.watch is not None:
-            self.watch(data)
-        self.output += data
-        if len(self.output) > 2 * OUTPUT_KEPT:
-            del self.output[:-OUTPUT_KEPT]
 
     @property
     def all_said(self) -> bool:
@@ -212,10 +204,10 @@ class HostedTrial:
             self._context.saw(replace(event, duration_ms=(self._context.now() - event.ts) * 1000))
         if not self.broke and len(self.turns) < len(self.asked):
             self.turns.append(self._open_turn(timeout_s))
-        self.notes.extend(output_notes(self.output_read))
+        self.notes.extend(self.printed.notes)
         answer = Answer(
             turns=tuple(self.turns),
-            output=self.output[-OUTPUT_KEPT:].decode("utf-8", "replace") if self.output else "",
+            output=self.printed.text,
             notes=tuple(self.notes),
             calls=self.done.calls if self.done else {},
             concurrent=self.done.concurrent if self.done else False,
@@ -246,11 +238,77 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
 
 
 def _death(status: int | None) -> str:
-    if status is None:
-        return "its process ended"
-    if os.WIFSIGNALED(status):
-        return f"its process was killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    code = os.WEXITSTATUS(status)
-    if code == LOST:
+    if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == LOST:
         return "its process closed the line to Holdfast before it answered"
-    return f"its process exited with code {code} before it answered"
+    return f"its process {how_it_ended(status)} before it answered"
+
+
+class TrialPipes:
+    """Our ends of a trial in another process: its line and its output, from the moment the process is asked for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, hosted: HostedTrial) -> None:
+        self._loop = loop
+        self._hosted = hosted
+        self._output = Outlet(hosted.printed)
+        try:
+            self._line, self._their_line = socket.socketpair()
+        except OSError:
+            self._output.close()
+            raise
+        self._line.setblocking(False)
+
+    @property
+    def theirs(self) -> tuple[int, int]:
+        """The ends to hand over: of the line, and of the output."""
+        return self._their_line.fileno(), self._output.theirs
+
+    def give(self) -> None:
+        """Their ends are handed over. On the line somebody still waits for the host's first message."""
+        self._their_line.close()
+        self._output.give()
+
+    def listen(self) -> None:
+        """Their ends are handed over, and from now on the trial takes whatever comes on the line."""
+        self.give()
+        self._loop.add_reader(self._line.fileno(), self._read_line)
+
+    def send_some(self, data: bytes) -> bytes:
+        """Sends what fits at once, before anybody listens; the rest."""
+        try:
+            return data[self._line.send(data) :]
+        except BlockingIOError:
+            return data
+
+    async def say(self, data: bytes) -> None:
+        with suppress(OSError):  # it died: its exit tells
+            await self._loop.sock_sendall(self._line, data)
+
+    async def receive(self) -> bytes:
+        """What comes next on the line, before anybody listens; b"" at its end."""
+        try:
+            return await self._loop.sock_recv(self._line, 1 << 16)
+        except OSError:
+            return b""
+
+    def drain(self) -> None:
+        """Takes what came before the end and was not read yet."""
+        drain(self._line.fileno(), self._hosted.frames.feed)
+        self._output.drain()
+
+    def close(self) -> None:
+        self._their_line.close()
+        self._loop.remove_reader(self._line.fileno())
+        self._line.close()
+        self._output.close()
+
+    def _read_line(self) -> None:
+        hosted, fd = self._hosted, self._line.fileno()
+        data = read_now(fd)
+        if data:
+            hosted.frames.feed(data)
+            if len(hosted.frames) <= MESSAGE_LIMIT:
+                return
+            hosted.notes.append("the agent's process sent too much and was ended")
+            kill_group(hosted.pid, signal.SIGKILL)
+        if data is not None:
+            self._loop.remove_reader(fd)

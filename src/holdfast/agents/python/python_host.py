@@ -25,10 +25,10 @@ from holdfast.agents.python.host_protocol import (
     Ready,
     TrialRequest,
     Unusable,
+    first_news,
     framed,
 )
-from holdfast.agents.python.hosted_trial import HostedTrial
-from holdfast.agents.python.trial_pipes import TrialPipes
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
@@ -53,7 +53,6 @@ Begun: TypeAlias = Callable[[int], None]
 _notices: msgspec.json.Decoder[ChildStarted | ChildExited | ForkRefused] = msgspec.json.Decoder(
     ChildStarted | ChildExited | ForkRefused
 )
-_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
 
 
 class PythonHost:
@@ -267,21 +266,17 @@ async def _introduce(ours: socket.socket, setup: HostSetup) -> Ready | Unusable:
     """Tells the host what to hold and waits until it does."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
-    got: list[bytes] = []
-    frames = MessageFrames(got.append)
     try:
         async with asyncio.timeout(IMPORT_S):
             await loop.sock_sendall(ours, framed(encode(setup)))
-            while not got:
-                data = await loop.sock_recv(ours, 1 << 16)
-                if not data:
-                    raise AgentUnavailable("the agent's process died while it imported the agent", hint=hint)
-                frames.feed(data)
+            news = await first_news(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
         raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s", hint=hint) from None
     except OSError as broken:
         raise AgentUnavailable(f"the agent's process died while it started: {broken}", hint=hint) from broken
-    return _news.decode(got[0])
+    if news is None:
+        raise AgentUnavailable("the agent's process died while it imported the agent", hint=hint)
+    return news
 
 
 def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:

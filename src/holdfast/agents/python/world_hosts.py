@@ -6,11 +6,8 @@ import asyncio
 import sys
 from time import perf_counter
 
-import msgspec
-
-from holdfast.agents.python.host_protocol import HostSetup, MessageFrames, Ready, TrialRequest, Unusable, framed
-from holdfast.agents.python.hosted_trial import HostedTrial
-from holdfast.agents.python.trial_pipes import TrialPipes
+from holdfast.agents.python.host_protocol import HostSetup, TrialRequest, Unusable, first_news, framed
+from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.agents.time_limit import left_s, patience_ms
 from holdfast.errors import AgentUnavailable
 from holdfast.model.codec import encode
@@ -24,7 +21,6 @@ from holdfast.processes.startable import BEGIN
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import World
 
-_news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unusable)
 _PROGRAM = "from holdfast.agents.python.host import main_in_sandbox; main_in_sandbox()"
 IMPORT_S = 120.0
 
@@ -40,7 +36,7 @@ class WorldHosts:
     async def run(self, task: Task, world: World) -> Answer:
         place = await world.place()
         hosted = HostedTrial(asyncio.get_running_loop(), world.context)
-        hosted.watch = world.heard
+        hosted.printed.watch = world.heard
         hosted.asked.append(world.context.ask(task.turns[0]))
         ends = TrialPipes(asyncio.get_running_loop(), hosted)
         line, output = ends.theirs
@@ -95,23 +91,18 @@ class WorldHosts:
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
     ) -> bool:
         """Tells the program what to hold and waits until it does; False if its time or memory is over before."""
-        ends.listen_to_output()
+        ends.give()
         await ends.say(framed(encode(setup)))
-        got: list[bytes] = []
-        frames = MessageFrames(got.append)
         try:
             async with asyncio.timeout(min(IMPORT_S, limit_s)):
-                while not got:
-                    data = await ends.heard()
-                    if not data:
-                        await _starved(program, hosted)
-                        return False
-                    frames.feed(data)
+                news = await first_news(ends.receive)
+                if news is None:
+                    await _starved(program, hosted)
+                    return False
         except TimeoutError:
             if limit_s < IMPORT_S:
                 return False
             raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s") from None
-        news = _news.decode(got[0])
         if isinstance(news, Unusable):
             raise news.error()
         return True
