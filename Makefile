@@ -89,7 +89,8 @@ SITE ?= site
 PAGES ?= build/site
 site: $(VENV)/.base $(VENV)-docs/.docs ## The documentation as a site that needs no network: site/index.html
 	$(BIN)/python tools/site_build.py $(PAGES)
-	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict --clean -f $(PAGES)/mkdocs.yml -d $(abspath $(SITE))
+	$(VENV)-docs/bin/zensical build --strict --clean -f $(PAGES)/mkdocs.yml
+	rm -rf $(SITE) && mv $(PAGES)/site $(SITE)
 	@echo "open $(SITE)/index.html"
 
 dist: $(VENV)/.base ## The sdist and the wheel, in dist/

@@ -1,7 +1,7 @@
-"""Writes the pages of the site, and the configuration with its whole navigation: `python tools/site_build.py FOLDER`.
+"""Writes the pages of the site and its configuration with the complete navigation: `python tools/site_build.py FOLDER`.
 
-The pages are those of docs/, the ones at the top of the repository, the examples, and one for each fault and check.
-Nothing of it is kept in the repository: `make site` makes it anew and hands it to mkdocs.
+The pages are those of docs/, those in the top folder, the examples, and one page per fault and check. None of this output is
+committed: `make site` writes it again each time and runs Zensical on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from site_markdown import heads, rewritten
 
 REPO = Path(__file__).parents[1]
 TOP = {
-    "README.md": "index.md",
+    "README.md": "quick-start.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
@@ -30,7 +30,9 @@ TOP = {
     "LICENSE": "license.txt",
     "tools/iframe-worker.js": "assets/iframe-worker.js",
 }
-"""What of the repository lies elsewhere on the site."""
+"""Files that have another path on the site."""
+HOME = "---\nhide: [navigation, toc]\n---\n\n"
+"""Put before the home page: it has no side bars."""
 
 
 class BrokenLink(Exception):
@@ -55,7 +57,8 @@ class SitePages:
             if name.endswith(".md"):
                 text = (REPO / name).read_text()
                 cut = name in (site_plugins.FAULTS, site_plugins.CHECKS)
-                yield place, self._shown(site_plugins.without_entries(text) if cut else text, name, place)
+                page = self._shown(site_plugins.without_entries(text) if cut else text, name, place)
+                yield place, HOME + page if place == "index.md" else page
         faults, checks = ((REPO / name).read_text() for name in (site_plugins.FAULTS, site_plugins.CHECKS))
         for page, text in site_plugins.plugin_pages(faults, checks):
             yield (
@@ -105,7 +108,7 @@ def navigation(entries: Any, places: list[str]) -> Any:
 
 
 def build(folder: Path) -> None:
-    """Writes everything below the folder: `pages/`, and `mkdocs.yml` beside it."""
+    """Writes `pages/` and `mkdocs.yml` into the folder."""
     shutil.rmtree(folder, ignore_errors=True)
     site = SitePages()
     places = []
@@ -115,10 +118,8 @@ def build(folder: Path) -> None:
     for file, place in site.files():
         shutil.copyfile(file, _at(folder / "pages" / place))
     whole = yaml.safe_load((REPO / "mkdocs.yml").read_text())
-    config = {"INHERIT": os.path.relpath(REPO / "mkdocs.yml", folder), "docs_dir": "pages"}
-    (folder / "mkdocs.yml").write_text(
-        yaml.safe_dump({**config, "nav": navigation(whole["nav"], places)}, sort_keys=False)
-    )
+    made = {**whole, "docs_dir": "pages", "site_dir": "site", "nav": navigation(whole["nav"], places)}
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(made, sort_keys=False))
 
 
 def _is_shown(path: Path) -> bool:

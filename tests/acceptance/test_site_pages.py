@@ -89,7 +89,7 @@ def test_a_link_that_leads_nowhere_is_an_error() -> None:
         with pytest.raises(BrokenLink, match=re.escape(target)):
             site._target(target, "docs/guide.md", "guide.md")
     assert site._target("../src/holdfast/plugins.py", "docs/guide.md", "guide.md") is None  # there, but not on the site
-    assert site._target("../README.md#more", "docs/guide.md", "guide.md") == "index.md#more"
+    assert site._target("../README.md#documentation", "docs/guide.md", "guide.md") == "quick-start.md#documentation"
     assert site._target("../checks.md#sql", "docs/tutorials/x.md", "tutorials/x.md") == "../checks/sql.md"
 
 

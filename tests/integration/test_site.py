@@ -17,7 +17,7 @@ from test_report_browser import browser  # noqa: F401  # a fixture
 from site_build import REPO, SitePages
 from site_plugins import CHECKS, FAULTS
 
-pytestmark = pytest.mark.long  # mkdocs is installed and builds for half a minute
+pytestmark = pytest.mark.long  # installs Zensical from the registry
 TAGS = ("h2", "h3", "li", "ol", "ul", "pre", "table", "tr", "td", "img")
 LOADS = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)="?(https?:)?//""")
 
@@ -68,13 +68,14 @@ def test_every_page_has_what_its_source_has(site: Path) -> None:
 
 
 def test_search_finds_things_without_a_network(site: Path, page: Any) -> None:
-    for words, first in (("langgraph CI", "My LangGraph agent in CI"), ("lost reply", "lost_reply")):
+    for words, first in (("langgraph CI", "LangGraph agent in CI"), ("lost reply", "lost_reply")):
         page.goto((site / "index.html").as_uri())
         page.keyboard.press("/")
-        page.locator(".md-search__input").press_sequentially(words)
-        found = page.locator(".md-search-result__item").first
-        found.get_by_text(first).first.wait_for()
-    found.locator("a").first.click()
+        page.get_by_role("combobox", name="Search").press_sequentially(words)
+        result = page.get_by_role("option").filter(has_text=first).first
+        result.wait_for()
+        assert int(result.get_attribute("aria-posinset")) <= 3
+    result.click()
     page.locator("h1", has_text="lost_reply").wait_for()
     assert "/faults/tool_faults/lost_reply.html" in page.url
     assert (page.asked, page.wrong) == ([], [])
