@@ -53,8 +53,8 @@ async def measured(folder: Path, upstream: int) -> None:
         """One round of the client, as one trial: an agent of a few hundred calls."""
         assert client.stdin is not None
         assert client.stdout is not None
-        trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", scenario.name, Task(("q",)))
-        with address.serving(LiveContext(trial, scenario)):
+        trial = Trial(f"{time.monotonic_ns() % 16**12:012x}", "contract", scenario, Task(("q",)))
+        with address.serving(LiveContext(trial)):
             client.stdin.write((json.dumps([name, which, *args]) + "\n").encode())
             await client.stdin.drain()
             return json.loads(await client.stdout.readline())

@@ -11,6 +11,7 @@ from statistics import median
 from measure import limited, row
 
 from holdfast.errors import HoldfastError
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
@@ -19,7 +20,7 @@ from holdfast.world.services import open_keeper
 
 TRIALS = 20
 AGENT_S = 0.1
-TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 SEED = (
     "CREATE TABLE customers (id int PRIMARY KEY, email varchar(99)); INSERT INTO customers VALUES (1, 'a'), (2, 'b');"
 )

@@ -150,14 +150,13 @@ async def measured(folder: Path, echo: int, database: int) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "client.py", cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    trial = Trial("0" * 12, "contract", "calm", Task(("q",)))
     paced = Injection("service", "s", "limit_data", {"bytes": 1 << 60}, Schedule())
     calm, watched = Scenario("calm"), Scenario("s", (paced,))
     planes = []
     ends: list[tuple[int, Wire, Scenario]] = [(echo, "", calm), (echo, "", watched), (database, "postgres", calm)]
     for upstream, kind, scenario in ends:
         sock = socket.create_server(("127.0.0.1", 0))
-        context = LiveContext(trial, scenario)
+        context = LiveContext(Trial("0" * 12, "contract", scenario, Task(("q",))))
         wrote = written.append if kind == "postgres" else None
         planes.append(await TcpPlane.open(sock, ("127.0.0.1", upstream), "s", kind, context, wrote=wrote))
     through, slowed, read = (plane.port for plane in planes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Task
@@ -12,7 +14,7 @@ from holdfast.model.trial import Trial
 from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
-TRIAL = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), seed=1)
+TRIAL = Trial(id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",)), seed=1)
 
 
 def fault(target: str, mode: str, *, plane: Any = "tool", raises: str | None = None, **settings: Any) -> Injection:
@@ -29,7 +31,7 @@ def weather_of(*injections: Injection, trial: Trial = TRIAL) -> tuple[Weather, l
         at = max(at for at, one in enumerate(ledger) if (one.index, one.call) == (met.index, met.call))
         ledger[at] = met
 
-    return Weather(trial, Scenario(trial.scenario, injections), ledger.append, amend), ledger
+    return Weather(replace(trial, scenario=Scenario("s", injections)), ledger.append, amend), ledger
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class FakeContext(LiveContext):
         id: str = "0123456789ab",
         task: Task = ASKED,
     ) -> None:
-        trial = Trial(id, "contract", "weather", task, seed=seed)
-        super().__init__(trial, Scenario("weather", tuple(injections)))
+        trial = Trial(id, "contract", Scenario("weather", tuple(injections)), task, seed=seed)
+        super().__init__(trial)
 
 
 def answer(tool: str, response: Any = None, status: int = 200, latency_ms: float = 0.0) -> RecordedResponse:

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.errors import OutsideError, QueryFailed
 from holdfast.execute.context import LiveContext
 from holdfast.model.observation import Observation, Turn
-from holdfast.model.scenario import CALM
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, Evidence, Isolation, ServiceSpec
@@ -18,7 +18,7 @@ from holdfast.protocols.check import Exhibit
 from holdfast.protocols.sandbox import FileChange, Ran
 from holdfast.protocols.service import Recorded, Rows, Service
 
-TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("Send the mail",)), params={"model": "m"})
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("calm"), Task(("Send the mail",)), params={"model": "m"})
 SILENT = Observation(TRIAL.id)
 
 
@@ -119,7 +119,7 @@ class FakeWorld:
         audit: Sequence[AuditEvent] = (),
     ) -> None:
         self.trial = TRIAL
-        self.context: Any = LiveContext(TRIAL, CALM)
+        self.context: Any = LiveContext(TRIAL)
         self.root = folder
         self.sandbox: Any = FolderSandbox(folder, ran, changes)
         self.environ: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "DB_HOST": "db", "DB_PORT": "5432"}

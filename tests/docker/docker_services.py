@@ -13,6 +13,7 @@ import pytest
 from docker_kit import PROGRAMS, containers, import_image, make_image, programs
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
@@ -22,7 +23,7 @@ from holdfast.world.services import open_keeper
 from holdfast.world.services.container import ports as container_ports
 from holdfast.world.services.container.keeper import KEEPER
 
-TRIAL = Trial("abcdefabcdef", "contract", "calm", Task(("x",)))
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("calm"), Task(("x",)))
 HERE = Path(__file__).parent
 
 

@@ -33,12 +33,15 @@ from holdfast.spec.catalogue.editors import sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.part_file import PartFile
 from holdfast.store.past_run import PastRun
-from holdfast.store.record import Consulted
+from holdfast.store.record import Consulted, TrialRecord
 from holdfast.store.rundir import Manifest, RunEnd
 
 KEPT = Path(__file__).parent / "formats.json"
 REPORTS = sorted((Path(__file__).parent / "report").glob("*.json"))
-STORED = (Manifest, RunEnd, Trial, Observation, Verdict, TraceEvent, AuditEvent, Consulted, PartFile, Score, Overall)
+STORED = (
+    Manifest, RunEnd, Trial, TrialRecord, Observation, Verdict, TraceEvent, AuditEvent, Consulted, PartFile, Score,
+    Overall,
+)  # fmt: skip
 FREE = {"details", "params", "counts", "types", "pass_hat"}
 """Maps whose keys are the user's or a check's own."""
 Fields = dict[str, list[str]]

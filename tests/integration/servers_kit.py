@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 import pytest
 
 from holdfast.errors import UserError
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import ServiceKeeper
 from holdfast.world.services import open_keeper
 
-TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 T = TypeVar("T")
 
 

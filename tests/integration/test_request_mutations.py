@@ -36,6 +36,7 @@ from holdfast.agents.http.agent import HttpAgent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task, Variation
 from holdfast.model.trial import CONTROL, Trial
@@ -72,7 +73,7 @@ async def failures(url: str, kind: str, **settings: Any) -> dict[str, str]:
         for made in [*mutations(kind), None]:
             variation = made and Variation(kind, PROMPT, made.name, attack=True, request=made.request)
             task = Task((PROMPT,), kind="mutation", variation=variation) if variation else Task((PROMPT,))
-            trial = Trial("0" * 12, "contract", "calm", task)
+            trial = Trial("0" * 12, "contract", Scenario("calm"), task)
             seen = await run_trial(site, trial)
             for rule in RULES:
                 verdict = judge.judge(rule, trial, seen, control)

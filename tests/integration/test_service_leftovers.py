@@ -32,6 +32,7 @@ LIVE = """
 import asyncio, os, sys
 from pathlib import Path
 from holdfast.model.world import ServiceSpec
+from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.task import Task
 from holdfast.world.services import open_keeper, server
@@ -42,7 +43,7 @@ if sys.argv[5:] == ["bare"]:
 async def main():
     env = {"POSTGRES_PASSWORD": "pw"} if sys.argv[1] == "postgres" else {}
     keeper = await open_keeper(ServiceSpec("db", sys.argv[1], env=env), Path(sys.argv[2]))
-    trial = Trial("0", "contract", "calm", Task(("?",)))
+    trial = Trial("0", "contract", Scenario("calm"), Task(("?",)))
     for n in range(int(sys.argv[3])):
         service = await keeper.provide(trial, alone=True)
         print("up", service.upstream, flush=True)

@@ -12,6 +12,7 @@ import pytest
 from holdfast.execute.open_site import open_site
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
+from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.spec import check
@@ -90,7 +91,7 @@ def verdicts(folder: Path, agent: str, written: str = SPEC) -> dict[str, Verdict
     spec = checked.spec
 
     async def play() -> dict[str, Verdict]:
-        trial = Trial("abcdefabcdef", "contract", "no-chaos", spec.tasks[0])
+        trial = Trial("abcdefabcdef", "contract", Scenario("no-chaos"), spec.tasks[0])
         site = await open_site(spec, environ=dict(os.environ))
         try:
             seen = await run_trial(site, trial)

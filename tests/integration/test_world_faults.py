@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast.errors import HarnessError, UserError
-from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.scenario import Injection
 from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.world.disturbances import Disturbances
@@ -60,9 +60,8 @@ async def place(tmp_path, watched=("paths", "disk"), **resources):
 
 
 def disturbances(*placed, **keys):
-    context = FakeContext()
-    injections = tuple(Injection("world", "*", mode, settings) for mode, settings in placed)
-    return Disturbances(Scenario("s", injections), context), context
+    context = FakeContext([Injection("world", "*", mode, settings) for mode, settings in placed])
+    return Disturbances(context), context
 
 
 def met(context):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.model.scenario import Injection, Schedule
+from holdfast.model.scenario import Injection, Scenario, Schedule
 from holdfast.model.task import Recording, Task
 from holdfast.model.trial import Trial
 from holdfast.planes.injection.luck import Luck, trial_seed
@@ -16,7 +16,7 @@ trials = st.builds(
     Trial,
     id=st.just("0" * 12),
     kind=st.just("contract"),
-    scenario=st.text(max_size=8),
+    scenario=st.builds(Scenario, st.text(max_size=8)),
     task=st.builds(Task, st.tuples(st.text(max_size=12))),
     replica=st.integers(0, 50),
     params=params,
@@ -29,8 +29,12 @@ LATE = Injection("tool", "search", "slow")
 DOWN = Injection("tool", "search", "error", {"error_code": 503}, Schedule(probability=0.5))
 
 
+def lucky(trial: Trial, *faults: Injection) -> Luck:
+    return Luck(replace(trial, scenario=replace(trial.scenario, injections=faults)))
+
+
 def draws(trial: Trial, fault: int = 0, faults: tuple[Injection, ...] = (LATE, DOWN)) -> list[int]:
-    luck = Luck(trial, faults)
+    luck = lucky(trial, *faults)
     return [luck.number(fault, key) for key in ("search:0a:1", "search:0a:2", "chat:1")]
 
 
@@ -53,9 +57,31 @@ def test_another_replica_seed_task_or_parameter_meets_other_luck(trial: Trial) -
 
 @given(trials)
 def test_a_fault_draws_the_same_wherever_it_is_listed_and_whatever_its_scenario_is_called(trial: Trial) -> None:
-    alone = draws(trial, 0, (DOWN,))
-    assert alone == draws(trial, 1, (LATE, DOWN)) == draws(replace(trial, scenario=trial.scenario + "x"), 0, (DOWN,))
+    alone, renamed = draws(trial, 0, (DOWN,)), replace(trial, scenario=Scenario(trial.scenario.name + "x"))
+    assert alone == draws(trial, 1, (LATE, DOWN)) == draws(renamed, 0, (DOWN,))
     assert alone == draws(trial, 0, (DOWN, DOWN)) != draws(trial, 1, (DOWN, DOWN))
+
+
+injections = st.builds(
+    Injection,
+    plane=st.sampled_from(["tool", "llm", "http"]),
+    target=st.sampled_from(["search", "*"]),
+    mode=st.sampled_from(["error", "slow"]),
+    settings=st.dictionaries(st.sampled_from(["error_code", "delay_ms"]), st.integers(0, 3), max_size=2),
+    schedule=st.builds(Schedule, probability=st.sampled_from([0.2, 0.5, 1.0]), times=st.sampled_from([None, 1])),
+)
+
+
+@given(trials, st.lists(injections, min_size=1, max_size=5), st.data())
+def test_dropping_a_fault_leaves_the_draws_of_the_others(
+    trial: Trial, faults: list[Injection], data: st.DataObject
+) -> None:
+    """Read backwards it is pasting one. Of equal faults the last goes: the ordinal is all that tells them apart."""
+    gone = data.draw(st.integers(0, len(faults) - 1))
+    gone = max(at for at, one in enumerate(faults) if one == faults[gone])
+    before = [draws(trial, at, tuple(faults)) for at in range(len(faults)) if at != gone]
+    rest = tuple(one for at, one in enumerate(faults) if at != gone)
+    assert before == [draws(trial, at, rest) for at in range(len(rest))]
 
 
 @given(trials, trials)
@@ -66,14 +92,14 @@ def test_a_trial_that_became_a_session_draws_as_it_did(trial: Trial, other: Tria
 
 @given(trials, st.permutations(["a:1", "a:2", "b:1", "c:1"]))
 def test_the_order_of_draws_does_not_matter(trial: Trial, order: list[str]) -> None:
-    luck, again = Luck(trial, (LATE,)), Luck(trial, (LATE,))
+    luck, again = lucky(trial, LATE), lucky(trial, LATE)
     assert {key: luck.number(0, key) for key in sorted(order)} == {key: again.number(0, key) for key in order}
     assert luck.rng(0, "a:1").random() == again.rng(0, "a:1").random()
 
 
 @given(trials, st.floats(0, 1))
 def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, probability: float) -> None:
-    luck = Luck(trial, (DOWN,))
+    luck = lucky(trial, DOWN)
     for key in map(str, range(20)):
         if luck.chance(0, key, probability / 2):
             assert luck.chance(0, key, probability)
@@ -82,12 +108,14 @@ def test_a_higher_probability_hits_whatever_a_lower_one_hits(trial: Trial, proba
 
 
 def test_a_chance_is_about_as_likely_as_it_says() -> None:
-    luck = Luck(Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",))), (DOWN,))
+    luck = lucky(Trial(id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",))), DOWN)
     hits = sum(luck.chance(0, str(n), 0.3) for n in range(5000))
     assert 1400 < hits < 1600
 
 
 def test_luck_is_the_same_on_every_machine_and_in_every_release() -> None:
     """A stored run is repeated by its seed alone: these numbers must not change."""
-    trial = Trial(id="0" * 12, kind="contract", scenario="s", task=Task(("hi",)), replica=1, params={"a": 1}, seed=7)
-    assert Luck(trial, (LATE, DOWN)).number(1, "search:00ff:1") == 3064042502841754676
+    trial = Trial(
+        id="0" * 12, kind="contract", scenario=Scenario("s"), task=Task(("hi",)), replica=1, params={"a": 1}, seed=7
+    )
+    assert lucky(trial, LATE, DOWN).number(1, "search:00ff:1") == 3064042502841754676

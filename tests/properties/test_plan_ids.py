@@ -76,7 +76,7 @@ def test_planned_ids_are_distinct_stable_and_the_digests_of_their_identity(spec)
     for place, t in enumerate(trials):
         assert made.trials[place] == t
         assert t.id == digest(
-            identity(t.kind, spec.scenario(t.scenario), t.task, t.params, t.replica, t.invariant, section, spec.seed)
+            identity(t.kind, t.scenario, t.task, t.params, t.replica, t.invariant, section, spec.seed)
         )
 
 

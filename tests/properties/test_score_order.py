@@ -153,7 +153,7 @@ def test_streaming_equals_a_plain_count_over_all_verdicts(run):
         mine = [
             r
             for r in results
-            if (r.verdict.invariant, r.trial.scenario, r.trial.params)
+            if (r.verdict.invariant, r.trial.scenario.name, r.trial.params)
             == (key.invariant, key.scenario, spec.params[key.params])
         ]
         how = rule.replica_aggregation or spec.scoring.replica_aggregation

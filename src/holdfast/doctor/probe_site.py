@@ -68,7 +68,7 @@ class ProbeSite(Struct, frozen=True):
 
 def trip_of(name: str, *injections: Injection) -> LiveContext:
     """A trial without an agent, in this weather."""
-    return LiveContext(Trial(f"doctor {name}", "contract", name, Task((name,))), Scenario(name, injections))
+    return LiveContext(Trial(f"doctor {name}", "contract", Scenario(name, injections), Task((name,))))
 
 
 @asynccontextmanager

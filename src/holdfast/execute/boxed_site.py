@@ -104,7 +104,6 @@ def _settings(
         mounts=seen.mounts,
         environ={**usual_environ(seen.programs.folders), **seen.programs.variables},
         agent_environ=seen.agent.env,
-        scenarios=spec.scenarios,
         keeping=options.keep,
         told=options.told,
     )

@@ -15,7 +15,7 @@ from holdfast.errors import HarnessError
 from holdfast.model.codec import HALVES, carried, encodable
 from holdfast.model.delivery import DeliveryPart
 from holdfast.model.observation import Answer, FaultMet, Observation, Turn
-from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.scenario import Injection
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import UsageLimits
 from holdfast.model.task import RecordedUse, Task
@@ -52,7 +52,6 @@ class LiveContext:
     def __init__(
         self,
         trial: Trial,
-        scenario: Scenario,
         on_fault: Met | None = None,
         on_call: Saw | None = None,
         limits: UsageLimits | None = None,
@@ -91,12 +90,11 @@ class LiveContext:
         self._held: set[tuple[str, str, int]] = set()
         """Calls that faults may act on and that were not passed on yet."""
         self._began = perf_counter()
-        self._scenario = scenario
         self._weather: Weather | None = None
         self._needed: Needed | None = None
         self._refusals: Refusals | None = None
-        self.stormy = bool(scenario.injections)
-        self.on_calls = self.stormy and scenario.on_calls
+        self.stormy = bool(trial.scenario.injections)
+        self.on_calls = self.stormy and trial.scenario.on_calls
 
     @property
     def concurrent(self) -> bool:
@@ -109,7 +107,7 @@ class LiveContext:
         if self._weather is None:
             from holdfast.planes.injection.weather import Weather
 
-            self._weather = Weather(self.trial, self._scenario, self.met, self.amend, self.took)
+            self._weather = Weather(self.trial, self.met, self.amend, self.took)
         return self._weather
 
     @property

@@ -51,7 +51,7 @@ async def revisit(
     _end_on_signals()
     for note in kept.notes:
         tell(note)
-    context = LiveContext(past.trial, CALM)
+    context = LiveContext(replace(past.trial, scenario=CALM))
     async with _worlds(folder, kept, past, environ, tell) as worlds, worlds.open(context) as world:
         with world.planes.serving(context):
             return await visit(world.sandbox, {**kept.environ, **world.environ}, command)

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from holdfast.execute.targets import awaits_tools
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
-from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Site:
-    """The agent, opened, the worlds of its trials, and the scenarios by name."""
+    """The agent, opened, and the worlds of its trials."""
 
     def __init__(
         self,
@@ -48,7 +47,6 @@ class Site:
         self.worlds: Worlds = worlds or BareWorlds(Machine(Path(spec.path).parent, {}))
         self.concurrency = concurrency
         self.notes = notes
-        self.scenarios: Mapping[str, Scenario] = {s.name: s for s in spec.scenarios}
         self.simulate = spec.agent.simulate == "answer"
         self.limits = spec.agent.limits
         """What a trial may use; None: as much as it likes."""

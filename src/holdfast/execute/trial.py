@@ -18,7 +18,6 @@ from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
 from holdfast.model.codec import encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
-from holdfast.model.scenario import CALM
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
@@ -130,7 +129,7 @@ async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
     attempt = 0
     while True:
         attempt += 1
-        context = LiveContext(trial, site.scenarios.get(trial.scenario, CALM), on_fault, on_call, site.limits)
+        context = LiveContext(trial, on_fault, on_call, site.limits)
         try:
             answer = await _run(site, trial, context)
         except AgentUnavailable as broken:

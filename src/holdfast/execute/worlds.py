@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, HoldfastError, place_of
 from holdfast.model.observation import WHOLE, Answer, ForbiddenResult, Observation
-from holdfast.model.scenario import CALM, Scenario
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from holdfast.world.world_factory import WorldFactory
 
 
-def checks_of(spec: Spec, trial: Trial, scenario: Scenario) -> Iterator[tuple[str, Check]]:
+def checks_of(spec: Spec, trial: Trial) -> Iterator[tuple[str, Check]]:
     """The checks that the trial serves, by rule."""
     own = frozenset(spec.cell_rules)
     for rule in spec.invariants if trial.kind != "control" else ():
         shared = trial.invariant == "*" and rule.id not in own and not rule.probes
-        if (shared or trial.invariant == rule.id) and applies(rule.when, scenario):
+        if (shared or trial.invariant == rule.id) and applies(rule.when, trial.scenario):
             yield rule.id, make_check(_filled(rule, trial))
 
 
@@ -152,8 +151,7 @@ class BareWorlds:
         from holdfast.protocols.trial import WorldFindings
 
         context = world.context
-        scenario = next((one for one in spec.scenarios if one.name == context.trial.scenario), CALM)
-        checks = dict(checks_of(spec, context.trial, scenario))
+        checks = dict(checks_of(spec, context.trial))
         await foresee(world, checks)
         answer = await agent.run(task, world)
         world.settle()
@@ -167,7 +165,6 @@ class BoxedWorlds:
     def __init__(self, factory: WorldFactory, spec: Spec) -> None:
         self._factory = factory
         self._spec = spec
-        self._scenarios = {scenario.name: scenario for scenario in spec.scenarios}
         self._missing: dict[tuple[str, ...], tuple[str, ...]] = {}
         """By programs: those of them that the worlds of this site do not have. All of them are made alike."""
 
@@ -175,9 +172,8 @@ class BoxedWorlds:
         from holdfast.world.audit import refused_nesting
 
         settings = self._factory.shared.settings
-        scenario = self._scenarios.get(context.trial.scenario, CALM)
         async with self._factory.open(context) as world:
-            checks = dict(checks_of(self._spec, context.trial, scenario))
+            checks = dict(checks_of(self._spec, context.trial))
             await foresee(world, checks)
             missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
             began = time.time() - context.now()

@@ -4,18 +4,23 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 
-CONTROL = "control"
-"""The name of the empty scenario that control trials run in."""
+CONTROL = Scenario("control")
+"""The empty scenario that control trials run in."""
 
 
 class Trial(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One independent agent run: which task, in which scenario, for which rule."""
+    """One independent agent run: which task, in which scenario, for which rule.
+
+    It carries the scenario itself, so that a planner may invent scenarios that the spec does not have. Trials of one
+    scenario share the object.
+    """
 
     id: str
     kind: Literal["contract", "control"]
-    scenario: str
+    scenario: Scenario
     task: Task
     replica: int = 0
     params: dict[str, Any] = field(default_factory=dict)

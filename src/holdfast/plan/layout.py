@@ -27,9 +27,9 @@ class TrialGroup(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """A trial's place: its group's names, then which task, params and replica."""
+    """A trial's place: its group, then which task, params and replica."""
 
-    scenario: str
+    scenario: Scenario
     invariant: str
     task: Task
     params: int
@@ -48,7 +48,7 @@ class _RuleTasks(NamedTuple):
 class _Weather(NamedTuple):
     """What the groups of one scenario share."""
 
-    scenario: str
+    scenario: Scenario
     head: bytes
 
 
@@ -85,7 +85,7 @@ class Layout:
             if not tasks:
                 continue
             if scenario.name not in weathers:
-                weathers[scenario.name] = _Weather(scenario.name, ids.head("contract", scenario))
+                weathers[scenario.name] = _Weather(scenario, ids.head("contract", scenario))
             key = (
                 invariant,
                 id(tasks),

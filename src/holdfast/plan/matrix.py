@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.model.codec import canonical, digest
-from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Invariant, Spec, When
 from holdfast.model.task import Task
 from holdfast.model.trial import CONTROL, Trial
@@ -162,14 +161,14 @@ def _counted(spots: Iterable[Spot], serving: Serving) -> Counter[tuple[CellKey, 
     counts: Counter[tuple[CellKey, Task]] = Counter()
     for spot in spots:
         for rule in serving.rules(spot.scenario, spot.invariant, spot.task):
-            counts[CellKey(rule.id, spot.scenario, spot.params), spot.task] += 1
+            counts[CellKey(rule.id, spot.scenario.name, spot.params), spot.task] += 1
     return counts
 
 
 def control_trial(spec: Spec, task: Task, params: dict[str, Any]) -> Trial:
     """The trial that asks the task in calm, for no rule."""
     agent = agent_json(spec.agent)
-    id = digest(identity("control", Scenario(CONTROL), task, params, 0, EVERY_RULE, agent, spec.seed))
+    id = digest(identity("control", CONTROL, task, params, 0, EVERY_RULE, agent, spec.seed))
     return Trial(id, "control", CONTROL, task, 0, params, EVERY_RULE, spec.seed)
 
 

@@ -35,7 +35,7 @@ def _keeps(wanted: TaskFilter, spec: Spec, layout: Layout, serving: Serving, pla
     """Whether the trial at the place asks what is wanted for a rule that it serves."""
     spot = layout.spot(place)
     rules = serving.rules(spot.scenario, spot.invariant, spot.task)
-    return any(wanted.keeps(rule.id, spot.scenario, spot.task, spec.params[spot.params]) for rule in rules)
+    return any(wanted.keeps(rule.id, spot.scenario.name, spot.task, spec.params[spot.params]) for rule in rules)
 
 
 def _share(kept: Sequence[int], shard: Shard, replicas: int) -> list[int]:
@@ -106,9 +106,9 @@ class Serving:
         self._alone = {rule.id: (rule,) for rule in invariants if rule.probes or rule.id in own}
         self._shared = {scenario.name: self._sharing(scenario) for scenario in scenarios}
 
-    def rules(self, scenario: str, name: str, task: Task) -> tuple[Invariant, ...]:
+    def rules(self, scenario: Scenario, name: str, task: Task) -> tuple[Invariant, ...]:
         """The rules that trials of the task serve there; `name` is the trial's rule, or EVERY_RULE."""
-        served = self._shared.get(scenario, ()) if name == EVERY_RULE else self._alone.get(name, ())
+        served = self._shared_by(scenario) if name == EVERY_RULE else self._alone.get(name, ())
         return tuple(rule for rule in served if rule.concerns(task)) if self.selective else served
 
     def groups(self) -> Iterator[TrialGroup]:
@@ -120,6 +120,13 @@ class Serving:
                     yield TrialGroup(scenario, EVERY_RULE, self._shared_tasks(shared, scenario))
                 elif rule.id in self._alone and applies(rule.when, scenario):
                     yield TrialGroup(scenario, rule.id, self.tasks[rule.id])
+
+    def _shared_by(self, scenario: Scenario) -> tuple[Invariant, ...]:
+        served = self._shared.get(scenario.name)
+        if served is None:  # a planner invented it, or the selection leaves it out
+            left_out = any(scenario.name == one.name for one in self._spec.scenarios)
+            served = self._shared[scenario.name] = () if left_out else self._sharing(scenario)
+        return served
 
     def _sharing(self, scenario: Scenario) -> tuple[Invariant, ...]:
         """The rules that share the scenario's trials: those without trials of their own."""

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.model.format_numbers import JSON, too_new
 from holdfast.model.run import TracedTrial
-from holdfast.model.scenario import CALM
 from holdfast.model.session import RecordedSession
 from holdfast.model.spec import Part
 from holdfast.model.task import RecordedResponse
@@ -127,12 +126,10 @@ def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contrac
     sessions: list[RecordedSession] = []
     left_out: list[LeftOutTrace] = []
     notes: list[str] = []
-    scenarios = {scenario.name: scenario for scenario in outcome.run.scenarios}
     known = _undisturbed(outcome) if traced else {}
     for one in traced:
-        scenario = scenarios.get(one.trial.scenario, CALM)
-        label = f"{outcome.run.name}: {one.trial.scenario}"
-        made = trial_session(one, run=run, scenario=scenario, name=label, contract=contract, known=known)
+        label = f"{outcome.run.name}: {one.trial.scenario.name}"
+        made = trial_session(one, run=run, name=label, contract=contract, known=known)
         if isinstance(made, LeftOutTrace):
             left_out.append(made)
         else:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from holdfast.checks.trace.calls import calls, outermost, split
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.run import TracedTrial
-from holdfast.model.scenario import CALM, Scenario, Schedule
+from holdfast.model.scenario import Scenario, Schedule
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
@@ -57,7 +57,6 @@ def trial_session(
     traced: TracedTrial,
     *,
     run: str,
-    scenario: Scenario = CALM,
     name: str = "",
     contract: str = "",
     known: Mapping[str, RecordedResponse] = MappingProxyType({}),
@@ -72,7 +71,7 @@ def trial_session(
         return LeftOutTrace(trial.id, f"it failed by an attack that was obeyed, which no contract judges: {again}")
     if trial.task.changes_request:
         return LeftOutTrace(trial.id, f"its request itself was changed, which no session holds: {again}")
-    task = trial.task
+    task, scenario = trial.task, trial.scenario
     if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
         return LeftOutTrace(trial.id, f"what its simulated user said was attacked on the way, and is not kept: {again}")
     responses = (*(one for _, one in given_replies(seen)), *_spares(seen, known))
@@ -82,14 +81,14 @@ def trial_session(
     session = RecordedSession(
         id=trial.id,
         turns=_asked(traced),
-        name=name or trial.scenario,
+        name=name or trial.scenario.name,
         source=f"holdfast run {run}",
         captured_at=iso(seen.at) if seen.at else "",
         context=task.context if task.context is not UNSET else (),
         responses=responses,
         expected_failure="; ".join(failures(traced))[:1000],
         contract=contract,
-        scenario=replace(scenario, name=trial.scenario, profile=None, left_out=(), left_out_why=(), position=None),
+        scenario=replace(scenario, profile=None, left_out=(), left_out_why=(), position=None),
         seed=trial_seed(trial),
         fired=_fired(scenario, seen.ledger),
     )

@@ -64,7 +64,7 @@ def _agent_span(run: Run, traced: TracedTrial, trace_id: str, span_id: str) -> d
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": run.name,
         "holdfast.trial": trial.id,
-        "holdfast.scenario": trial.scenario,
+        "holdfast.scenario": trial.scenario.name,
         "holdfast.kind": trial.kind,
         "holdfast.replica": trial.replica,
         "holdfast.fault": "+".join(dict.fromkeys(met.mode for met in seen.met)),

@@ -136,7 +136,7 @@ class Progress:
     def _called(self, event: CallSeen) -> None:
         trial, call = event.trial, event.call
         before = self.under_way.get(trial.id)
-        where = before.where if before is not None else wording.head(trial.scenario, trial.params)
+        where = before.where if before is not None else wording.head(trial.scenario.name, trial.params)
         count = (before.made if before is not None else 0) + (call.phase != "declared")
         self.under_way[trial.id] = CallsSoFar(where, count, f"{call.plane} {call.tool}".strip())
 

@@ -48,7 +48,9 @@ class Bench:
 
     def serving(self, trial: Trial) -> Served:
         """The rules that the trial is judged by."""
-        known, name = (self._shared, trial.scenario) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
+        known, name = (
+            (self._shared, trial.scenario.name) if trial.invariant == EVERY_RULE else (self._own, trial.invariant)
+        )
         served = None if self._plan.selective else known.get(name)
         if served is None:
             rules = self._plan.rules(trial)

@@ -32,7 +32,7 @@ class CalmAnswers:
         self.warning = ""
 
     def add(self, trial: Trial, seen: Observation) -> None:
-        if self.warning or seen.error or (trial.kind != "control" and trial.scenario not in self._calm):
+        if self.warning or seen.error or (trial.kind != "control" and trial.scenario.name not in self._calm):
             return
         if any(event.cost is not None and event.cost.billed for event in seen.trace):
             return  # a provider's model was asked, and samples

@@ -61,7 +61,10 @@ class Intake:
         self._waiting = Waiting()
         agent = job.spec.agent
         self.record = RunRecord(
-            run, inline=agent.in_python and agent.isolation == "inline", consults=bool(self._consultations)
+            run,
+            job.spec.scenarios,
+            inline=agent.in_python and agent.isolation == "inline",
+            consults=bool(self._consultations),
         )
         self._listen = listen if each_trial else None
         self.started = (lambda trial: listen(events.TrialStarted(trial))) if each_trial else None

@@ -104,9 +104,9 @@ def conclude(
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
     """The cases of a plan of which no trial was begun, since the first question could not be asked."""
     planned = (trial for trial in plan.trials if trial.invariant == "*") if spec.by_cases else ()
-    first = {(one.scenario, one.task, canonical(one.params)): one for one in planned}
+    first = {(one.scenario.name, one.task, canonical(one.params)): one for one in planned}
     for one in first.values():
-        yield Case(one.scenario, "error", one.task.prompt, one.params, reason=why)
+        yield Case(one.scenario.name, "error", one.task.prompt, one.params, reason=why)
 
 
 def store_score(rundir: RunDir, score: Score) -> None:

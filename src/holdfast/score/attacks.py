@@ -163,7 +163,7 @@ class AttackTally:
         self._attacked += 1
         self._succeeded += success == "yes"
         self._asked += success in ("asked", "unread")
-        ask = hash((trial.scenario, trial.task, str(trial.params), trial.replica))
+        ask = hash((trial.scenario.name, trial.task, str(trial.params), trial.replica))
         self._asks.add(ask)
         if success in ("yes", "no"):
             self._known_asks.add(ask)

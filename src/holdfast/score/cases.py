@@ -62,20 +62,20 @@ class Cases:
         rules = [rule for rule in self._plan.rules(trial) if rule.id not in own and not rule.probes]
         if trial.kind != "contract" or trial.invariant != "*" or not rules:
             return
-        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         by_rule = {verdict.invariant: verdict for verdict in verdicts}
         undecided = {
             rule: Open(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
-        if trial.scenario not in self._needs:
-            weather = self._scenarios[trial.scenario]
+        if trial.scenario.name not in self._needs:
+            weather = self._scenarios[trial.scenario.name]
             needs = {rule.id: meeting(rule.when, weather) for rule in rules}
-            self._needs[trial.scenario] = {rule: faults for rule, faults in needs.items() if faults}
-            self._rules[trial.scenario] = rules
+            self._needs[trial.scenario.name] = {rule: faults for rule, faults in needs.items() if faults}
+            self._rules[trial.scenario.name] = rules
         one = composite(trial, rules, by_rule, seen.forbidden, self._spec.scoring)
-        decides = bool(self._needs[trial.scenario] or undecided)
+        decides = bool(self._needs[trial.scenario.name] or undecided)
         kept = {rule: _slim(one) for rule, one in by_rule.items()} if decides else {}
         judged = self._judged.setdefault(key, {})
         judged[trial.replica] = _Judged(one, kept, undecided)
@@ -104,7 +104,7 @@ class Cases:
 
     def open(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would tell more."""
-        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         judged = self._judged.get(key)
         if judged is None:
             return False  # it is no part of a case

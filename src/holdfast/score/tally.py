@@ -150,7 +150,7 @@ class Tally:
             (self.control_spending if trial.kind == "control" else self.spending).add(observation.trace)
         if observation.asked_again is not None:
             self.control_spending.add(observation.asked_again.trace)
-        row = self._rows.get(trial.scenario)
+        row = self._rows.get(trial.scenario.name)
         if observation.ledger and row is not None and trial.kind == "contract":
             won = succeeded(observation, row.scenario)
             if won is not None:
@@ -177,7 +177,7 @@ class Tally:
 
     def _enter(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
         """Counts a verdict; the cell's position, if this decides it."""
-        column, row = self._columns[verdict.invariant], self._rows[trial.scenario]
+        column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
         position = row.offset + column.offset
         if self._many:
             position += self.plan.params_index(trial.params)
@@ -230,7 +230,7 @@ class Tally:
 
     def wants(self, trial: Trial) -> bool:
         """Whether the trial would tell more: one of its cells, or its case, is not decided yet by earlier replicas."""
-        row = self._rows[trial.scenario]
+        row = self._rows[trial.scenario.name]
         number = self.plan.params_index(trial.params)
         for rule in self.plan.rules(trial):
             column = self._columns[rule.id]

@@ -73,7 +73,7 @@ class TaskCases:
         """A trial that was judged."""
         if trial.kind != "contract":
             return
-        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         one = _judged_trial(trial, seen, tuple(verdicts))
         self._met[key] |= {fault.index for fault in seen.ledger if fault.effect == "met"}
         self._judged.setdefault(key, {})[trial.replica] = one
@@ -82,7 +82,7 @@ class TaskCases:
 
     def open(self, trial: Trial) -> bool:
         """Whether another replica of the trial's case would tell more."""
-        key = (trial.scenario, trial.task, self._plan.params_index(trial.params))
+        key = (trial.scenario.name, trial.task, self._plan.params_index(trial.params))
         if key not in self._judged:
             return False
         judged = self._in_order(key)
@@ -115,7 +115,7 @@ class TaskCases:
         """Cases that the plan asks, whether or not the run came to them; of a selection none."""
         for trial in self._plan.trials if self._plan.whole else ():
             if trial.replica == 0:
-                yield trial.scenario, trial.task, self._plan.params_index(trial.params)
+                yield trial.scenario.name, trial.task, self._plan.params_index(trial.params)
 
     def _case(self, key: _Key, judged: Sequence[_JudgedTrial]) -> Case:
         scenario, task, params = key

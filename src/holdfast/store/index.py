@@ -11,9 +11,9 @@ from msgspec import DecodeError, Struct
 
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
-from holdfast.model.trial import Trial
 from holdfast.plan import Plan
 from holdfast.store.blobs import unpack
+from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import records
 from holdfast.store.rundir import RunDir
 
@@ -107,7 +107,7 @@ class _Seen(Struct):
     error: str = ""
 
 
-_trials = decoder(Trial)
+_trials = decoder(TrialRecord)
 _judged = decoder(_JudgedRecord)
 _seen = decoder(_Seen)
 

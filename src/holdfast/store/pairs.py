@@ -60,7 +60,7 @@ def part_folders(run: RunDir) -> list[Path]:
 def _pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
     if next(trials(run), None) is None:
         return
-    stored = StoredTrials(run)
+    stored = StoredTrials(run, {})
     unproven: set[str] = set()
     try:
         for verdict in verdicts(run.verdicts()):
@@ -77,8 +77,8 @@ def _pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
 
 
 def _pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: Variation | None = None) -> StoredPair:
-    key = _digest((part, rule, trial.scenario, trial.task, trial.params))
-    return StoredPair(key, part, rule, trial.scenario, _digest(trial.task), trial.replica, outcome, attack)
+    key = _digest((part, rule, trial.scenario.name, trial.task, trial.params))
+    return StoredPair(key, part, rule, trial.scenario.name, _digest(trial.task), trial.replica, outcome, attack)
 
 
 def _digest(value: object) -> int:

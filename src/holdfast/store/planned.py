@@ -30,7 +30,7 @@ class Planned:
         if not self._plan.whole:
             return trial.id in self._selected
         params = self._plan.params_index(trial.params)  # 1 and true are equal values, and different params
-        of = trial.scenario, trial.invariant, params, trial.task
+        of = trial.scenario.name, trial.invariant, params, trial.task
         if of != self._last:
             self._around = self._head(trial) + self._middle(trial.task, params), self._tail(trial)
             self._last = of  # not before: there may be no such scenario
@@ -48,9 +48,10 @@ class Planned:
         return agent_json(self._plan.spec.agent)
 
     def _head(self, trial: Trial) -> bytes:
-        found = self._heads.get(trial.scenario)
+        name = trial.scenario.name
+        found = self._heads.get(name)
         if found is None:
-            found = self._heads[trial.scenario] = ids.head("contract", self._scenarios[trial.scenario])
+            found = self._heads[name] = ids.head("contract", self._scenarios[name])
         return found
 
     def _middle(self, task: Task, params: int) -> bytes:

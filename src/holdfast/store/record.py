@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from holdfast.errors import HarnessError
 from holdfast.model.codec import carried, decoder, encode, encode_lines
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
+from holdfast.model.scenario import Scenario
+from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
-from holdfast.model.trial import Trial
+from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
 from holdfast.store.audits import settle_audit, whole
@@ -55,8 +59,37 @@ class StoredAdvice:
 GROUP = 64
 """Verdicts that are written in one go: those that a kill takes away are judged again from their observations."""
 
+
+class TrialRecord(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A trial as `trials.jsonl` has it: with the name of its scenario.
+
+    The spec has what a scenario of that name is, or `scenarios.jsonl`, if a planner invented it.
+    """
+
+    id: str
+    kind: Literal["contract", "control"]
+    scenario: str
+    task: Task
+    replica: int = 0
+    params: dict[str, Any] = field(default_factory=dict)
+    invariant: str = "*"
+    seed: int = 0
+
+    def trial(self, scenarios: Mapping[str, Scenario]) -> Trial:
+        """The trial; a scenario that is not among `scenarios` has no faults that are known."""
+        scenario = scenarios.get(self.scenario) or Scenario(self.scenario)
+        return Trial(self.id, self.kind, scenario, self.task, self.replica, self.params, self.invariant, self.seed)
+
+
+def record_of(trial: Trial) -> TrialRecord:
+    """The trial as it is stored."""
+    name, task = trial.scenario.name, trial.task
+    return TrialRecord(trial.id, trial.kind, name, task, trial.replica, trial.params, trial.invariant, trial.seed)
+
+
 _verdicts = decoder(Verdict)
-_trials = decoder(Trial)
+_trials = decoder(TrialRecord)
+_scenarios = decoder(Scenario)
 
 
 class RunRecord:
@@ -66,8 +99,13 @@ class RunRecord:
     `consults`: models are asked for some rules, and what they say is kept.
     """
 
-    def __init__(self, run: RunDir, *, inline: bool = False, consults: bool = False) -> None:
+    def __init__(
+        self, run: RunDir, scenarios: Iterable[Scenario] = (), *, inline: bool = False, consults: bool = False
+    ) -> None:
+        """`scenarios`: those of the spec, which the run has a copy of."""
         self._run = run
+        self._scenarios = {one.name: one for one in (*scenarios, CONTROL)}
+        self._invented: JsonLines | None = None
         self._traces = None if inline else Traces(run)
         self._blobs = run.path / "blobs"
         self._trials = JsonLines(run.path / "trials.jsonl")
@@ -79,7 +117,23 @@ class RunRecord:
         self._files += [self._evidence] if self._evidence is not None else []
 
     def trials(self, batch: Sequence[Trial]) -> None:
-        self._trials.write_lines(encode_lines(batch), len(batch))
+        known = self._scenarios
+        for trial in batch:
+            if known.get(trial.scenario.name) is not trial.scenario:
+                self._keep_scenario(trial.scenario)
+        self._trials.write_lines(encode_lines(map(record_of, batch)), len(batch))
+
+    def _keep_scenario(self, scenario: Scenario) -> None:
+        """Writes a scenario that the spec does not have, before the first trial in it."""
+        known = self._scenarios.get(scenario.name)
+        if known is None:
+            if self._invented is None:
+                self._invented = JsonLines(self._run.scenarios())
+                self._files.append(self._invented)
+            self._invented.write(encode(scenario))
+        elif known.content != scenario.content:
+            raise HarnessError(f"two scenarios of one run are called {scenario.name!r}")
+        self._scenarios[scenario.name] = scenario
 
     def event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:
         """A call of a trial that is under way; `changed`: not as its observation will have it."""
@@ -140,12 +194,18 @@ def _lines_of(held: Sequence[Verdict]) -> bytes:
         return encode_lines([carried(verdict) for verdict in held])
 
 
-def trials(run: RunDir) -> Iterator[Trial]:
+def known_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:
+    """The scenarios of a run by name: those `written` in its spec, and those that a planner invented."""
+    invented = records(run.scenarios(), _scenarios.decode, _scenarios.decode_lines)
+    return {one.name: one for one in (*(scenario for _, scenario in invented), *written)}
+
+
+def trials(run: RunDir) -> Iterator[TrialRecord]:
     """Every trial that was begun; one that was run again comes again."""
     return (trial for _, trial in placed_trials(run))
 
 
-def placed_trials(run: RunDir) -> Iterator[tuple[int, Trial]]:
+def placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
     """The same, each with the offset at which its line starts."""
     return records(trial_file(run), _trials.decode, _trials.decode_lines)
 
@@ -155,7 +215,7 @@ def trial_file(run: RunDir) -> Path:
     return run.path / "trials.jsonl"
 
 
-def read_trial(line: bytes) -> Trial:
+def read_trial(line: bytes) -> TrialRecord:
     """The trial of a line."""
     return _trials.decode(line)
 

@@ -106,7 +106,7 @@ class _Reading:
             if place is not None:
                 self._begun[place] = True
             elif trial.kind == "control":
-                self._asked[trial.id] = trial
+                self._asked[trial.id] = trial.trial({})
         self._seen = StoredObservations(run)
         self._given = GivenVerdicts(run.verdicts(), self._ids.find, len(plan.trials))
 

@@ -243,6 +243,10 @@ class RunDir:
         """What models said for the run's own verdicts; only there if any was asked."""
         return self.path / "evidence-0.jsonl"
 
+    def scenarios(self) -> Path:
+        """Scenarios that a planner invented, each once; only there if any trial ran in one."""
+        return self.path / "scenarios.jsonl"
+
     def verdict_files(self) -> list[Path]:
         """All files of verdicts, the newest last."""
         found = (path for path in self.path.glob("verdicts-*.jsonl") if path.stem.rpartition("-")[2].isdecimal())
@@ -253,8 +257,9 @@ class RunDir:
 
     def record_files(self) -> list[Path]:
         """All that a verdict is read from: what the run is, what it was made of, and what it wrote line by line."""
-        said = [self.evidence()] if self.evidence().is_file() else []
-        return [*self.document_files(), self.path / "trials.jsonl", *self.observation_files(), self.verdicts(), *said]
+        optional = [path for path in (self.evidence(), self.scenarios()) if path.is_file()]
+        lines = [self.path / "trials.jsonl", *self.observation_files(), self.verdicts()]
+        return [*self.document_files(), *lines, *optional]
 
     def sealed_documents(self) -> dict[str, Seal]:
         """The seals of the documents as they are now."""

@@ -12,13 +12,14 @@ from holdfast.errors import UserError
 from holdfast.model.codec import decoder
 from holdfast.model.observation import Observation
 from holdfast.model.run import TracedTrial
+from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan
 from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack, unpack_lines
 from holdfast.store.index import RunIndex
-from holdfast.store.record import trials, verdicts
+from holdfast.store.record import TrialRecord, known_scenarios, trials, verdicts
 from holdfast.store.record_lines import MEND_LINE, UNREADABLE, records, unreadable
 from holdfast.store.rundir import RunDir
 
@@ -31,7 +32,8 @@ class RecordsInMemory:
 
     def __init__(self, run: RunDir, plan: Plan, given: Path) -> None:
         self._run = run
-        self._trials = {trial.id: trial for trial in trials(run) if trial.task.turns}
+        scenarios = known_scenarios(run, plan.spec.scenarios)
+        self._trials = {one.id: one.trial(scenarios) for one in trials(run) if one.task.turns}
         self._seen: dict[str, Observation] = {}
         """The last of a trial that was not our failure, else the last of all."""
         for file in run.observation_files():
@@ -66,7 +68,7 @@ class RecordsInMemory:
         for verdict in self._verdicts:
             trial = self._trials[verdict.trial]
             try:
-                cell = plan.position(verdict.invariant, trial.scenario, plan.params_index(trial.params))
+                cell = plan.position(verdict.invariant, trial.scenario.name, plan.params_index(trial.params))
             except KeyError:  # of another spec, or something else wrote the line
                 continue
             cells.setdefault(cell, {})[trial.id] = verdict
@@ -96,7 +98,7 @@ for it one after the other."""
 
 T = TypeVar("T")
 _verdicts = decoder(Verdict)
-_trials = decoder(Trial)
+_trials = decoder(TrialRecord)
 
 
 def open_records(run: RunDir, plan: Plan, verdicts: Path) -> RunRecords:
@@ -150,6 +152,10 @@ class StoredRecords:
     def _index(self) -> RunIndex:
         return RunIndex(self._run, self._plan, Path(self._verdict_file))
 
+    @cached_property
+    def _scenarios(self) -> dict[str, Scenario]:
+        return known_scenarios(self._run, self._plan.spec.scenarios)
+
     def _traced(self, number: int) -> TracedTrial:
         """The last of several verdicts by one rule counts."""
         given = {verdict.invariant: verdict for verdict in self._given(self._index.by_trial.of(number))}
@@ -163,7 +169,8 @@ class StoredRecords:
         found = self._kept.get(number)
         if found is not None:
             return found
-        trial = self._record(self._trial_file, self._index.trial(number), _trials.decode)
+        record = self._record(self._trial_file, self._index.trial(number), _trials.decode)
+        trial = record.trial(self._scenarios)
         line = self._line(*self._index.observation(number))
         read = trial, self._observation(trial.id, line)
         if trial.invariant == "*" and len(line) <= _SMALL:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.trial import Trial
 from holdfast.store.id_table import IdTable
 from holdfast.store.lines import LineReader
@@ -15,8 +16,10 @@ from holdfast.store.rundir import RunDir
 class StoredTrials:
     """Trials numbered in the order in which they were begun. Close it when done."""
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, scenarios: Mapping[str, Scenario]) -> None:
+        """`scenarios`: by name; `known_scenarios` reads them."""
         self._run = run
+        self._scenarios = scenarios
         self._starts = array("Q")
         self._ids = IdTable(self._noted())
         self._lines = LineReader(trial_file(run)) if self._starts else None
@@ -26,7 +29,8 @@ class StoredTrials:
 
     def __iter__(self) -> Iterator[tuple[int, Trial]]:
         """Each with its number; one that was begun again where it was last."""
-        return ((n, trial) for n, trial in enumerate(trials(self._run)) if self._ids.find(trial.id) == n)
+        records = enumerate(trials(self._run))
+        return ((n, one.trial(self._scenarios)) for n, one in records if self._ids.find(one.id) == n)
 
     def find(self, id: str) -> int | None:
         """The number of a trial; None if there is none of this id."""
@@ -35,7 +39,7 @@ class StoredTrials:
     def at(self, number: int) -> Trial:
         """A trial by its number."""
         assert self._lines is not None
-        return read_trial(self._lines.line(self._starts[number]))
+        return read_trial(self._lines.line(self._starts[number])).trial(self._scenarios)
 
     def close(self) -> None:
         if self._lines is not None:

@@ -195,7 +195,7 @@ class Files:
         """A trial that was made for another rule would not show this one: then the cell is run."""
         if trial.invariant in ("*", verdict.invariant):
             return self.again(trial.id)
-        return self._repetition.cell(verdict.invariant, trial.scenario)
+        return self._repetition.cell(verdict.invariant, trial.scenario.name)
 
 
 def _detail(turns: Sequence[Turn]) -> str:

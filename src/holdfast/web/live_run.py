@@ -31,6 +31,7 @@ from holdfast.score import Tally
 from holdfast.store.audits import whole
 from holdfast.store.blobs import unpack
 from holdfast.store.planned import Planned
+from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir, RunEnd
 from holdfast.store.traces import is_id, trace_file
@@ -40,7 +41,7 @@ UNDER_WAY = 20
 """Trials that are shown while they go."""
 TOLD = 100
 """Trials that ended since the last news and are told one by one: those that did not pass first."""
-_trials, _verdicts, _events = decoder(Trial), decoder(Verdict), decoder(TraceEvent)
+_trials, _verdicts, _events = decoder(TrialRecord), decoder(Verdict), decoder(TraceEvent)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
@@ -64,6 +65,7 @@ class LiveRun:
         self._spec, _ = stored_spec(run, self._manifest, None, environ)
         self._plan = plan(self._spec, self._manifest.options.select, sequential=self._manifest.options.auto)
         self._planned = Planned(self._plan)
+        self._scenarios = {scenario.name: scenario for scenario in self._spec.scenarios}
         self._anew(keep_errors=True)
 
     def look(self) -> None:
@@ -144,9 +146,10 @@ class LiveRun:
         return self._observation_files.setdefault(path, FileTail(path))
 
     def _begin(self, line: bytes) -> None:
-        trial = _decoded(_trials.decode, line)
-        if trial is None or trial.id in self._taken or not trial.task.turns:
+        record = _decoded(_trials.decode, line)
+        if record is None or record.id in self._taken or not record.task.turns:
             return
+        trial = record.trial(self._scenarios)
         if trial.kind == "contract" and not self._in_plan(trial):
             return  # of another spec: the run was forced
         self._pending[trial.id] = trial
@@ -191,7 +194,7 @@ class LiveRun:
         verdicts = [given[rule.id] for rule in rules]
         self._tally.take(trial, seen, verdicts)
         number = self._plan.params_index(trial.params)
-        self._changed |= {self._plan.position(rule.id, trial.scenario, number): None for rule in rules}
+        self._changed |= {self._plan.position(rule.id, trial.scenario.name, number): None for rule in rules}
         self._taken.add(id)
         if seen.error:
             self._broken.add(id)
@@ -210,7 +213,7 @@ class LiveRun:
             calls = self.calls(id)
             if calls:
                 last = calls[-1]
-                where = wording.head(trial.scenario, trial.params)
+                where = wording.head(trial.scenario.name, trial.params)
                 said = f"{last.plane} {last.tool}".strip()
                 yield {"trial": id, "scenario": where, "calls": len(calls), "last_call": said}
                 shown += 1
@@ -252,7 +255,7 @@ def _told(trial: Trial, verdicts: list[Verdict]) -> dict[str, Any]:
     worst = min(verdicts, key=lambda one: order.index(one.outcome), default=None)
     return {
         "id": trial.id,
-        "column": wording.head(trial.scenario, trial.params),
+        "column": wording.head(trial.scenario.name, trial.params),
         "rule": worst.invariant if worst else "",
         "outcome": worst.outcome if worst else "",
         "reason": worst.reason if worst else "",

@@ -16,11 +16,11 @@ from msgspec import MsgspecError
 
 from holdfast.model.codec import decoder, encode
 from holdfast.model.observation import Observation
-from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.report.page.values import utf16_span
 from holdfast.report.wording import head
 from holdfast.store.blobs import unpack
+from holdfast.store.record import TrialRecord
 from holdfast.store.record_lines import read_lines
 from holdfast.store.rundir import RunDir
 from holdfast.web.notes import KeptNote
@@ -32,7 +32,7 @@ AROUND = 80
 """Characters on each side of what was found."""
 PER_RUN = 50
 _BLOB = b'"blob":'
-_verdicts, _trials = decoder(Verdict), decoder(Trial)
+_verdicts, _trials = decoder(Verdict), decoder(TrialRecord)
 _BROKEN = (MsgspecError, ValueError, RecursionError, OSError)
 
 
@@ -199,7 +199,7 @@ def _columns(run: RunDir, trials: set[str]) -> dict[str, str]:
             id = wanted.get(line[1 : line.find(b",")])
             if id is not None and id not in columns:
                 with suppress(*_BROKEN):
-                    trial: Trial = _trials.decode(line)
+                    trial: TrialRecord = _trials.decode(line)
                     columns[id] = head(trial.scenario, trial.params)
             if len(columns) == len(trials):
                 break

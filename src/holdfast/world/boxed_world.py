@@ -63,8 +63,8 @@ class BoxedWorld:
         """Whether it is kept, if worlds are; one that broke always is."""
         self.begun: list[str] = []
         """What of the spec was put in place so far; the last of it may be under way."""
-        self.disturbances = Disturbances(site.scenario(context.trial), context)
-        self.disturbed = disturbed(site.scenario(context.trial))
+        self.disturbances = Disturbances(context)
+        self.disturbed = disturbed(context.trial.scenario)
         self.wants_clock = spec.determinism.clock is not None or "clock" in self.disturbed
         self.clock = WorldClock(self.lent, site.clock)
         self.ingress = IngressPorts(spec.network, shared=not site.backend.traits.isolates)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.scenario import Injection
 from holdfast.planes.describe import said
 from holdfast.planes.injection.luck import Luck
 from holdfast.planes.injection.weather import make_fault
@@ -50,12 +50,12 @@ class _Placed:
 class Disturbances:
     """Runs the world faults of a scenario. What it does in the sandbox is no doing of the agent's."""
 
-    def __init__(self, scenario: Scenario, context: TrialContext) -> None:
+    def __init__(self, context: TrialContext) -> None:
         self._context = context
-        luck = Luck(context.trial, scenario.injections)
+        luck = Luck(context.trial)
         self._placed = [
             _Placed(index, one, make_fault(one), FaultContext(luck.rng(index, "world"), _sleep, 1))
-            for index, one in enumerate(scenario.injections)
+            for index, one in enumerate(context.trial.scenario.injections)
             if one.plane == "world"
         ]
         self._begun: list[_Placed] = []

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.model.codec import canonical
-from holdfast.model.scenario import CALM, Scenario
 from holdfast.model.trial import Trial
 from holdfast.model.world import Isolation, ServiceSpec, WorldSpec
 from holdfast.planes.site_planes import SitePlanes
@@ -42,7 +41,6 @@ class WorldSettings(Struct, frozen=True):
     environ: Mapping[str, str] = {}
     """What every program inside finds in its environment."""
     agent_environ: Mapping[str, str] = {}
-    scenarios: tuple[Scenario, ...] = ()
     keeping: WorldKeeper | None = None
     """Where worlds are kept for a look."""
     told: Callable[[Trial, str], None] = lambda trial, what: None
@@ -64,11 +62,6 @@ class SiteWorlds:
         """What checks keep for all trials."""
         self._keepers: dict[bytes, ServiceKeeper] = {}
         self._opening = asyncio.Lock()
-        self._scenarios = {scenario.name: scenario for scenario in settings.scenarios}
-        self._stormy = {
-            scenario.name: frozenset(i.target for i in scenario.injections if i.plane in ("service", "world"))
-            for scenario in settings.scenarios
-        }
 
     async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
         """What is kept warm of a service: the same for all trials that want the same."""
@@ -87,12 +80,9 @@ class SiteWorlds:
         """From now on that keeper, which is closed with the others, provides the service."""
         self._keepers[canonical(service)] = keeper
 
-    def scenario(self, trial: Trial) -> Scenario:
-        return self._scenarios.get(trial.scenario, CALM)
-
     def disturbs(self, trial: Trial, service: str) -> bool:
         """Whether the trial's scenario hits the service itself."""
-        return service in self._stormy.get(trial.scenario, ())
+        return any(i.target == service for i in trial.scenario.injections if i.plane in ("service", "world"))
 
     async def close(self) -> None:
         """All of it, whatever fails."""

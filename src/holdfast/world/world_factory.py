@@ -70,7 +70,7 @@ class _WorldOpening:
         self._site = site
         self._spec = world.spec
         self._settings = site.settings
-        self._unresolved = unresolved(site.scenario(world.trial))
+        self._unresolved = unresolved(world.trial.scenario)
         """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
         self.has_sandbox = False
         world.links = self._links()

@@ -12,11 +12,12 @@ from aiohttp import web
 
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.model.observation import Answer, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
-TRIAL = Trial(id="0" * 12, kind="contract", scenario="calm", task=Task(("hi",)))
+TRIAL = Trial(id="0" * 12, kind="contract", scenario=Scenario("calm"), task=Task(("hi",)))
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.execute.open_site import open_site
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
@@ -39,7 +41,12 @@ def spec_of(
 
 
 def trial_of(*turns: str, scenario: str = "calm", n: int = 0, **fields: Any) -> Trial:
-    return Trial(id=f"{n:012x}", kind="contract", scenario=scenario, task=Task(turns or ("hello",)), **fields)
+    return Trial(id=f"{n:012x}", kind="contract", scenario=Scenario(scenario), task=Task(turns or ("hello",)), **fields)
+
+
+def placed(spec: Spec, trial: Trial) -> Trial:
+    """The trial in the scenario of the spec that it names."""
+    return replace(trial, scenario=spec.scenario(trial.scenario.name))
 
 
 def fault(tool: str, mode: str, *, plane: Any = "tool", raises: str | None = None, **settings: Any) -> Injection:
@@ -64,7 +71,7 @@ def observe(
     """Each trial's observation, run one after the other."""
 
     async def use(site: Site) -> list[Observation]:
-        return [await run_trial(site, trial, on_fault) for trial in trials or (trial_of(),)]
+        return [await run_trial(site, placed(spec, trial), on_fault) for trial in trials or (trial_of(),)]
 
     return asyncio.run(with_site(spec, use, concurrency=concurrency))
 

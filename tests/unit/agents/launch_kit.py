@@ -16,7 +16,7 @@ from holdfast.agents.http.launched import LaunchedHttpAgent
 from holdfast.execute.context import LiveContext
 from holdfast.execute.worlds import BareWorlds
 from holdfast.model.observation import Answer
-from holdfast.model.scenario import CALM
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -73,7 +73,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).s
 
 
 def context_of(*turns: str, **fields: Any) -> LiveContext:
-    return LiveContext(Trial("0123456789ab", "contract", "calm", Task(turns or ("hi",)), **fields), CALM)
+    return LiveContext(Trial("0123456789ab", "contract", Scenario("calm"), Task(turns or ("hi",)), **fields))
 
 
 class Noted:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_python_site import ask, fault, observe, spec_of, trial_of, with_site
+from agent_python_site import ask, fault, observe, placed, spec_of, trial_of, with_site
 
 from holdfast.errors import AgentUnavailable, SpecError
 from holdfast.execute.local import execute
@@ -136,7 +136,7 @@ def test_tools_are_as_before_when_it_is_closed(tmp_path: Path) -> None:
 
     async def use(site: Site) -> Observation:
         kept.append(sys.modules["agent"].tool)
-        return await run_trial(site, trial_of(scenario="s"))
+        return await run_trial(site, placed(site.spec, trial_of(scenario="s")))
 
     spec = spec_of(
         tmp_path, code, isolation="inline", scenarios=[Scenario("s", (fault("tool", "error"),))], tools=["agent:tool"]

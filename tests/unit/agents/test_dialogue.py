@@ -102,7 +102,7 @@ def seen(folder: Path, code: str, task: Task, users: SimulatedUsers | None = Non
         site = await open_site(spec, environ=dict(os.environ), concurrency=1)
         site.users = users
         try:
-            return await run_trial(site, Trial("0" * 12, "contract", "calm", task))
+            return await run_trial(site, Trial("0" * 12, "contract", Scenario("calm"), task))
         finally:
             await site.close()
 

@@ -6,6 +6,7 @@ from check_exhibits import exhibit, of_turns
 from holdfast.checks.response.completes import Completes
 from holdfast.judge.judge import Judge
 from holdfast.model.observation import ENDINGS, Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Invariant
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -61,6 +62,6 @@ def judged(check, turns, **rule):
     spec = SimpleNamespace(
         part="contract", invariants=(invariant,), agent=SimpleNamespace(timeout_ms=1000, web_in_reach=True)
     )
-    trial = Trial("t", "contract", "calm", Task(("?",) * len(turns)))
+    trial = Trial("t", "contract", Scenario("calm"), Task(("?",) * len(turns)))
     verdict = Judge(spec).judge(invariant, trial, Observation(trial="t", turns=turns))
     return verdict.outcome, verdict.turn

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer, Observation, Turn
@@ -50,7 +52,7 @@ def site_of(act: Act, *injections: Injection, concurrency: int = 1, retries: int
 
 
 def trial_of(*turns: str, scenario: str = "s", n: int = 0) -> Trial:
-    return Trial(id=f"{n:012x}", kind="contract", scenario=scenario, task=Task(turns or ("hi",)))
+    return Trial(id=f"{n:012x}", kind="contract", scenario=Scenario(scenario), task=Task(turns or ("hi",)))
 
 
 def fault(target: str, mode: str, *, plane: Any = "tool", **settings: Any) -> Injection:
@@ -59,4 +61,6 @@ def fault(target: str, mode: str, *, plane: Any = "tool", **settings: Any) -> In
 
 
 def seen_of(site: Site, trial: Trial | None = None) -> Observation:
-    return asyncio.run(run_trial(site, trial or trial_of()))
+    """The trial is asked in the scenario of the site's spec that it names."""
+    trial = trial or trial_of()
+    return asyncio.run(run_trial(site, replace(trial, scenario=site.spec.scenario(trial.scenario.name))))

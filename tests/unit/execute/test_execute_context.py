@@ -13,7 +13,6 @@ from holdfast.execute.context import NOTES_KEPT, LiveContext
 from holdfast.execute.trial import run_trial
 from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
-from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
@@ -43,7 +42,7 @@ def test_an_event_that_comes_after_the_trial_is_dropped() -> None:
 
 
 def test_notes_and_troubles_are_capped_and_say_so() -> None:
-    context = LiveContext(trial_of(), CALM)
+    context = LiveContext(trial_of())
     for n in range(NOTES_KEPT + 50):
         context.note(f"note {n} " + "x" * 10_000)
         context.broke(f"trouble {n}")
@@ -54,7 +53,7 @@ def test_notes_and_troubles_are_capped_and_say_so() -> None:
 
 
 def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None:
-    context = LiveContext(trial_of(), CALM)
+    context = LiveContext(trial_of())
     one, other = ("https://example.com/" + "a" * 2_000_000 + end + "a" * 1_000 for end in "xy")
     assert context.count("http", one) == context.count("http", other) == 1
     assert context.count("http", one) == 2
@@ -68,9 +67,9 @@ def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None
 
 
 def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
-    context = LiveContext(trial_of(), CALM)
+    context = LiveContext(trial_of())
     target = "m" * 5_000
-    weather = Weather(trial_of(), CALM, context.met, context.amend)
+    weather = Weather(trial_of(), context.met, context.amend)
     weather.record(FaultMet(0, "llm", target, "timeout", 1))
     assert context.met_by("llm", target, 1) == "timeout"
     assert len(context.ledger[0].target) <= 600
@@ -78,7 +77,7 @@ def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
 
 def test_firings_beyond_the_limit_are_not_listed_and_one_note_says_so() -> None:
     found: list[FaultMet] = []
-    weather = Weather(trial_of(), CALM, found.append, print)
+    weather = Weather(trial_of(), found.append, print)
     for n in range(LEDGER_LIMIT + 5):
         weather.record(FaultMet(0, "llm", "m", "timeout", n))
     assert len(found) == LEDGER_LIMIT
@@ -105,7 +104,7 @@ HALF = "a\ud800b"
 
 
 def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
-    context = LiveContext(trial_of(), CALM)
+    context = LiveContext(trial_of())
     count = context.count("http", HALF)
     context.saw(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
     context.met(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
@@ -131,7 +130,7 @@ def test_an_error_that_quotes_the_agent_can_be_stored(broken: Exception) -> None
 
 
 def test_text_that_can_be_stored_is_left_as_it_is() -> None:
-    context = LiveContext(trial_of(), CALM)
+    context = LiveContext(trial_of())
     answer = Answer((Turn("hi", "\x00 \ufffd \U0001f600"),))
     assert context.seen(answer).turns is answer.turns
     assert context.notes == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from execute_sites import fault, trial_of
+from msgspec.structs import replace
 
 from holdfast.agents.python import python_host
 from holdfast.errors import SpecError
@@ -65,7 +66,8 @@ def run(folder: Path, injection: Any, *prompts: str, concurrency: int = 1, **age
         spec = Spec(path=str(folder / "spec.yaml"), agent=section, scenarios=scenarios, retries=0)
         site = await open_site(spec, environ=dict(os.environ), concurrency=concurrency)
         try:
-            trials = [trial_of(prompt, n=n) for n, prompt in enumerate(prompts)]
+            storm = scenarios[1]
+            trials = [replace(trial_of(prompt, n=n), scenario=storm) for n, prompt in enumerate(prompts)]
             return list(await asyncio.gather(*(run_trial(site, trial) for trial in trials)))
         finally:
             await site.close()

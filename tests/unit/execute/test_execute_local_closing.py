@@ -9,10 +9,11 @@ import pytest
 from holdfast.execute import local
 from holdfast.execute.local import execute
 from holdfast.model.observation import Observation
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
-TRIALS = [Trial(f"{n:012x}", "contract", "calm", Task(("hi",))) for n in range(50)]
+TRIALS = [Trial(f"{n:012x}", "contract", Scenario("calm"), Task(("hi",))) for n in range(50)]
 
 
 class Site:

@@ -15,6 +15,7 @@ from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Worke
 from holdfast.execute.ray_order import WorkerReport, packed, read_trials
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
@@ -137,7 +138,7 @@ ORDER: Any = SimpleNamespace(version="1", python="3")
 
 
 def trials(count: int) -> list[Trial]:
-    return [Trial(f"{n:04x}", "contract", "calm", Task(("?",))) for n in range(count)]
+    return [Trial(f"{n:04x}", "contract", Scenario("calm"), Task(("?",))) for n in range(count)]
 
 
 async def executed(cluster: FakeCluster, count: int, **more: Any) -> list[tuple[Trial, Observation]]:

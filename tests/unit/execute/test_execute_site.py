@@ -12,6 +12,7 @@ from holdfast.execute.agent_section import refers_to_params, resolve_agent
 from holdfast.execute.site import Site
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Answer
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -33,7 +34,7 @@ class Recording:
 
 
 def trial_of(**params: object) -> Trial:
-    return Trial("0" * 12, "contract", "x", Task(("in {{ params.lang }}", "${HOME}")), params=dict(params))
+    return Trial("0" * 12, "contract", Scenario("x"), Task(("in {{ params.lang }}", "${HOME}")), params=dict(params))
 
 
 def site_of(agent: Recording) -> Site:

@@ -12,7 +12,6 @@ from holdfast.agents.http.agent import HttpAgent
 from holdfast.errors import HarnessError
 from holdfast.execute.worlds import BoxedWorlds
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.world import Resources
 from holdfast.world.disturbances import Disturbances
@@ -36,7 +35,7 @@ class World:
 
     def __init__(self, context, left_s):
         self.spec = SimpleNamespace(resources=Resources(timeout_ms=2_000), forbidden=SimpleNamespace(rules=()))
-        self.disturbances = Disturbances(CALM, context)
+        self.disturbances = Disturbances(context)
         self.planes = self
         self.context = context
         self.trial = context.trial

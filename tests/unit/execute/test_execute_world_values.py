@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from holdfast.execute.boxed_site import filling
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import Fixture, ServiceSpec, Setup, WorldSpec
@@ -13,7 +14,7 @@ HOSTILE = ["two words", "$(echo no)", "'; echo no; '", '"', "`id`", ""]
 
 
 def trial(value: str) -> Trial:
-    return Trial(id="a" * 12, kind="contract", scenario="calm", task=Task(("go",)), params={"x": value})
+    return Trial(id="a" * 12, kind="contract", scenario=Scenario("calm"), task=Task(("go",)), params={"x": value})
 
 
 def test_a_param_in_text_of_a_shell_is_one_word() -> None:

@@ -13,7 +13,7 @@ from holdfast.errors import HarnessError, SpecError
 from holdfast.execute.context import LiveContext
 from holdfast.execute.simulated_users import END, SimulatedUsers
 from holdfast.model.observation import Turn
-from holdfast.model.scenario import CALM
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import DialogueMessage, SimulatedUser, Task
 from holdfast.model.trial import Trial
 from holdfast.protocols.check import Advice
@@ -51,7 +51,7 @@ def talk(
     users: SimulatedUsers, task: Task, answers: Sequence[str], asked: Callable[[str], str] = str
 ) -> tuple[list[str], LiveContext]:
     """What the user says to these answers, through the context of a trial."""
-    context = LiveContext(Trial("0" * 12, "contract", "calm", task), CALM)
+    context = LiveContext(Trial("0" * 12, "contract", Scenario("calm"), task))
     assert not isinstance(task.user, type(Task(("",)).user))
     context.user = users.join(task.user)
 
@@ -209,6 +209,6 @@ def test_the_time_of_the_user_is_not_the_agents(tmp_path: Path) -> None:
 
 
 def test_a_task_with_a_user_and_nobody_to_play_it_is_an_error() -> None:
-    context = LiveContext(Trial("0" * 12, "contract", "calm", by_model()), CALM)
+    context = LiveContext(Trial("0" * 12, "contract", Scenario("calm"), by_model()))
     with pytest.raises(HarnessError, match="nobody plays the user"):
         asyncio.run(context.next_turn(by_model(), [Turn("Hello", "Hi.")]))

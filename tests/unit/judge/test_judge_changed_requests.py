@@ -7,6 +7,7 @@ import pytest
 from holdfast.judge import Judge
 from holdfast.judge.changed_requests import LOCKOUT, OTHER_ANSWER, RATE_LIMITED
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trace import TraceEvent
@@ -34,7 +35,7 @@ def verdict(
     **seen: Any,
 ) -> Verdict:
     variation = Variation("payload_size_attack", "hi", attack=True, request=change)
-    trial = Trial("0" * 12, "contract", "calm", Task(("hi",), kind="mutation", variation=variation))
+    trial = Trial("0" * 12, "contract", Scenario("calm"), Task(("hi",), kind="mutation", variation=variation))
     spec = Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(rule,))
     return Judge(spec).judge(rule, trial, Observation(trial.id, (turn,), asked_again=again, **seen), control)
 

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.judge import Judge
 from holdfast.model.observation import FaultMet, Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
@@ -15,7 +16,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
 
-TRIAL = Trial("abcdefabcdef", "contract", "s", Task(("q",)))
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("s"), Task(("q",)))
 CALLS = tuple(TraceEvent(n / 10, "tool_call", "pay", "tool_result", n, write=True, digest="d") for n in (1, 2))
 MODEL = TraceEvent(0.3, "llm_call", "gpt-4o", "llm", 1, cost=Cost("gpt-4o", 10, 5, 0.001))
 

@@ -12,6 +12,7 @@ from holdfast.judge import Judge
 from holdfast.judge.rule import RuleJudge
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.traits import CheckTraits
@@ -91,7 +92,7 @@ class Breaks:
 
 
 FAKES = {c.__name__.lower(): c for c in (Has, Lacks, Quick, Ends, Graded, Compares, Breaks)}
-TRIAL = Trial("abcdefabcdef", "contract", "s", Task(("q",)))
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("s"), Task(("q",)))
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,14 @@ from typing import Any
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 
-TRIAL = Trial("abcdefabcdef", "contract", "s", Task(("q",)))
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("s"), Task(("q",)))
 CALL = TraceEvent(0.1, "tool_call", "look", "tool", 1)
 
 

@@ -8,13 +8,14 @@ import pytest
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 
-TRIAL = Trial("abcdefabcdef", "contract", "s", Task(("q",)))
+TRIAL = Trial("abcdefabcdef", "contract", Scenario("s"), Task(("q",)))
 CALL = TraceEvent(0.1, "tool_call", "look", "tool", 1)
 PASSED_BY = TraceEvent(0.2, "http_call", "CONNECT https://example.com", "http", 1, status=200)
 REFUSED = TraceEvent(0.2, "http_call", "CONNECT https://example.com", "http", 1, error_type="certificate_refused")

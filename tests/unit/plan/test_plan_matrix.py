@@ -61,7 +61,7 @@ def spec(*rules: Invariant, cell: bool = True, **more: Any) -> Spec:
 
 
 def told(trials):
-    return [(t.scenario, t.invariant, t.task.prompt, t.replica) for t in trials]
+    return [(t.scenario.name, t.invariant, t.task.prompt, t.replica) for t in trials]
 
 
 def test_cell_isolation_has_a_trial_per_rule_scenario_prompt_and_replica():
@@ -95,7 +95,7 @@ def test_a_rule_with_probes_has_trials_of_its_own_and_asks_only_its_probes():
 
 def test_no_trial_is_planned_where_when_is_not_met():
     made = plan(spec(Invariant("t", "has", when="tool_faults_active"), scenarios=(CALM, TOOL, LLM)))
-    assert {t.scenario for t in made.trials} == {"tool-down"}
+    assert {t.scenario.name for t in made.trials} == {"tool-down"}
     assert list(made.cells) == [CellKey("t", s, 0) for s in ("no-chaos", "tool-down", "llm-degraded")]
     assert [made.expected(key) for key in made.cells] == [0, 2, 0]
 
@@ -155,9 +155,9 @@ def test_a_cells_position_and_key_are_inverse():
 def test_one_control_per_prompt_only_where_a_check_needs_it():
     compares = Invariant("same", "like_calm", when="tool_faults_active")
     made = plan(spec(Invariant("a", "has"), compares))
-    assert [(t.kind, t.scenario, t.task.prompt, t.invariant) for t in made.controls] == [
-        ("control", CONTROL, "one", "*"),
-        ("control", CONTROL, "two", "*"),
+    assert [(t.kind, t.scenario.name, t.task.prompt, t.invariant) for t in made.controls] == [
+        ("control", CONTROL.name, "one", "*"),
+        ("control", CONTROL.name, "two", "*"),
     ]
     assert made.control_for(made.trials[0]) == made.controls[0]
     assert made.rules(made.controls[0]) == ()

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -33,7 +34,7 @@ def test_each_trial_is_judged_with_its_own_parameters() -> None:
     judge = Judge(Spec("s.yaml", AgentSpec(), invariants=(rule,)))
     seen = Observation("t", (Turn("q", "blue"),))
     outcomes = [
-        judge.judge(rule, Trial("t", "contract", "calm", Task(("q",)), params={"x": x}), seen).outcome
+        judge.judge(rule, Trial("t", "contract", Scenario("calm"), Task(("q",)), params={"x": x}), seen).outcome
         for x in ("blue", "red", "blue")
     ]
     assert outcomes == ["pass", "fail", "pass"]

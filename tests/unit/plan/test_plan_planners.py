@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Judged, Trial
 from holdfast.plan import FailFast, Once, Rounds
 
-TRIALS = [Trial(f"{i:012x}", "contract", "s", Task(("q",)), replica=i) for i in range(5)]
+TRIALS = [Trial(f"{i:012x}", "contract", Scenario("s"), Task(("q",)), replica=i) for i in range(5)]
 
 
 def test_once_answers_everything_then_nothing():
@@ -36,7 +37,7 @@ def test_fail_fast_refuses_a_width_that_never_ends():
 
 
 def test_rounds_ask_a_replica_of_all_that_is_open_before_the_next():
-    trials = [Trial(f"{task}{n}", "contract", "calm", Task((task,)), n) for task in "ab" for n in range(3)]
+    trials = [Trial(f"{task}{n}", "contract", Scenario("calm"), Task((task,)), n) for task in "ab" for n in range(3)]
     closed: set[str] = set()
     rounds = Rounds(trials, lambda trial: trial.task.prompt not in closed)
     assert [trial.id for trial in rounds.next(Judged())] == ["a0", "b0"]
@@ -47,13 +48,13 @@ def test_rounds_ask_a_replica_of_all_that_is_open_before_the_next():
 
 
 def test_rounds_of_a_run_that_was_taken_up_fill_the_gaps():
-    trials = [Trial(f"a{n}", "contract", "calm", Task(("a",)), n) for n in (1, 4)]
+    trials = [Trial(f"a{n}", "contract", Scenario("calm"), Task(("a",)), n) for n in (1, 4)]
     rounds = Rounds(trials, lambda trial: True)
     assert [[trial.id for trial in rounds.next(Judged())] for _ in range(3)] == [["a1"], ["a4"], []]
 
 
 def test_rounds_stop_after_the_one_that_lost_the_run():
-    trials = [Trial(f"a{n}", "contract", "calm", Task(("a",)), n) for n in range(3)]
+    trials = [Trial(f"a{n}", "contract", Scenario("calm"), Task(("a",)), n) for n in range(3)]
     rounds = Rounds(trials, lambda trial: True, fail_fast=True)
     assert len(rounds.next(Judged())) == 1
     assert list(rounds.next(Judged(1, True))) == []

@@ -1,13 +1,13 @@
 """What one trial can make us remember is bounded."""
 
-from holdfast.model.scenario import CALM
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.injection.weather import OTHERS, TARGETS_KEPT, Weather
 
 
 def test_targets_beyond_the_limit_are_counted_together():
-    weather = Weather(Trial("0" * 12, "contract", "calm", Task(("q",))), CALM, print, print)
+    weather = Weather(Trial("0" * 12, "contract", Scenario("calm"), Task(("q",))), print, print)
     for n in range(TARGETS_KEPT + 5):
         weather.facing("http", f"http://x/{n}")
         weather.count("http", f"http://x/{n}")

@@ -57,8 +57,8 @@ class Tools:
     def replaying(self, task: Task, *injections: Injection) -> Any:
         from msgspec.structs import replace
 
-        trial, scenario = replace(TRIAL, task=task), Scenario("s", injections)
-        weather = Weather(trial, scenario, self.ledger.append, self.ledger.append, self.seen.append)
+        trial = replace(TRIAL, task=task, scenario=Scenario("s", injections))
+        weather = Weather(trial, self.ledger.append, self.ledger.append, self.seen.append)
         return under(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
 
     def fail(self, why: str) -> None:

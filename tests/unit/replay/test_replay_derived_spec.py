@@ -94,7 +94,7 @@ def test_the_faults_of_a_session_are_its_weather_and_what_when_sees(spec: Spec) 
         "written": ["always", "faults", "chaos"],
         "plain": ["always", "calm"],
     }
-    trials = [(one.scenario, one.task.recording) for one in plan(derived).trials]
+    trials = [(one.scenario.name, one.task.recording) for one in plan(derived).trials]
     asked = [(scenario, recording.session) for scenario, recording in trials if recording is not UNSET]
     storms = [(f"replay/{name}", name) for name in ("tools", "models", "input", "both")]
     assert asked == [*(("replay", name) for name in ("calm", "calm failure", "written", "plain")), *storms]

@@ -23,6 +23,8 @@ from holdfast.replay.trial_session import TrialSession, failures, identities, tr
 
 HELLO = Task(("hello",))
 
+DOWN = Scenario("down")
+
 
 def event(tool: str, ts: float, **more: Any) -> TraceEvent:
     return TraceEvent(ts, **{"event_type": "tool_call", "tool": tool, "plane": "tool", "duration_ms": 10.0, **more})
@@ -32,8 +34,10 @@ def web(url: str, ts: float, **more: Any) -> TraceEvent:
     return event(url, ts, event_type="http_call", plane="http", **more)
 
 
-def traced(*events: TraceEvent, task: Task = HELLO, verdicts: Any = (), **seen: Any) -> TracedTrial:
-    trial = Trial("abcdefabcdef", "contract", "down", task, params={"item": "kettle"})
+def traced(
+    *events: TraceEvent, task: Task = HELLO, verdicts: Any = (), scenario: Scenario = DOWN, **seen: Any
+) -> TracedTrial:
+    trial = Trial("abcdefabcdef", "contract", scenario, task, params={"item": "kettle"})
     return TracedTrial(trial, Observation(trial.id, trace=events, at=1_794_225_600.0, **seen), tuple(verdicts))
 
 
@@ -114,8 +118,8 @@ def test_a_call_that_a_fault_stopped_has_what_another_trial_was_given_for_it_at_
 
 def test_the_weather_and_the_seed_of_the_trial_are_kept() -> None:
     faults = (Injection("tool", "search", "error", {"error_code": 503}, raises="shop:Down"),)
-    one = traced()
-    found = trial_session(one, run="0001", scenario=Scenario("down", faults, "storm", position=Position(3)))
+    one = traced(scenario=Scenario("down", faults, "storm", position=Position(3)))
+    found = trial_session(one, run="0001")
     assert isinstance(found, TrialSession)
     assert found.session.scenario == Scenario("down", faults)
     assert found.session.seed == trial_seed(one.trial)
@@ -126,7 +130,7 @@ def test_a_trial_that_no_session_can_hold_is_left_out() -> None:
     assert isinstance(trial_session(traced(task=Task(("hello",), variation=change)), run="0001"), LeftOutTrace)
     attacked = Scenario("attacked", (Injection("context", "input", "prompt_injection"),))
     spoken = Task(("hello",), user=SimulatedUser(script="user.py"))
-    assert isinstance(trial_session(traced(task=spoken), run="0001", scenario=attacked), LeftOutTrace)
+    assert isinstance(trial_session(traced(task=spoken, scenario=attacked), run="0001"), LeftOutTrace)
     assert isinstance(trial_session(traced(task=spoken), run="0001"), TrialSession)
 
 
@@ -165,11 +169,10 @@ def test_why_it_failed_is_told_rule_by_rule() -> None:
 
 
 def test_a_call_without_a_reply_is_noted_where_its_fault_passes() -> None:
-    stopped = traced(event("search", 1, fault="error", unsent=True))
     for schedule, count in ((Schedule(), 0), (Schedule(times=1), 1)):
-        found = trial_session(
-            stopped, run="1", scenario=Scenario("s", (Injection("tool", "*", "error", {}, schedule),))
-        )
+        scenario = Scenario("s", (Injection("tool", "*", "error", {}, schedule),))
+        stopped = traced(event("search", 1, fault="error", unsent=True), scenario=scenario)
+        found = trial_session(stopped, run="1")
         assert isinstance(found, TrialSession)
         assert len(found.notes) == count
 
@@ -220,7 +223,7 @@ def test_a_url_with_an_id_in_it_is_kept_as_a_glob() -> None:
 def test_the_calls_that_a_fault_with_a_probability_fired_on_are_kept() -> None:
     sure, drawn = Injection("tool", "a", "error"), Injection("tool", "b", "error", {}, Schedule(probability=0.5))
     ledger = (FaultMet(0, "tool", "a", "error", 1), FaultMet(1, "tool", "b", "error", 3, nth=3))
-    found = trial_session(traced(ledger=ledger), run="1", scenario=Scenario("s", (sure, drawn)))
+    found = trial_session(traced(ledger=ledger, scenario=Scenario("s", (sure, drawn))), run="1")
     assert isinstance(found, TrialSession)
     assert found.session.fired == (RecordedFiring(2, 3),)
     assert made(traced(ledger=ledger[:1])).session.fired is None

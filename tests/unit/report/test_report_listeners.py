@@ -18,6 +18,7 @@ from holdfast.model.events import (
 )
 from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trace import TraceEvent
@@ -28,7 +29,7 @@ from holdfast.report.progress import Plain
 
 SPEC = Spec("finance.yaml", AgentSpec(type="python"), "Finance", invariants=INVARIANTS[:3], scenarios=SCENARIOS)
 STARTED = RunStarted("0007", ".holdfast/runs/0007", SPEC, 14, 9, 3, 3, 7, 4)
-TRIAL = Trial("aaaaaaaaaaaa", "contract", "no-chaos", Task(("hi",)))
+TRIAL = Trial("aaaaaaaaaaaa", "contract", Scenario("no-chaos"), Task(("hi",)))
 FAILED = CellDecided(cell("max-latency", "no-chaos", "fail", fails=1, reason="too \x1b[2J slow").cell)
 PASSED = CellDecided(cell("max-latency", "llm-degraded", "pass", passes=1).cell)
 HEADER = "Finance   3 rules × 3 scenarios = 9 cells, 14 trials   seed 7   fresh process each, 4 at a time"
@@ -142,7 +143,7 @@ def test_control_trials_are_not_counted() -> None:
     clock = Clock()
     listener, stream = live(clock)
     listener(STARTED)
-    listener(TrialEnded(Trial("b", "control", "control", Task(("hi",))), Observation("b")))
+    listener(TrialEnded(Trial("b", "control", Scenario("control"), Task(("hi",))), Observation("b")))
     clock.now = 1.0
     listener.tick()
     assert "0/14" in drawn(stream)

@@ -11,6 +11,7 @@ from report_sample import sample
 
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.run import TracedTrial
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
@@ -24,7 +25,7 @@ CALLS = (
     TraceEvent(0.8, "http_call", "POST https://x.example/p", "http", 1, retry=2, status=200),
 )  # fmt: skip
 TRACED = TracedTrial(
-    Trial("0123456789ab", "contract", "down", Task(("q",))),
+    Trial("0123456789ab", "contract", Scenario("down"), Task(("q",))),
     Observation("0123456789ab", (Turn("q", None, ending="crashed"),), (FaultMet(0, "tool", "look", "error", 1),),
                 trace=CALLS, duration_ms=1500, at=1_700_000_000.0),
     (Verdict("0123456789ab", "rule", "fail", 0.0, "because"),),

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.plan import RunOptions
 from holdfast.runner.run import Budget
 
-TRIALS = [Trial(str(n), "contract", "calm", Task(("q",)), n) for n in range(5)]
+TRIALS = [Trial(str(n), "contract", Scenario("calm"), Task(("q",)), n) for n in range(5)]
 
 
 def let_through(options: RunOptions, *, done: int = 0, price: float = 0.0, takes_s: float = 0.0) -> tuple[int, str]:

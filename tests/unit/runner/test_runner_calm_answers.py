@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trace import Cost, TraceEvent
 from holdfast.model.trial import Trial
@@ -24,7 +25,7 @@ class OneCalm:
 
 
 def trial(scenario: str = "calm", prompt: str = "?", kind: str = "contract") -> Trial:
-    return Trial("0", kind, scenario, Task((prompt,)))  # type: ignore[arg-type]
+    return Trial("0", kind, Scenario(scenario), Task((prompt,)))  # type: ignore[arg-type]
 
 
 def seen(text: str | None, error: str = "") -> Observation:

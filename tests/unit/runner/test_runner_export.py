@@ -15,12 +15,13 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.observation import Observation
 from holdfast.model.run import Run, TracedTrial
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Score
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.export import check_target, export
 
-TRACED = TracedTrial(Trial("0123456789ab", "contract", "calm", Task(("q",))), Observation("0123456789ab"))
+TRACED = TracedTrial(Trial("0123456789ab", "contract", Scenario("calm"), Task(("q",))), Observation("0123456789ab"))
 
 
 class Ended:

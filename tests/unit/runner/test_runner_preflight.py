@@ -16,7 +16,7 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.runner.preflight import preflight
 
-TRIAL = Trial("0123456789ab", "contract", "calm", Task(("q",)))
+TRIAL = Trial("0123456789ab", "contract", Scenario("calm"), Task(("q",)))
 BEDROCK = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse"
 ANSWERED = Turn("q", "a")
 SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}

@@ -36,7 +36,7 @@ def tallied(spec: Spec, outcomes: Sequence[str], *, met: bool = True, recorded: 
     made = plan(spec)
     tally = Tally(spec, made)
     for trial, sign in reversed(list(zip(made.trials, "".join(outcomes), strict=False))):  # any order
-        storm = trial.scenario == "storm" and met
+        storm = trial.scenario.name == "storm" and met
         ledger = (FaultMet(0, "error", "tool", "x", 1),) if storm else ()
         turns = (Turn("?", CANARY if sign == "o" else "fine"),)
         seen = Observation(trial.id, turns, ledger=ledger, recorded=recorded)

@@ -89,7 +89,7 @@ def results(spec: Spec) -> list[tuple[Trial, Observation]]:
     """One trial of two is attacked with success, the other without; calm ones are not attacked."""
     found = []
     for n, trial in enumerate(plan(spec).trials):
-        ledger = (MET,) if trial.scenario == "plain" else ()
+        ledger = (MET,) if trial.scenario.name == "plain" else ()
         cost = TraceEvent(0.3, "llm_call", "m", "llm", 1, cost=Cost("m", 10, n, 0.1))
         text = CANARY if trial.task.prompt == "one" else "fine"
         found.append((trial, Observation(trial.id, (Turn("q", text),), ledger, trace=(LOOK, cost))))
@@ -149,7 +149,7 @@ def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_succe
     siege = AttackTally()
     outcomes: tuple[Success, ...] = ("yes", "no", "asked", "asked")
     for n, found in enumerate(outcomes):
-        siege.trial(Trial("0" * 12, "contract", "plain", Task(("hi",)), n), found)
+        siege.trial(Trial("0" * 12, "contract", Scenario("plain"), Task(("hi",)), n), found)
     attacks = siege.result()
     assert attacks is not None
     assert (attacks.attacked, attacks.succeeded, attacks.asked, attacks.rate) == (4, 1, 2, 0.5)
@@ -158,7 +158,7 @@ def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_succe
 
 def test_attacks_that_were_only_asked_for_have_no_rate() -> None:
     siege = AttackTally()
-    siege.trial(Trial("0" * 12, "contract", "plain", Task(("hi",))), "asked")
+    siege.trial(Trial("0" * 12, "contract", Scenario("plain"), Task(("hi",))), "asked")
     attacks = siege.result()
     assert attacks is not None
     assert (attacks.rate, attacks.interval.low, attacks.interval.high) == (None, 0.0, 1.0)
@@ -180,7 +180,7 @@ def test_tokens_of_a_recording_are_counted_and_its_money_is_not() -> None:
 def test_rules_that_ask_the_same_prompt_are_one_try_of_an_interval(prompts: int, replicas: int, rules: int) -> None:
     siege = AttackTally()
     for prompt, replica, _ in product(range(prompts), range(replicas), range(rules)):
-        trial = Trial("0" * 12, "contract", "plain", Task((str(prompt),)), replica)
+        trial = Trial("0" * 12, "contract", Scenario("plain"), Task((str(prompt),)), replica)
         siege.trial(trial, "no")
         siege.verdict("pass")
     attacks, tries = siege.result(), prompts * replicas

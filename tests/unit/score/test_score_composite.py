@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.model.observation import ForbiddenResult
+from holdfast.model.scenario import Scenario
 from holdfast.model.score import Replica
 from holdfast.model.spec import Invariant, Scoring
 from holdfast.model.task import Task
@@ -14,7 +15,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.score.composite import composite
 
-TRIAL = Trial("0123456789ab", "contract", "calm", Task(("Do it.",), "task"))
+TRIAL = Trial("0123456789ab", "contract", Scenario("calm"), Task(("Do it.",), "task"))
 
 
 def rule(name: str, weight: float | None = None, *, gate: bool = False, severity: str = "medium") -> Invariant:

@@ -319,7 +319,7 @@ def test_a_scenario_is_vacuous_if_no_trial_of_it_met_any_of_its_faults():
     planned = plan(made)
     tally = Tally(made, planned)
     for trial in planned.trials:
-        ledger = (met(1),) if trial.scenario == "mixed" else ()
+        ledger = (met(1),) if trial.scenario.name == "mixed" else ()
         tally.add(trial, Observation(trial.id, ledger=ledger), verdict(trial, "f", trial.invariant))
     assert tally.vacuous() == ("tool-down", "llm-degraded")
 

@@ -28,6 +28,7 @@ from holdfast.store import stored_records
 from holdfast.store.blobs import LIMIT, LOST, pack
 from holdfast.store.index import RunIndex, TrialNumbers
 from holdfast.store.planned import Planned
+from holdfast.store.record import record_of
 from holdfast.store.rundir import RunDir
 from holdfast.store.stored_records import DAMAGED, RecordsInMemory, RunRecords, StoredRecords, open_records
 
@@ -46,7 +47,7 @@ def stored(folder: Path, *lines: Observation | Verdict | Trial) -> RunDir:
     names = {Observation: "observations-0.jsonl", Verdict: "verdicts-1.jsonl", Trial: "trials.jsonl"}
     for line in lines:
         with open(folder / names[type(line)], "ab") as file:
-            file.write(encode(line) + b"\n")
+            file.write(encode(record_of(line) if isinstance(line, Trial) else line) + b"\n")
     return RunDir(folder)
 
 
@@ -109,7 +110,7 @@ def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one
 def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) -> None:
     made = small()
     calm, down = made.trials[0], made.trials[2]
-    assert (calm.scenario, down.scenario) == ("calm", "down")
+    assert (calm.scenario.name, down.scenario.name) == ("calm", "down")
     verdicts = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
     with opened(run, made) as records:
@@ -196,7 +197,13 @@ def test_a_plan_holds_its_own_trials_and_no_others() -> None:
     planned = Planned(made)
     assert all(map(planned.holds, made.trials))
     one = made.trials[0]
-    foreign = [("replica", 1), ("scenario", "down"), ("task", Task(("q",))), ("invariant", "a"), ("id", "a" * 12)]
+    foreign = [
+        ("replica", 1),
+        ("scenario", Scenario("down")),
+        ("task", Task(("q",))),
+        ("invariant", "a"),
+        ("id", "a" * 12),
+    ]
     for field, value in foreign:
         changed = {name: getattr(one, name) for name in one.__struct_fields__} | {field: value}
         assert not planned.holds(Trial(**changed))
@@ -216,4 +223,4 @@ def test_an_unknown_scenario_is_refused_each_time() -> None:
     assert planned.holds(one)
     for _ in range(2):
         with pytest.raises(KeyError):
-            planned.holds(replace(one, scenario="nowhere"))
+            planned.holds(replace(one, scenario=Scenario("nowhere")))

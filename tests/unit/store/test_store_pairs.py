@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trial import Trial
 from holdfast.store.pairs import _resisted
@@ -15,7 +16,7 @@ CANARY = "HOLDFAST-CANARY-0123abcd"
 def resisted(turn: Turn, *, counts: bool) -> bool | None:
     change = RequestChange("payload_size_attack")
     made = Variation("payload_size_attack", "hi", attack=True, canaries=(CANARY,), request=change)
-    trial = Trial("0" * 12, "contract", "calm", Task(("hi",), "mutation", made))
+    trial = Trial("0" * 12, "contract", Scenario("calm"), Task(("hi",), "mutation", made))
     return _resisted(trial, Observation(trial.id, (turn,)), refusal_counts=counts)
 
 

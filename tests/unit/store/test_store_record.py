@@ -6,13 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
-from holdfast.store.record import GROUP, RunRecord, observations, trials, verdicts
+from holdfast.store.record import (
+    GROUP,
+    RunRecord,
+    known_scenarios,
+    observations,
+    record_of,
+    trials,
+    verdicts,
+)
 from holdfast.store.rundir import RunDir
 from holdfast.store.seals import seal_of
+
+CALM = Scenario("calm")
 
 
 @pytest.fixture
@@ -29,12 +41,37 @@ def written(run: RunDir) -> list[Verdict]:
 
 
 def test_trials_and_observations_are_on_disk_at_once(run: RunDir) -> None:
-    record = RunRecord(run)
-    known = [Trial(f"{n:012x}", "contract", "calm", Task(("hi",))) for n in range(3)]
+    record = RunRecord(run, (CALM,))
+    known = [Trial(f"{n:012x}", "contract", CALM, Task(("hi",))) for n in range(3)]
     record.trials(known)
     record.observation(Observation(known[0].id, (Turn("hi", "answer"),)))
-    assert list(trials(run)) == known
+    assert list(trials(run)) == list(map(record_of, known))
+    assert not run.scenarios().exists()
     assert [seen.trial for seen in observations(run)] == [known[0].id]
+    record.close()
+
+
+def test_a_scenario_that_the_spec_does_not_have_is_stored_once(run: RunDir) -> None:
+    record = RunRecord(run, (CALM,))
+    invented = Scenario("hunt-1", (Injection("tool", "search", "error"),))
+    known = [
+        Trial(f"{n:012x}", "contract", one, Task(("hi",))) for n, one in enumerate((CALM, invented, CALM, invented))
+    ]
+    record.trials(known[:2])
+    record.trials(known[2:])
+    sealed, _ = record.seal()
+    record.close()
+    scenarios = known_scenarios(run, (CALM,))
+    assert [one.trial(scenarios) for one in trials(run)] == known
+    assert sealed["scenarios.jsonl"].lines == 1
+    assert run.scenarios() in run.record_files()
+
+
+def test_two_scenarios_of_one_name_are_refused(run: RunDir) -> None:
+    record = RunRecord(run, (CALM,))
+    other = Scenario("calm", (Injection("tool", "search", "error"),))
+    with pytest.raises(HarnessError):
+        record.trials([Trial("0" * 12, "contract", other, Task(("hi",)))])
     record.close()
 
 

@@ -95,7 +95,7 @@ def test_as_it_ended_a_broken_trial_counts_as_an_error(stored) -> None:
 
 
 def test_what_was_never_begun_or_is_of_another_plan_is_passed_over(stored) -> None:
-    other = Trial("0123456789ab", "contract", "calm", Task(("other",)))
+    other = Trial("0123456789ab", "contract", Scenario("calm"), Task(("other",)))
     found, tally = stored(
         [seen(TRIALS[0]), seen(other), seen(TRIALS[1])], given(TRIALS[0]) + given(other) + given(TRIALS[1]),
         (TRIALS[0], other),

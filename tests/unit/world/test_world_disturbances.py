@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import plugins
 from holdfast.faults.world.vanished import Vanished
-from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.scenario import Injection
 from holdfast.protocols.sandbox import FileChange
 from holdfast.protocols.world_fault import FELT
 from holdfast.world.disturbances import Disturbances
@@ -57,9 +57,9 @@ def run(*placed, during=None, world=None):
     """The world and the trip after the faults were around whatever happens `during`."""
 
     async def trial():
-        context, there = FakeContext(), world or World()
-        scenario = Scenario("s", tuple(Injection("world", "*", mode, settings) for mode, settings in placed))
-        faults = Disturbances(scenario, context)
+        context = FakeContext([Injection("world", "*", mode, settings) for mode, settings in placed])
+        there = world or World()
+        faults = Disturbances(context)
         async with faults.around(there):
             if during is not None:
                 await during(faults, context)

@@ -64,7 +64,7 @@ def _introduce(line: int, setup: HostSetup) -> Held | None:
         return None
     settle_streams()
     tell(line, ready)
-    return Held(agent, reset, {s.name: s for s in setup.scenarios})
+    return Held(agent, reset)
 
 
 def _place_loop(control: socket.socket, held: Held) -> None:

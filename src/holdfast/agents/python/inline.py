@@ -25,7 +25,7 @@ from holdfast.agents.python.loaded import AskFunction, Given, Loaded, ResetFunct
 from holdfast.agents.python.turns import clear_environment, raised_turn, set_environment, take_turn
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Answer, Turn
-from holdfast.model.scenario import CALM, Scenario
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.planes.describe import said
@@ -98,7 +98,6 @@ class InlineAgent:
     def __init__(
         self,
         agent: AgentSpec,
-        scenarios: tuple[Scenario, ...],
         loaded: Loaded,
         reset: ResetFunction | None,
         installed: Installed,
@@ -112,7 +111,6 @@ class InlineAgent:
         self._guard = guard
         self._reset = reset
         self._timeout_ms = agent.timeout_ms
-        self._scenarios = {s.name: s for s in scenarios}
         self._folder = place
         self._env = agent.env
         self._output = Output()
@@ -131,7 +129,7 @@ class InlineAgent:
             place.close()
             guard.close()
             raise unusable(broken, str(root)).error() from broken
-        return cls(agent, scenarios, loaded, reset, installed, place, guard)
+        return cls(agent, loaded, reset, installed, place, guard)
 
     async def run(self, task: Task, world: World) -> Answer:
         if self._reset is not None:
@@ -142,8 +140,7 @@ class InlineAgent:
         if self.installed.tools or self.installed.llm:
             from holdfast.planes.injection.weather import Weather
 
-            scenario = self._scenarios.get(trial.scenario, CALM)
-            weather = Weather(trial, scenario, context.met, context.amend, context.took)
+            weather = Weather(trial, context.met, context.amend, context.took)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)

@@ -39,7 +39,6 @@ from holdfast.agents.python.host_protocol import (
 )
 from holdfast.agents.python.loaded import Given, Loaded, ResetFunction
 from holdfast.model.observation import Turn
-from holdfast.model.scenario import Scenario
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -81,9 +80,7 @@ def clear_environment() -> None:
         os.environ.pop(_environment.popitem()[0], None)
 
 
-def perform(
-    request: TrialRequest, scenario: Scenario, agent: Loaded, reset: ResetFunction | None, line: ReportLine
-) -> None:
+def perform(request: TrialRequest, agent: Loaded, reset: ResetFunction | None, line: ReportLine) -> None:
     """Runs the trial and sends what happens, when it happens."""
     from holdfast.planes.injection.weather import Weather
     from holdfast.planes.open_call import drive, under
@@ -94,13 +91,12 @@ def perform(
         return
     weather = Weather(
         request.trial,
-        scenario,
         lambda met: line.send(Fault(met)),
         lambda met: line.send(AmendedFault(met)),
         lambda use: line.send(RecordingUsed(use)),
     )
     seen = _CallReporter(line)
-    attack = request.trial.task.attack or bool(scenario.injections)
+    attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
     with under(weather, lambda message: line.send(Broke(message)), watch):
         loop = _LazyLoop()

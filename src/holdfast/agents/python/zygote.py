@@ -30,7 +30,7 @@ from holdfast.agents.python.host_protocol import (
 from holdfast.agents.python.loaded import Loaded, ResetFunction
 from holdfast.agents.python.turns import clear_environment, perform
 from holdfast.model.codec import decoder, encode
-from holdfast.model.scenario import CALM, Scenario
+from holdfast.model.scenario import CALM
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
@@ -47,7 +47,6 @@ class Held(NamedTuple):
 
     agent: Loaded
     reset: ResetFunction | None
-    scenarios: dict[str, Scenario]
 
 
 class Work(NamedTuple):
@@ -69,7 +68,7 @@ def perform_work(line: int, held: Held) -> None:
     request = _read_request(read_frame(line))
     wire = TrialSocket(line)
     try:
-        perform(request, held.scenarios.get(request.trial.scenario, CALM), held.agent, held.reset, wire)
+        perform(request, held.agent, held.reset, wire)
     except Exception as ours:  # the agent's own exceptions have become turns by now
         wire.send(Broke(said(ours)))
 
@@ -105,12 +104,12 @@ async def _echo(prompt: str) -> str:
 
 
 _ECHO = {False: Loaded(str, is_async=False), True: Loaded(_echo, is_async=True)}
-_REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", "", Task(("",))), ""))
+_REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), ""))
 
 
 def rehearse(*, is_async: bool) -> None:
     """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
-    perform(_read_request(_REHEARSAL), CALM, _ECHO[is_async], None, _Silent())
+    perform(_read_request(_REHEARSAL), _ECHO[is_async], None, _Silent())
 
 
 REHEARSALS = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from hashlib import blake2b
 from random import Random
 from typing import Any, cast
@@ -11,7 +10,6 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from holdfast.model.codec import canonical
-from holdfast.model.scenario import Injection
 from holdfast.model.trial import Trial
 
 
@@ -22,9 +20,8 @@ class Luck:
     a fault that is added or taken away leaves the draws of the others as they were.
     """
 
-    def __init__(self, trial: Trial, injections: Sequence[Injection]) -> None:
+    def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self._injections = injections
         self._roots: list[bytes] | None = None
 
     def number(self, fault: int, key: str) -> int:
@@ -37,7 +34,7 @@ class Luck:
         """By fault: the trial's seed, what the fault is, and which of equal ones."""
         seed, equal = trial_seed(self._trial), Counter[bytes]()
         roots = []
-        for injection in self._injections:
+        for injection in self._trial.scenario.injections:
             content = canonical(injection.content)
             roots.append(b"%d:%b:%d:" % (seed, content, equal[content]))
             equal[content] += 1

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from holdfast import plugins
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.observation import FaultMet, fault_broke
-from holdfast.model.scenario import Injection, Scenario, Schedule
+from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
@@ -127,7 +127,6 @@ class Weather:
     def __init__(
         self,
         trial: Trial,
-        scenario: Scenario,
         record: Record,
         amend: Record,
         took: Callable[[RecordedUse], None] | None = None,
@@ -154,8 +153,7 @@ class Weather:
         """Told of failures that are ours, while the agent goes on."""
         self.watch: CallTrace | None = None
         """Told of the calls of the agent's own functions."""
-        self._scenario = scenario
-        self._luck = Luck(trial, scenario.injections)
+        self._luck = Luck(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
         self._placed: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
@@ -179,7 +177,7 @@ class Weather:
 
     def traits(self, index: int) -> FaultTraits:
         """Of the fault that an entry of the ledger is of."""
-        injection = self._scenario.injections[index]
+        injection = self.trial.scenario.injections[index]
         return plugins.fault_traits(injection.plane, injection.mode)
 
     def give_back(self, index: int) -> None:
@@ -196,7 +194,7 @@ class Weather:
             with self.lock:  # one set of counters, however many threads ask first
                 if self._placed is None:
                     self._placed = [
-                        ActiveInjection(i, injection) for i, injection in enumerate(self._scenario.injections)
+                        ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
                 found = [p for p in self._placed if faces(p.injection, plane, target) and p.at_step(plane)]
                 if len(self._by_target) < TARGETS_KEPT:

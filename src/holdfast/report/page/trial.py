@@ -68,9 +68,9 @@ def _about(trial: Trial) -> dict[str, Any]:
     return {
         "id": trial.id,
         "kind": trial.kind,
-        "scenario": trial.scenario,
+        "scenario": trial.scenario.name,
         "params": wording.params(trial.params),
-        "column": wording.head(trial.scenario, trial.params),
+        "column": wording.head(trial.scenario.name, trial.params),
         "replica": trial.replica,
         "invariant": trial.invariant,
         "seed": str(trial.seed),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.errors import SpecError, UserError
 from holdfast.execute.revisit import StoredTrial
+from holdfast.model.scenario import CALM
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -24,10 +25,10 @@ def past(kept: KeptWorld, environ: Mapping[str, str], tell: Callable[[str], None
     run = RunDir(Path(kept.run))
     try:
         spec, _ = stored_spec(run, run.manifest(), None, environ)
-        trial = {trial.id: trial for trial in trials(run) if trial.id == kept.trial}[kept.trial]
+        trial = {one.id: one for one in trials(run) if one.id == kept.trial}[kept.trial].trial({})
     except (UserError, OSError, KeyError) as refused:
         tell(f"its services and secrets are not there: run {run.id} cannot be read: {_why(refused)}")
-        return StoredTrial(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", "", Task(("",))))
+        return StoredTrial(Spec(kept.spec, AgentSpec("command")), Trial(kept.trial, "contract", CALM, Task(("",))))
     return StoredTrial(spec, trial, _secrets(spec, environ, tell))
 
 

@@ -243,6 +243,8 @@ def _add(one: FoundShard, run: RunDir, known: set[str]) -> set[str]:
     source = one.run
     planned = source.path / "trials.jsonl"
     own = {trial.id for trial in map(read_trial, read_lines(planned)) if trial.kind == "control"}
+    if source.scenarios().is_file():
+        _append(run.scenarios(), read_lines(source.scenarios()))
     _append(run.path / planned.name, _of_others(planned, known, lambda line: read_trial(line).id))
     for path in source.observation_files():
         seen = _of_others(path, known, lambda line: _named.decode(line).trial)

@@ -18,6 +18,7 @@ from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import BuiltText, Invariant, Spec
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
@@ -30,7 +31,7 @@ from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import stored_spec
 from holdfast.score import Tally
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import StoredAdvice, StoredObservations
+from holdfast.store.record import StoredAdvice, StoredObservations, known_scenarios
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, number_of
 from holdfast.store.seal_check import check
 from holdfast.store.stored_trials import StoredTrials
@@ -71,7 +72,7 @@ def judge_again(
     options = _as_it_was(manifest.options, options, before, spec)
     run.lock()
     try:
-        with closing(StoredTrials(run)) as stored:
+        with closing(StoredTrials(run, known_scenarios(run, before.scenarios))) as stored:
             plan = StoredPlan(
                 spec, options.select, (trial for _, trial in stored), before.replicas, sequential=options.auto
             )
@@ -218,7 +219,7 @@ def _add_unplanned(plan: StoredPlan, tally: Tally, planned: Callable[[], Plan]) 
                 continue
             before = before or planned()
             if not before.asks(key.scenario, params, task):
-                never = Trial("", "contract", key.scenario, task, params=params, invariant=key.invariant)
+                never = Trial("", "contract", Scenario(key.scenario), task, params=params, invariant=key.invariant)
                 verdict = Verdict("", key.invariant, "error", 0.0, NOT_RECORDED)
                 tally.add(never, Observation("", error=NOT_RECORDED), verdict)
     tally.trials = judged

@@ -51,12 +51,12 @@ class StoredPlan(Plan):
 
     def rules(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules of its scenario that ask what the trial asked, however the run had laid them out."""
-        group = self._group(trial.scenario, trial.params, trial.task)
+        group = self._group(trial.scenario.name, trial.params, trial.task)
         return () if group is None else tuple(self._rules_of(group).values())
 
     def judging(self, trial: Trial) -> tuple[Invariant, ...]:
         """The rules that are judged on this trial."""
-        group = self._group(trial.scenario, trial.params, trial.task)
+        group = self._group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return ()
         asking = self._rules_of(group)
@@ -80,7 +80,7 @@ class StoredPlan(Plan):
 
     def _count(self, trial: Trial) -> None:
         self.made_for.add(trial.invariant)
-        group = self._group(trial.scenario, trial.params, trial.task)
+        group = self._group(trial.scenario.name, trial.params, trial.task)
         if group is None:
             return
         self._alike[group] += 1

@@ -17,7 +17,7 @@ class Asking:
 
     def __init__(self, *modes, stream=True, **settings):
         injections = tuple(Injection("llm", "*", mode, settings, Schedule()) for mode in modes)
-        self.context = LiveContext(Trial("0123456789ab", "contract", "s", Task(("hi",))), Scenario("s", injections))
+        self.context = LiveContext(Trial("0123456789ab", "contract", Scenario("s", injections), Task(("hi",))))
         self.stream = stream
         self.at_delay = []
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 from random import Random
 from unittest.mock import patch
 
-from holdfast.model.scenario import Injection
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.planes.injection.luck import Luck
 
 FAULTS = (Injection("tool", "search", "slow"),) * 3
-TRIAL = Trial("0123456789ab", "contract", "storm", Task(("q",)), seed=7)
+TRIAL = Trial("0123456789ab", "contract", Scenario("storm", FAULTS), Task(("q",)), seed=7)
 
 
 def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
-    luck = Luck(TRIAL, FAULTS)
+    luck = Luck(TRIAL)
     thrown, own = luck.rng(2, "search:1"), Random(luck.number(2, "rng:search:1"))
     assert [thrown.random(), thrown.getrandbits(96), thrown.choice("abc"), thrown.uniform(-1, 1)] == [
         own.random(),
@@ -24,6 +24,6 @@ def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
 
 
 def test_dice_that_nobody_throws_are_never_made() -> None:
-    luck = Luck(TRIAL, FAULTS)
+    luck = Luck(TRIAL)
     with patch("holdfast.planes.injection.luck.Random", side_effect=AssertionError("seeded")):
         luck.rng(0, "search:1")

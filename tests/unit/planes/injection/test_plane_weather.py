@@ -12,9 +12,9 @@ from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
-from holdfast.planes.injection.weather import ANSWER, Weather, faces
+from holdfast.planes.injection.weather import ANSWER, faces
 from holdfast.protocols.fault import Call, Failed, Reply, TimedOut
-from plane_weather import TRIAL, Own, fault, weather_of
+from plane_weather import Own, fault, weather_of
 
 ROWS = {"rows": [1, 2]}
 
@@ -383,7 +383,7 @@ def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
 
 
 def test_calm_weather_makes_no_faults() -> None:
-    weather = Weather(TRIAL, weather_of()[0]._scenario, print, print)
+    weather, _ = weather_of()
     assert weather.facing("tool", "x") == []
 
 

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
@@ -25,7 +26,7 @@ from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.settings import mysql_settings
 from holdfast.world.services.spares import SpareKeeper
 
-TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 
 
 # -- folders ------------------------------------------------------------------------------------

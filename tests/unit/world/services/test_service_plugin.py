@@ -13,6 +13,7 @@ import yaml
 
 from holdfast import plugins, service_kinds
 from holdfast.errors import PluginError
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
@@ -22,7 +23,7 @@ from holdfast.spec.catalogue.reference import reference
 from holdfast.world.service_planes import addresses, variables
 from holdfast.world.services import open_keeper
 
-TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 SPEC = """
 version: 1
 id: parrots

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
@@ -15,7 +16,7 @@ from holdfast.protocols.service import Mock
 from holdfast.world.services.mock.routes import MockRoute
 from holdfast.world.services.mock.server import BODY_KEPT, HttpMock, MockKeeper
 
-TRIAL = Trial("0", "contract", "calm", Task(("?",)))
+TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 
 
 def play(scene: Callable[[HttpMock, aiohttp.ClientSession, str], Awaitable[Any]], *routes: MockRoute) -> Any:
