@@ -16,6 +16,7 @@ from execute_sites import site_of, trial_of
 from holdfast.execute.trial import run_trial
 from holdfast.judge import Judge
 from holdfast.model.observation import Answer, Turn
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trial import Trial
@@ -51,7 +52,7 @@ def judged(reply: Reply, *, first: int = 0, weight: int = 1) -> tuple[Verdict, V
     async def run() -> tuple[Verdict, Verdict]:
         site = site_of(act)
         control = await run_trial(site, Trial("c" * 12, "control", "calm", ATTACK.control))
-        attacked = Trial("a" * 12, "contract", "calm", ATTACK)
+        attacked = Trial("a" * 12, "contract", Scenario("calm"), ATTACK)
         seen = await run_trial(site, attacked)
         judge = Judge(Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(FORBIDS, COMPLETES)))
         return judge.judge(FORBIDS, attacked, seen, control), judge.judge(COMPLETES, attacked, seen, control)
@@ -115,7 +116,7 @@ def test_an_agent_that_obeys_when_it_does_not_refuse_is_caught(period: int) -> N
         return Answer((reply(next(numbers), task.changes_request),))
 
     numbers = iter(range(1, 100))
-    seen = asyncio.run(run_trial(site_of(act), Trial("a" * 12, "contract", "calm", ATTACK)))
+    seen = asyncio.run(run_trial(site_of(act), Trial("a" * 12, "contract", Scenario("calm"), ATTACK)))
     assert (seen.turns[-1].text, seen.repeats[0].status) == ("CANARY-1", 403)
 
 
