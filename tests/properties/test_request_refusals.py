@@ -51,7 +51,7 @@ def judged(reply: Reply, *, first: int = 0, weight: int = 1) -> tuple[Verdict, V
 
     async def run() -> tuple[Verdict, Verdict]:
         site = site_of(act)
-        control = await run_trial(site, Trial("c" * 12, "control", "calm", ATTACK.control))
+        control = await run_trial(site, Trial("c" * 12, "control", Scenario("calm"), ATTACK.control))
         attacked = Trial("a" * 12, "contract", Scenario("calm"), ATTACK)
         seen = await run_trial(site, attacked)
         judge = Judge(Spec("spec.yaml", AgentSpec(endpoint="http://127.0.0.1:1/"), invariants=(FORBIDS, COMPLETES)))
