@@ -18,18 +18,27 @@ WATCH_S = 0.02
 
 
 class ConnectionOwner(Protocol):
-    """Keeps the connections of its clients, and is told what goes wrong on them."""
+    """The listener of a connection: keeps it, and learns what goes wrong on it."""
 
-    def admit(self, connection: ClientConnection) -> bool:
-        """Keeps a connection; False if no more are taken."""
+    @property
+    def epoch(self) -> int:
+        """A number that the listener's owner raises; a connection remembers its value at accept."""
+        ...
+
+    def accept(self, connection: ClientConnection) -> None:
+        """Keeps a new connection and answers its requests, or aborts it if the listener is closed."""
+        ...
+
+    def replace(self, outer: ClientConnection, inner: ClientConnection) -> None:
+        """`inner` now speaks on the transport of `outer`."""
+        ...
+
+    def start(self, connection: ClientConnection) -> None:
+        """Starts the task that answers the requests of a connection."""
         ...
 
     def forget(self, connection: ClientConnection) -> None:
         """The connection is gone."""
-        ...
-
-    def watch(self, task: asyncio.Task[None]) -> None:
-        """Keeps a task that answers on a connection."""
         ...
 
     def failed(self, connection: ClientConnection, method: str, error: Exception) -> None:
@@ -76,27 +85,25 @@ MakeRequests: TypeAlias = "Callable[[ClientConnection], Requests]"
 class ClientConnection(SocketStream):
     """One client of a listener."""
 
-    def __init__(
-        self, owner: ConnectionOwner, requests: MakeRequests, *, born: int, outer: ClientConnection | None = None
-    ) -> None:
+    def __init__(self, owner: ConnectionOwner, requests: MakeRequests, outer: ClientConnection | None = None) -> None:
         super().__init__()
         self.outer = outer
         """The connection that this one took over: a CONNECT, whose tunnel speaks HTTP again."""
-        self.born = born
-        """The listener's epoch when the client came."""
+        self.born: int = owner.epoch if outer is None else outer.born
+        """The listener's epoch when the client connected."""
         self.peer = ("", 0)
         """Host and port of the client."""
         self.owner = owner
         self.task: asyncio.Task[None] | None = None
-        self._requests = requests(self)
-        self.into = self._requests.feed
+        self.requests = requests(self)
+        self.on_data = self.requests.feed
         self._half = False
         """The client has asked all that it will, and reads on."""
 
     @property
     def idle(self) -> bool:
         """Between two requests."""
-        return self._requests.idle
+        return self.requests.idle
 
     @property
     def root(self) -> ClientConnection:
@@ -135,35 +142,27 @@ class ClientConnection(SocketStream):
 
     # -- how it begins and ends -----------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        accepted = self.raw is None
+        is_new = self.raw is None
         super().connection_made(transport)
-        if accepted:
-            self._accepted()
-
-    def _accepted(self) -> None:
-        address = self.transport.get_extra_info("peername")
-        self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
-        if not self.owner.admit(self):
-            self.abort()
-        else:
-            self._begin()
+        if is_new:
+            address = transport.get_extra_info("peername")
+            self.peer = (str(address[0]), int(address[1])) if isinstance(address, tuple) else ("", 0)
+            self.owner.accept(self)
 
     async def adopt(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
         """Goes on with TLS on another connection's transport; raises OSError if the client will not."""
         self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
-        self.owner.forget(outer)
-        self.owner.admit(self)
+        self.owner.replace(outer, self)
         await self.secure(outer.transport, context, early)
-        self._begin()
+        self.owner.start(self)
 
     def succeed(self, outer: ClientConnection, early: bytes) -> None:
         """Goes on with another connection's transport, as it is; `early` was read from it before."""
         self.raw, self.peer = outer.raw, outer.peer
-        self.owner.forget(outer)
-        self.owner.admit(self)
+        self.owner.replace(outer, self)
         outer.transport.set_protocol(self)
         self.connection_made(outer.transport)
-        self._begin()
+        self.owner.start(self)
         if not self.held:
             self.transport.resume_reading()
         if early:
@@ -175,26 +174,22 @@ class ClientConnection(SocketStream):
             return super().eof_received()
         if not self._half:
             self._half = True
-            self._requests.lost()
+            self.requests.lost()
             self.loop.call_later(WATCH_S, self._watch)
         return True
 
     def _reads_on(self) -> bool:
         """Whether all of a request has come, its reply is due, and the client's end is open."""
-        return self._requests.due and self.other is None and self._plain and not self.left
+        return self.requests.due and self.other is None and self._plain and not self.left
 
     def _watch(self) -> None:
         """Nothing more is read that would tell when the client leaves."""
         if self.left:
             self.abort()
-        elif not self._requests.taken:
+        elif not self.requests.taken:
             self.loop.call_later(WATCH_S, self._watch)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.owner.forget(self)
-        self._requests.lost()
-
-    def _begin(self) -> None:
-        self.task = self.loop.create_task(self._requests.run())
-        self.owner.watch(self.task)
+        self.requests.lost()

@@ -10,7 +10,7 @@ from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
 from holdfast.http1.heads import Announced, BadRequest, Fields, RequestHead, announced
 from holdfast.http1.tunnel import Tunnel
-from holdfast.streams.body_buffer import BodyBuffer
+from holdfast.streams.socket_stream import BodyBuffer
 
 SPARE = 262_144
 """So much of a body that nobody read is read and dropped to keep the connection; for more it is closed."""
@@ -85,36 +85,40 @@ class Exchange:
 
     # -- the request ----------------------------------------------------------------------------
     @property
-    def length(self) -> int | None:
-        """The declared length of the request's body."""
-        return self._told().length
+    def announced(self) -> Announced:
+        """What the head says about the request's body. Most requests are read without asking for it."""
+        if self._announced is None:
+            self._announced = announced(self.head.headers)
+        return self._announced
 
     async def body(self, limit: int = 64_000_000) -> bytes:
         """The whole body. A longer one is answered with 413 and ends the exchange by raising BadRequest."""
-        if self._body is None:
-            if self.inflow.ended:
-                if self.upgrade:
-                    self._stay()
-                body = self.inflow.take()
-            else:
-                body = await self._read(limit)
-            if len(body) > limit:
-                raise BadRequest(413, f"a body of over {limit} bytes")
-            self._body = body
-        return self._body
+        if self._body is not None:
+            return self._body
+        declared = 0 if self.inflow.ended else self.announced.length or 0
+        if declared > limit:
+            raise BadRequest(413, f"a body of {declared} bytes; at most {limit} are read")
+        self._request_body()
+        if self.inflow.ended:
+            body = self.inflow.take()
+        else:
+            parts, total = [], 0
+            while total <= limit and (data := await self.inflow.get()):
+                parts.append(data)
+                total += len(data)
+            body = b"".join(parts)
+        if len(body) > limit:
+            raise BadRequest(413, f"a body of over {limit} bytes")
+        self._body = body
+        return body
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes. Raises ConnectionResetError if the client leaves in the middle of it."""
-        self._wanted()
+        self._request_body()
         while data := await self.inflow.get():
             yield data
 
     # -- the reply ------------------------------------------------------------------------------
-    @property
-    def gone(self) -> bool:
-        """The client has left, or the connection was cut: nothing can be sent any more."""
-        return self.connection.gone
-
     @property
     def answered(self) -> bool:
         """The head of a reply was given."""
@@ -154,7 +158,7 @@ class Exchange:
         head, self._pending = self._pending, b""
         self.connection.send(head if self._silent else head + body)
         if self.connection.choked:
-            await self.connection.room()
+            await self.connection.drain()
 
     async def start(
         self, status: int, headers: Fields = (), length: int | None = None, *, reason: str | None = None
@@ -179,11 +183,11 @@ class Exchange:
         head, self._pending = self._pending, b""
         connection.send(b"%b%x\r\n%b\r\n" % (head, len(data), data) if self._chunked else head + data)
         if connection.choked:
-            await connection.room()
+            await connection.drain()
 
     async def finish(self) -> None:
         """Ends the reply."""
-        if self.gone:
+        if self.connection.gone:
             raise ConnectionResetError("the client is gone")
         if self._phase != _OPEN:
             raise RuntimeError("no reply is open")
@@ -214,17 +218,6 @@ class Exchange:
         return Tunnel(self.connection, self._framing.hand_over())
 
     # -- inside ---------------------------------------------------------------------------------
-    async def _read(self, limit: int) -> bytes:
-        """The body, and no more of it than one piece beyond the limit."""
-        if (self.length or 0) > limit:
-            raise BadRequest(413, f"a body of {self.length} bytes; at most {limit} are read")
-        self._wanted()
-        parts, total = [], 0
-        while total <= limit and (data := await self.inflow.get()):
-            parts.append(data)
-            total += len(data)
-        return b"".join(parts)
-
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
         """Makes the head of the reply, to be sent with whatever comes next."""
         if self._phase != _UNSENT:
@@ -237,7 +230,7 @@ class Exchange:
             return
         if self.upgrade:
             self._stay()
-        if not self.inflow.ended and (self._expects() or (self.length or 0) > SPARE):
+        if not self.inflow.ended and (self._expects() or (self.announced.length or 0) > SPARE):
             self.keep_alive = False
         frame = framed(
             status, headers, length, method=method, modern=self._modern, keep_alive=self.keep_alive, reason=reason
@@ -245,7 +238,7 @@ class Exchange:
         self._pending, self._silent, self._chunked = frame.head, frame.silent, frame.chunked
         self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
 
-    def _wanted(self) -> None:
+    def _request_body(self) -> None:
         """The body is asked for: a client that waits for that is told to send it."""
         if self.upgrade:
             self._stay()
@@ -253,18 +246,13 @@ class Exchange:
             self._continued = True
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _told(self) -> Announced:
-        if self._announced is None:
-            self._announced = announced(self.head.headers)
-        return self._announced
-
     def _expects(self) -> bool:
         """Whether the client waits to be told before it sends its body."""
-        return self._modern and not self._continued and self._told().awaited
+        return self._modern and not self._continued and self.announced.awaited
 
     def _flush(self) -> None:
         head, self._pending = self._pending, b""
-        if head and not self.gone:
+        if head and not self.connection.gone:
             self.connection.send(head)
 
     def _stay(self) -> None:

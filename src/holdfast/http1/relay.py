@@ -42,7 +42,7 @@ async def join(a: Tunnel, b: SocketStream) -> None:
         if early := a.early():
             b.send(early)
         client.other, b.other = b, client
-        client.into, b.into = b.send, client.send
+        client.on_data, b.on_data = b.send, client.send
         client.release(UPGRADE)
         b.release(UPGRADE)
         if client.gone:

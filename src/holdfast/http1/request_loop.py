@@ -13,7 +13,7 @@ from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.exchange import SPARE, Exchange
 from holdfast.http1.frame import framed
 from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, size
-from holdfast.streams.socket_stream import PIPELINE, UPGRADE
+from holdfast.streams.socket_stream import ALL, PIPELINE, UPGRADE, discard
 
 PIPELINED = 256
 """More requests than that, sent ahead of their answers, are refused."""
@@ -74,7 +74,7 @@ class RequestLoop:
         connection = self._connection
         try:
             await self._serve(entry)
-            if not entry.finished and not entry.gone:
+            if not entry.finished and not connection.gone:
                 raise RuntimeError(f"{entry.head.method} was not answered to the end")
         except BadRequest as refused:
             await self._turn_away(refused, entry)
@@ -126,8 +126,8 @@ class RequestLoop:
     async def _linger(self) -> None:
         """Ends our side, and reads and drops what the client still sends, for a moment."""
         connection = self._connection
-        connection.into = connection.spill
-        connection.release_all()
+        connection.on_data = discard
+        connection.release(ALL)
         connection.end()
         try:
             async with asyncio.timeout(LINGER_S):

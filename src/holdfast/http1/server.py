@@ -49,7 +49,7 @@ class Listener:
         """Told what went wrong in the handler."""
         self.on_refused: Callable[[ClientConnection, BadRequest], None] | None = None
         """Told of a request that could not be read, and what its client got."""
-        self._requests = partial(RequestLoop, handler)
+        self._new_connection = partial(ClientConnection, self, partial(RequestLoop, handler))
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -60,9 +60,9 @@ class Listener:
         """Opens the socket, or takes the one given; `port` 0 lets the system choose."""
         loop = asyncio.get_running_loop()
         if sock is not None:
-            self._server = await loop.create_server(self._accept, sock=sock, backlog=1024, ssl=tls)
+            self._server = await loop.create_server(self._new_connection, sock=sock, backlog=1024, ssl=tls)
         else:
-            self._server = await loop.create_server(self._accept, host, port, backlog=1024, ssl=tls)
+            self._server = await loop.create_server(self._new_connection, host, port, backlog=1024, ssl=tls)
         name = self._server.sockets[0].getsockname()
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 
@@ -97,17 +97,25 @@ class Listener:
             await self._server.wait_closed()
 
     # -- for its connections --------------------------------------------------------------------
-    def admit(self, connection: ClientConnection) -> bool:
-        if not self._closed:
+    def accept(self, connection: ClientConnection) -> None:
+        if self._closed:
+            connection.abort()
+        else:
             self.connections.add(connection)
-        return not self._closed
+            self.start(connection)
+
+    def replace(self, outer: ClientConnection, inner: ClientConnection) -> None:
+        self.connections.discard(outer)
+        if not self._closed:
+            self.connections.add(inner)
+
+    def start(self, connection: ClientConnection) -> None:
+        connection.task = task = connection.loop.create_task(connection.requests.run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def forget(self, connection: ClientConnection) -> None:
         self.connections.discard(connection)
-
-    def watch(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def failed(self, connection: ClientConnection, method: str, error: Exception) -> None:
         if self.on_error is not None:
@@ -119,9 +127,6 @@ class Listener:
     def refused(self, connection: ClientConnection, refused: BadRequest) -> None:
         if self.on_refused is not None:
             self.on_refused(connection, refused)
-
-    def _accept(self) -> ClientConnection:
-        return ClientConnection(self, self._requests, born=self.epoch)
 
     def _end(self, connection: ClientConnection) -> None:
         """Aborts a connection, and stops whoever is answering on it, unless that is who asks for it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from holdfast.http1.client_connection import ClientConnection
-from holdfast.streams.body_buffer import BodyBuffer
-from holdfast.streams.socket_stream import UPGRADE
+from holdfast.streams.socket_stream import UPGRADE, BodyBuffer
 
 
 class Tunnel:
@@ -26,8 +25,8 @@ class Tunnel:
             self._inflow = BodyBuffer(self.connection)
             if early := self.early():
                 self._inflow.feed(early)
-            self.connection.into = self._inflow.feed
-            self.connection.ending = self._inflow.end
+            self.connection.on_data = self._inflow.feed
+            self.connection.on_lost = self._inflow.end
             self.connection.release(UPGRADE)
         return await self._inflow.get()
 
@@ -35,7 +34,7 @@ class Tunnel:
         """The first that the client says, which stays to be read; b"" when it has left."""
         if not self._early and self._inflow is None:
             inflow, connection = BodyBuffer(self.connection), self.connection
-            connection.into, connection.ending = inflow.feed, inflow.end
+            connection.on_data, connection.on_lost = inflow.feed, inflow.end
             connection.release(UPGRADE)
             self._early = await inflow.get()
             connection.hold(UPGRADE)
@@ -48,7 +47,7 @@ class Tunnel:
         if self.connection.gone:
             raise ConnectionResetError("the client is gone")
         self.connection.send(data)
-        await self.connection.room()
+        await self.connection.drain()
 
     def close(self) -> None:
         """Closes after what was written has left."""

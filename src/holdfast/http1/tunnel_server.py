@@ -35,4 +35,4 @@ async def serve_tls(tunnel: Tunnel, context: ssl.SSLContext, serve: Serve) -> Cl
 
 def _inside(tunnel: Tunnel, serve: Serve) -> ClientConnection:
     outer = tunnel.connection
-    return ClientConnection(outer.owner, partial(RequestLoop, serve), born=outer.born, outer=outer)
+    return ClientConnection(outer.owner, partial(RequestLoop, serve), outer)

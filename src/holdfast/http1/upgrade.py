@@ -9,8 +9,7 @@ from holdfast.http1.exchange import Exchange
 from holdfast.http1.heads import HEAD_LIMIT, RawFields, RequestHead, block, end_to_end, lines
 from holdfast.http1.relay import join
 from holdfast.http1.reply_parser import ReplyParser
-from holdfast.streams.body_buffer import BodyBuffer
-from holdfast.streams.socket_stream import UPGRADE, SocketStream
+from holdfast.streams.socket_stream import UPGRADE, BodyBuffer, SocketStream
 
 _OURS = frozenset((b"proxy-authorization", b"proxy-connection"))
 _END = b"\r\n\r\n"
@@ -57,7 +56,7 @@ def _written(head: RequestHead) -> bytes:
 async def _handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields, bytes]:
     """Status and headers of the reply; what follows is the first of the websocket, or the body of a refusal."""
     inflow = BodyBuffer(wire)
-    wire.into, wire.ending = inflow.feed, inflow.end
+    wire.on_data, wire.on_lost = inflow.feed, inflow.end
     wire.release(UPGRADE)
     wire.send(request)
     data = b""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from holdfast.http1.heads import RawFields, value_of
 from holdfast.http1.outgoing_request import OutgoingRequest
 from holdfast.http1.reply_parser import ReplyParser
-from holdfast.streams.body_buffer import BodyBuffer
 from holdfast.streams.failures import UpstreamFailed
-from holdfast.streams.socket_stream import SocketStream
+from holdfast.streams.socket_stream import BodyBuffer, SocketStream
 
 if TYPE_CHECKING:
     import ssl
@@ -58,7 +57,7 @@ class UpstreamConnection(SocketStream):
         self.key = key
         self.heard = False
         """Whether anything has come since the last request."""
-        self.into = self._received
+        self.on_data = self._received
         self._pool = pool
         self._replies = ReplyParser(self, lenient=pool.lenient)
         self._answer: asyncio.Future[UpstreamReply] | None = None
@@ -106,7 +105,7 @@ class UpstreamConnection(SocketStream):
                     return
                 self.send(data)
                 self._deadline = self.loop.time() + self._read_s
-                await self.room()
+                await self.drain()
             self._sending = None
         except Exception as error:
             self._sending = None

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable
 from socket import SO_ERROR, SO_RCVBUF, SOL_SOCKET
 
-from holdfast.streams.body_buffer import BodyBuffer
-from holdfast.streams.socket_stream import ORPHANED_S, SocketStream
+from holdfast.streams.socket_stream import ORPHANED_S, BodyBuffer, SocketStream
 
 ROOM = 1 << 20
 """Bytes that are read at a time: a large transfer needs three quarters of the CPU that it needs with 256 kB."""
@@ -32,8 +31,8 @@ class ConnectionEnd(SocketStream):
         """It answered that with a reset."""
         self._arrived = arrived
         self._inflow = BodyBuffer(self)
-        self.into = self._inflow.feed
-        self.ending = self._leave
+        self.on_data = self._inflow.feed
+        self.on_lost = self._leave
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -71,7 +70,7 @@ class ConnectionEnd(SocketStream):
             raise ConnectionResetError("the other side is gone")
         self.send(data)
         self._sent_since = self.left.is_set()
-        await self.room()
+        await self.drain()
 
     def finish(self) -> None:
         """Nothing more is sent; what comes is still read."""
@@ -89,7 +88,7 @@ class ConnectionEnd(SocketStream):
         if self._inflow.waiting:
             put(self._inflow.take())
         if self.lost:
-            other.part(ORPHANED_S)
+            other.close_within(ORPHANED_S)
         elif self._inflow.ended:
             self._ended = True
             other.finish()

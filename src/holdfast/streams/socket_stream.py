@@ -24,7 +24,10 @@ NEXT_ADDRESS_S = 0.25
 _Found: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
 """Reasons not to read: a body that nobody takes, requests that wait, a CONNECT not yet answered, a full other end."""
+ALL = BODY | PIPELINE | UPGRADE | PEER
 
+BUFFER_HIGH = 262_144
+"""Bytes of a body that may wait before its connection is no longer read."""
 WRITE_HIGH = 65_536
 READ_MOST = 65_536
 """Bytes that one read may bring. For asyncio's own 256 KiB the memory is mapped and unmapped at each read."""
@@ -38,7 +41,7 @@ ORPHANED_S = 30.0
 
 
 class SocketStream(asyncio.Protocol):
-    """A connection. `into` gets what comes in; `send` never blocks, `room` waits until there is room to send."""
+    """A connection. `on_data` gets what comes in; `send` never blocks, `drain` waits until there is room to send."""
 
     transport: asyncio.Transport
 
@@ -52,8 +55,8 @@ class SocketStream(asyncio.Protocol):
         self.lost = False
         self.over = asyncio.Event()
         """Set when the connection is gone, its socket closed."""
-        self.into: Callable[[bytes], None] = self.spill
-        self.ending: Callable[[], None] = _nothing
+        self.on_data: Callable[[bytes], None] = discard
+        self.on_lost: Callable[[], None] = _nothing
         """Called when the connection is lost."""
         self._ended = False
         self._settled = False  # between two transports: on the way from TCP to TLS
@@ -73,7 +76,7 @@ class SocketStream(asyncio.Protocol):
             transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
-        self.into(data)
+        self.on_data(data)
 
     def eof_received(self) -> bool:
         """The other side ends: it is gone, unless two connections are joined. Then each direction ends by itself."""
@@ -91,12 +94,12 @@ class SocketStream(asyncio.Protocol):
         if self.lost:
             return
         self.lost = True
-        self.ending()
+        self.on_lost()
         self.choked = False
         self._room.set()
         self.over.set()
         if self.other is not None:
-            self.other.part(ORPHANED_S)
+            self.other.close_within(ORPHANED_S)
 
     def pause_writing(self) -> None:
         self.choked = True
@@ -127,7 +130,7 @@ class SocketStream(asyncio.Protocol):
         if not self.lost:  # uvloop's transports raise where asyncio's drop it
             self.transport.write(data)
 
-    async def room(self) -> None:
+    async def drain(self) -> None:
         """Waits while the other side does not read."""
         while self.choked:
             await self._room.wait()
@@ -143,12 +146,6 @@ class SocketStream(asyncio.Protocol):
             self._holds &= ~why
             if not self._holds and self._settled and not self.lost:
                 self.transport.resume_reading()
-
-    def release_all(self) -> None:
-        self.release(BODY | PIPELINE | UPGRADE | PEER)
-
-    def spill(self, data: bytes) -> None:
-        """An `into` for what nobody wants."""
 
     def end(self) -> bool:
         """Ends this direction; False if that needs the whole connection closed."""
@@ -186,9 +183,9 @@ class SocketStream(asyncio.Protocol):
             if not self.raw.get_write_buffer_size():
                 with suppress(OSError), sock.dup() as own:  # it is closed, or was reset; uvloop's cannot be shut down
                     own.shutdown(socket.SHUT_WR)  # bytes that we have not read would make a mere close a reset
-            self.part(CLOSE_S)
+            self.close_within(CLOSE_S)
 
-    def part(self, seconds: float) -> None:
+    def close_within(self, seconds: float) -> None:
         """Closes TCP after what was sent has left, or after so long."""
         if self.raw is not None and not self.lost:
             self.raw.close()
@@ -241,8 +238,92 @@ class SocketStream(asyncio.Protocol):
         self.connection_made(made)
 
 
+class BodyBuffer:
+    """A body on its way in: kept until it is taken. While too much is waiting, its connection is not read."""
+
+    __slots__ = ("_failure", "_held", "_parts", "_size", "_waiter", "_wire", "ended")
+
+    def __init__(self, wire: SocketStream) -> None:
+        self.ended = False
+        """The last byte has come; it may still be waiting here."""
+        self._wire: SocketStream | None = wire
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._held = False
+        """The connection is not read because of what waits here."""
+        self._failure: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes are here and not yet taken."""
+        return self._size
+
+    def feed(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > BUFFER_HIGH and self._wire is not None:
+            self._held = True
+            self._wire.hold(BODY)
+        if self._waiter is not None:
+            self._wake()
+
+    def end(self) -> None:
+        """That was all: the connection is free for what comes next."""
+        self.ended = True
+        self._detach()
+
+    def fail(self, failure: Exception) -> None:
+        """There will be no more; raised once everything that came has been taken. Nothing after an end."""
+        if not self.ended and self._failure is None:
+            self._failure = failure
+            self._detach()
+
+    async def get(self) -> bytes:
+        """All that has come since the last time, at least a byte; b"" at the end."""
+        while not self._parts:
+            if self._failure is not None:
+                raise self._failure
+            if self.ended:
+                return b""
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.take()
+
+    def take(self) -> bytes:
+        """All that is here, without waiting."""
+        parts = self._parts
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self._size = 0
+        if self._held:
+            self._release()
+        return data
+
+    def _detach(self) -> None:
+        if self._held:
+            self._release()
+        self._wire = None
+        if self._waiter is not None:
+            self._wake()
+
+    def _release(self) -> None:
+        self._held = False
+        if self._wire is not None:
+            self._wire.release(BODY)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+
+def discard(data: bytes) -> None:
+    """Drops data that nobody wants."""
+
+
 def _nothing() -> None:
-    """An `ending` that nobody waits for."""
+    """The default of `on_lost`."""
 
 
 def _feed(under: asyncio.Transport, early: bytes) -> None:

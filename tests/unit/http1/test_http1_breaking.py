@@ -170,7 +170,7 @@ def test_a_client_that_leaves_is_noticed_and_writing_to_it_raises() -> None:
     async def streaming(exchange: Exchange) -> None:
         await exchange.start(200)
         await exchange.write(b"first")
-        await until(lambda: exchange.gone)
+        await until(lambda: exchange.connection.gone)
         try:
             await exchange.write(b"more")
         except ConnectionResetError:
@@ -215,7 +215,7 @@ def test_a_request_is_done_although_its_client_does_not_wait_for_the_answer() ->
     done: list[bytes] = []
 
     async def reading(exchange: Exchange) -> None:
-        await until(lambda: exchange.gone)
+        await until(lambda: exchange.connection.gone)
         done.append(await exchange.body())
         await exchange.respond(200)
 

@@ -118,7 +118,7 @@ def test_cut_breaks_tls_without_a_farewell() -> None:
         await exchange.start(200)
         await exchange.write(b"half")
         exchange.cut()
-        assert exchange.gone
+        assert exchange.connection.gone
 
     async def test() -> None:
         async with serving(by_tls(server, cutting)) as listener:

@@ -73,7 +73,7 @@ class ProxiedRequest:
     @property
     def over(self) -> bool:
         """The client has all of its reply, or left: what it asks next, it asks after this."""
-        return self._exchange.gone or self._exchange.delivered
+        return self._exchange.connection.gone or self._exchange.delivered
 
     def leave(self) -> None:
         """The trial is over, and the request is still under way."""
@@ -118,7 +118,7 @@ class ProxiedRequest:
     @property
     def _has_body(self) -> bool:
         exchange = self._exchange
-        return bool(exchange.length) or exchange.head.get("transfer-encoding") is not None
+        return bool(exchange.announced.length) or exchange.head.get("transfer-encoding") is not None
 
     async def _received(self) -> bytes:
         """The request's body, as far as faults see it; the rest follows when it is sent on."""
@@ -139,7 +139,7 @@ class ProxiedRequest:
         told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._seen.asking()
         incoming = await self._rules.connector.ask(self._want, told, self._body)
-        if not self._exchange.gone:  # else upstream was silent until the client left
+        if not self._exchange.connection.gone:  # else upstream was silent until the client left
             self._seen.heard()
             self.context.reached(str(self._want.origin))
         return incoming

@@ -85,7 +85,7 @@ class ModelCall:
     @property
     def gone(self) -> bool:
         """Nobody waits for the answer any more."""
-        return self._exchange.gone
+        return self._exchange.connection.gone
 
     @property
     def over(self) -> bool:

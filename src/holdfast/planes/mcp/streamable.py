@@ -183,7 +183,7 @@ class Post:
         if event is not None or exchange.answered:
             made = event.saying(outcome.line) if event is not None else sse.message(outcome.line)
             await self._say(made if outcome.changed or event is None else event.raw)
-            self._said = not exchange.gone
+            self._said = not exchange.connection.gone
             if self._events is not None:
                 async for more in self._events:
                     await self._say(more.raw)
@@ -195,7 +195,7 @@ class Post:
 
     async def _respond(self, status: int, headers: RawFields, outcome: ClientOutcome) -> None:
         await self._exchange.respond(status, headers, outcome.line)
-        self._said = not self._exchange.gone
+        self._said = not self._exchange.connection.gone
 
     async def _pass(self, body: bytes | None) -> None:
         """Passes request and reply untouched, as they come."""

@@ -173,8 +173,8 @@ class ServiceConnection:
         for sink in self._sinks:
             sink.stop()
         if self._server is not None:
-            self._server.part(ROLLED_BACK_S)
-        self._client.part(ROLLED_BACK_S)
+            self._server.close_within(ROLLED_BACK_S)
+        self._client.close_within(ROLLED_BACK_S)
         unfelt = self._delivery.parts - self._felt
         if unfelt:
             why = "nothing passed that it could act on, or the client was gone by then"
