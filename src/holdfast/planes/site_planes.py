@@ -5,7 +5,7 @@ TrialPlanes: the planes as one trial meets them, behind one address.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -22,7 +22,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options, proxy_environ
 from holdfast.planes.http.trust import environ as trust_environ
 from holdfast.planes.llm.codecs.formats import asks_model, provider_of_host
-from holdfast.planes.llm.gateway import Gateway, Traffic
+from holdfast.planes.llm.gateway import Gateway, Traffic, end_over_limit
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY
@@ -223,16 +223,12 @@ class TrialPlanes:
         self._address = address
         self._context = context
         self._traffic = Traffic(shared.gateway, context, self._elsewhere)
+        self.model = self._traffic.serve
         self._proxy: Proxy | None = None
-
-    def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
-        if self._context.limit:
-            return _over(exchange)
-        return self._traffic.serve(exchange, provider, path)
 
     async def web(self, exchange: Exchange) -> None:
         if self._context.limit:
-            await _over(exchange)
+            await end_over_limit(exchange)
             return
         if self._shared.authority is None:
             await exchange.respond(403, body=b"this run has no HTTP plane\n")
@@ -296,9 +292,3 @@ class TrialPlanes:
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
         """A call to our own address that a client sent through the proxy."""
         await route(exchange, path, self._address.token, self)
-
-
-async def _over(exchange: Exchange) -> None:
-    """The agent has passed a limit, and is being ended."""
-    exchange.keep_alive = False
-    await exchange.respond(403, body=b"agent.limits: this trial is over\n")

@@ -73,6 +73,9 @@ class Traffic:
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
         """Answers one request; `path` is what follows the base URL."""
+        if self._context.limit:
+            await end_over_limit(exchange)
+            return
         if exchange.upgrade and asks_for_upgrade(exchange.head):
             await self._switch(exchange, provider, path, base_url)
             return
@@ -149,7 +152,7 @@ class Traffic:
         if key in self._under_way.values():
             self._note_left(key)
         retry = self._attempts.which(exchange.head.get, key)
-        query, carries = await self._settled(query, again=self._attempts.failed(key))
+        query, carries = await self._settled(query)
         model_call = self._model_call(exchange, query, retry, carries)
         self._under_way[model_call] = key
         try:
@@ -211,7 +214,7 @@ class Traffic:
                 self._attempts.ended(key, model_call.account.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
-    async def _settled(self, query: Query, *, again: bool) -> tuple[Query, tuple[Faulted, ...]]:
+    async def _settled(self, query: Query) -> tuple[Query, tuple[Faulted, ...]]:
         """The request, with the tool results that the model is to read otherwise than the tools gave them.
 
         And the calls of those among them that no model has read yet.
@@ -219,10 +222,9 @@ class Traffic:
         asked, codec = query.asked, query.codec
         assert asked is not None
         assert codec is not None
-        changed = await self._changed(asked, again=again) if asked.results else {}
+        changed = await self._changed(asked, query.digest) if asked.results else {}
         if not changed:
-            whole = self._continued.whole(asked)
-            return query if whole is asked else replace(query, asked=whole), ()
+            return replace(query, asked=self._continued.whole(asked)) if asked.goes_on else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
         data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
         asked = self._continued.whole(codec.asked(query.path, data))
@@ -230,12 +232,18 @@ class Traffic:
         query = replace(query, body=body, data=data, asked=asked, digest=digest(body))
         return query, self._results.unread(changed.values())
 
-    async def _changed(self, asked: ModelRequest, *, again: bool) -> dict[str, Settled]:
+    async def _changed(self, asked: ModelRequest, key: str) -> dict[str, Settled]:
         try:
-            return await self._results.settle(asked, again=again, late=self._catch_up)
+            return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
             self._context.broke(str(broken))
             return {}
+
+
+async def end_over_limit(exchange: Exchange) -> None:
+    """Answers an agent that has passed one of `agent.limits` and is being stopped."""
+    exchange.keep_alive = False
+    await exchange.respond(403, body=b"agent.limits: this trial is over\n")
 
 
 def _arguments(asked: ModelRequest) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,11 +13,12 @@ from holdfast.http1.heads import end_to_end
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.account import Account, usage_in
+from holdfast.planes.llm.account import Account
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.streamed_reply import Like, left_out
+from holdfast.planes.llm.prices import usage_in
 from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
-from holdfast.planes.llm.reply_sender import ReplySender, error_in
+from holdfast.planes.llm.reply_sender import error_in, send_completion, send_error, send_failure, send_reply
 from holdfast.planes.llm.settlements import Faulted
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
@@ -63,10 +65,8 @@ class ModelCall:
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.account = Account(context, query, models, self._call, retry)
-        self._reply = ProviderReply(
-            context, query, self.account, f"llm:{self._call.target}" if call is not None else ""
-        )
-        self._sender = ReplySender(exchange, query, self._call.n)
+        self._service = f"llm:{self._call.target}" if call is not None else ""
+        """What the trial needs to go on, if a model is called: its calls must not all fail."""
         self._came: tuple[Completion, RawReply, bytes] | None = None
         """A reply that was read whole, as it came."""
         self._passing: PassingReply | None = None
@@ -74,6 +74,11 @@ class ModelCall:
         """Faults may act on it."""
         self._understood = False
         """The model's own reply was read, whatever became of it then."""
+
+    @cached_property
+    def _reply(self) -> ProviderReply:
+        """Made when upstream has answered, or could not."""
+        return ProviderReply(self._context, self._query, self.account, expected=bool(self._service))
 
     @property
     def read(self) -> bool:
@@ -121,12 +126,12 @@ class ModelCall:
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
         account = self.account
-        self._reply.aside = route is None
-        self._reply.codec = route.codec if route is not None else None
         path = without_key(self._query.path)
         runs = route is not None and _runs(self._query, route)
         if route is not None and runs:
-            self._reply.at = f"llm:{route.kind} {path}"
+            self._service = f"llm:{route.kind} {path}"
+        self._reply.aside = route is None
+        self._reply.codec = route.codec if route is not None else None
         try:
             await self._pass(router)
         except UpstreamDown as down:
@@ -181,7 +186,7 @@ class ModelCall:
             reply = await self._context.through(call, forward, wait, untouched=untouched, retry=self.account.retry)
         except Failed as failed:
             self._exchange.ensure_there()
-            self.account.note(await self._sender.fail(failed))
+            self.account.note(await send_failure(self._exchange, self._query.codec, failed))
             return
         if reply.value is None:
             return
@@ -193,8 +198,8 @@ class ModelCall:
             await self._say(reply.value, sleep)
 
     def _reached(self) -> None:
-        if self._reply.at and not self.account.trouble:
-            self._context.reached(self._reply.at)
+        if self._service and not self.account.trouble:
+            self._context.reached(self._service)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
@@ -259,19 +264,20 @@ class ModelCall:
             self._context.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
-        account.note(await self._sender.say(completion, like, sleep))
+        sent = await send_completion(self._exchange, self._query, self._call.n, completion, like, sleep)
+        account.note(sent)
 
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
         account = self.account
         account.completion = self._reply.understood(wire, body)
-        account.note(await self._sender.send(wire.status, end_to_end(wire.headers), body))
+        account.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), body))
         account.trouble = account.trouble or (error_in(account.completion) if account.completion else "")
 
     async def _forward(self, sent: Sent) -> None:
         wire = sent.answered.wire
         self._reply.failed(sent.answered, sent.body)
-        self.account.note(await self._sender.send(wire.status, end_to_end(wire.headers), sent.body))
+        self.account.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), sent.body))
         if wire.status < 300:
             self.account.trouble = self.account.trouble or "upstream"
 
@@ -280,7 +286,7 @@ class ModelCall:
         self._reply.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.account.status, self.account.trouble = status, "upstream"
-        self.account.note(await self._sender.refuse(str(down), status))
+        self.account.note(await send_error(self._exchange, self._query.codec, str(down), status))
 
 
 def _runs(query: Query, route: ApiRoute) -> bool:

@@ -80,12 +80,12 @@ class PassingReply:
 class ProviderReply:
     """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
 
-    def __init__(self, context: TrialContext, query: Query, account: Account, at: str) -> None:
+    def __init__(self, context: TrialContext, query: Query, account: Account, *, expected: bool) -> None:
         self._context = context
         self._query = query
         self._account = account
-        self.at = at
-        """Who is asked, if a model is: what the trial could not go on without."""
+        self._expected = expected
+        """A model was called, and a model's reply must come back."""
         self.aside = False
         """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
         self.like: Any = None
@@ -115,7 +115,7 @@ class ProviderReply:
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._account.trouble != "client_gone" and len(body) < KEPT
-        return foreign(wire, body, stream=self._query.stream, whole=whole) if self.at else ""
+        return foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 
     def settle(self, answered: PassedReply, body: bytes) -> None:
         """What passed, for the trace."""

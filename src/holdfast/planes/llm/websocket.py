@@ -11,7 +11,7 @@ from holdfast.http1.heads import RequestHead
 from holdfast.http1.outgoing_request import Endpoint, locate
 from holdfast.http1.upgrade import Upgraded, switch
 from holdfast.model.trace import TraceEvent
-from holdfast.planes.llm.reply_sender import ReplySender
+from holdfast.planes.llm.reply_sender import send_error
 from holdfast.planes.llm.sources.assigned import Assigned
 from holdfast.planes.llm.sources.provider import Provider, down, origin
 from holdfast.planes.llm.sources.provider_hosts import without_key
@@ -105,7 +105,7 @@ class Websocket:
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
         self._context.broke(why)
-        await ReplySender(self._exchange, self._query, 0).refuse(why, status)
+        await send_error(self._exchange, self._query.codec, why, status)
 
 
 async def _connected(endpoint: Endpoint, to: Destination, upstreams: Upstreams) -> SocketStream:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model.completion import Usage
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.account import estimate, listed
+from holdfast.planes.llm.prices import estimate, listed
 
 MILLION = Usage(1_000_000, 1_000_000)
 

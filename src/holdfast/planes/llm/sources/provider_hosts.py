@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
@@ -142,9 +143,16 @@ class AgentHeaders:
     """Headers that came with a request, without those of its connection."""
 
     def __init__(self, fields: RawFields) -> None:
-        self._fields = end_to_end(fields)
-        self.key = _key_in(self._fields)
+        self._raw = fields
+
+    @cached_property
+    def _fields(self) -> RawFields:
+        return end_to_end(self._raw)
+
+    @cached_property
+    def key(self) -> str | None:
         """The key in the first header that is for one; None if there is no such header."""
+        return _key_in(self._fields)
 
     def get(self, name: bytes) -> str:
         """The value of a header, by its name in small letters; empty if there is none."""

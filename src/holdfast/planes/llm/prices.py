@@ -1,0 +1,94 @@
+"""Prices: what a model call used, and its cost in US dollars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from holdfast.model.completion import Usage
+from holdfast.model.model_spec import ModelSpec
+from holdfast.planes.llm.codecs.loose import obj, parse
+from holdfast.planes.llm.sources.provider_hosts import entry_for
+
+_TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
+"""What may follow a listed name: a date, a version. `gpt-4o-audio` is another model than `gpt-4o`."""
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+
+
+def usage_in(body: bytes) -> Usage | None:
+    """The usage that an OpenAI-like, Anthropic or Ollama reply states; None if it states none."""
+    reply = obj(parse(body))
+    if not reply:
+        return None
+    told: Any = reply.get("usage")
+    if isinstance(told, dict):
+        given, made = _first(told, _INPUT), _first(told, _OUTPUT)
+    else:
+        given, made = _number(reply.get("prompt_eval_count")), _number(reply.get("eval_count"))
+    return None if given is None and made is None else Usage(given or 0, made or 0)
+
+
+def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((n for name in names if (n := _number(told.get(name))) is not None), None)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+class Price(NamedTuple):
+    """For a million tokens, in US dollars."""
+
+    input: float
+    output: float
+    cached: float
+    """Of input that is read from the provider's cache."""
+    written: float
+    """Of input that is written to it."""
+
+
+def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
+    """US dollars for a call of a model; None where its price is not known. `own` are the spec's `models:`."""
+    price = _price(model, own)
+    if price is None:
+        return None
+    cached = min(usage.cached_input, usage.input_tokens)
+    written = min(usage.cache_written, usage.input_tokens - cached)
+    plain = usage.input_tokens - cached - written
+    given = plain * price.input + cached * price.cached + written * price.written
+    return (given + usage.output_tokens * price.output) / 1_000_000
+
+
+def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
+    """An entry of the spec's that gives one of the two means the other as free; it has one price for all input."""
+    key = entry_for(own, model)
+    entry = own[key] if key is not None else ModelSpec()
+    if entry.input_usd is not None or entry.output_usd is not None:
+        given = entry.input_usd or 0.0
+        return Price(given, entry.output_usd or 0.0, given, given)
+    return listed(entry.name or model)
+
+
+@lru_cache(256)
+def listed(model: str) -> Price | None:
+    """The price in our list: of the longest name that this one begins with."""
+    name = model.rpartition("/")[2]
+    fitting = [known for known in _list() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
+    return _list()[max(fitting, key=len)] if fitting else None
+
+
+@cache
+def _list() -> dict[str, Price]:
+    import yaml
+
+    written = yaml.safe_load((files("holdfast.planes.llm") / "prices.yaml").read_text("utf-8"))
+    return {name: _read(*map(float, prices)) for name, prices in written["models"].items()}
+
+
+def _read(given: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
+    """A line of the list. Where it has no price for cached input, that costs as much as any."""
+    return Price(given, made, given if cached is None else cached, given if written is None else written)
