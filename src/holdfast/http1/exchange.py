@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.frame import framed, switching
 from holdfast.http1.heads import Announced, BadRequest, Fields, RequestHead, announced
+from holdfast.http1.listener import ClientConnection
 from holdfast.http1.tunnel import Tunnel
 from holdfast.streams.socket_stream import BodyBuffer
 

@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from holdfast.http1.client_connection import ClientConnection
 from holdfast.http1.exchange import SPARE, Exchange
 from holdfast.http1.frame import framed
 from holdfast.http1.heads import HEAD_LIMIT, BadRequest, RequestHead, size
+from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import ALL, PIPELINE, UPGRADE, discard
 
 PIPELINED = 256

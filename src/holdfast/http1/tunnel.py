@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.http1.client_connection import ClientConnection
+from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import UPGRADE, BodyBuffer
 
 

@@ -11,8 +11,7 @@ from http1_kit import Raw, contexts, raw, run, serving, until, upstream
 
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
-from holdfast.http1.server import ClientConnection, Exchange, Serve, Tunnel
-from holdfast.http1.tunnel_server import serve_plain, serve_tls
+from holdfast.http1.server import ClientConnection, Exchange, Serve, Tunnel, serve_plain, serve_tls
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 CONNECT = b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n"

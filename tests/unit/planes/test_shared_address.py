@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from holdfast.http1.tunnel_server import serve_plain
+from holdfast.http1.server import serve_plain
 from holdfast.planes.shared_address import SharedAddress
 from holdfast.processes.peers import owner
 from planes_kit import FakeContext

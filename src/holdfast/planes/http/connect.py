@@ -9,8 +9,7 @@ from typing import TypeAlias
 from holdfast.errors import HarnessError
 from holdfast.http1.client import UpstreamFailed
 from holdfast.http1.relay import join
-from holdfast.http1.server import Exchange, Tunnel
-from holdfast.http1.tunnel_server import serve_plain, serve_tls
+from holdfast.http1.server import Exchange, Tunnel, serve_plain, serve_tls
 from holdfast.model.trace import REFUSED
 from holdfast.planes.egress_policy import NotPermitted
 from holdfast.planes.http.outgoing_reply import send_failure

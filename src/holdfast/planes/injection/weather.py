@@ -74,7 +74,7 @@ class ActiveInjection:
         self.injection = injection
         self.fault = make_fault(injection)
         self.watches = isinstance(self.fault, WatchingFault)
-        self._step: Step = read_traits(self.fault).step
+        self.traits = read_traits(self.fault)
         self.seen = 0
         self.fired = 0
         self.spent = 0
@@ -99,7 +99,7 @@ class ActiveInjection:
 
     def at_step(self, plane: str) -> bool:
         """Whether calls on this plane are those of its step; only faults of services have steps."""
-        return self.injection.plane != "service" or plane == step_plane(self._step)
+        return self.injection.plane != "service" or plane == step_plane(self.traits.step)
 
     def due(self, nth: int) -> bool:
         """Whether the schedule lets it fire on the nth matching call, luck aside."""
@@ -166,14 +166,14 @@ class Weather:
         if count == LEDGER_LIMIT:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
-            self._record(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
+            self._record(replace(met, target=_short(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
         """Enters what became of a firing; where fewer were met than was thought, more may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
-        self._amend(replace(met, target=brief(met.target)) if len(met.target) > TARGET_KEPT else met)
+        self._amend(replace(met, target=_short(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def traits(self, index: int) -> FaultTraits:
         """Of the fault that an entry of the ledger is of."""
@@ -188,7 +188,7 @@ class Weather:
 
     def facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that a call to this target can meet, in list order."""
-        key = (plane, brief(target))
+        key = (plane, _short(target))
         found = self._by_target.get(key)
         if found is None:
             with self.lock:  # one set of counters, however many threads ask first
@@ -196,7 +196,7 @@ class Weather:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
                     ]
-                found = [p for p in self._placed if faces(p.injection, plane, target) and p.at_step(plane)]
+                found = [p for p in self._placed if _faces(p.injection, p.traits, plane, target) and p.at_step(plane)]
                 if len(self._by_target) < TARGETS_KEPT:
                     self._by_target[key] = found
         return found
@@ -208,7 +208,7 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
-        target = brief(target)
+        target = _short(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
@@ -299,7 +299,7 @@ class Weather:
     def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
-        what = f"{brief(call.target)}:{call.n}" if numbered else self._what(call)
+        what = f"{_short(call.target)}:{call.n}" if numbered else self._what(call)
         arrived = []
         with self.lock:
             key = what if numbered else self._occurrence(what)
@@ -312,7 +312,7 @@ class Weather:
         return arrived
 
     def _what(self, call: Call) -> str:
-        return f"{brief(call.target)}:{arguments_digest(call.arguments)}"
+        return f"{_short(call.target)}:{arguments_digest(call.arguments)}"
 
     def _occurrence(self, what: str) -> str:
         """Tools draw per (target, arguments, occurrence); the model and services per (target, n)."""
@@ -335,7 +335,9 @@ class Weather:
     def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
         """Whether luck wants it to fire: of a trial that became a session, whether it did."""
         probability = placed.injection.schedule.probability
-        if self._fired is None or probability >= 1.0:
+        if probability >= 1.0:
+            return True
+        if self._fired is None:
             return self._luck.chance(placed.index, key, probability)
         return RecordedFiring(placed.index + 1, nth) in self._fired
 
@@ -375,7 +377,12 @@ def make_fault(injection: Injection) -> Any:
 
 
 def faces(injection: Injection, plane: str, target: str) -> bool:
-    """Which injections wait where a call was seen. Faults of tools are met wherever a tool's call or result shows."""
+    """Whether an injection can act on the calls that are seen on this plane, to this target."""
+    return _faces(injection, plugins.fault_traits(injection.plane, injection.mode), plane, target)
+
+
+def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
+    """Faults of tools act wherever a tool's call or its result is seen."""
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
         return own == "service" and injection.target == target
@@ -384,12 +391,11 @@ def faces(injection: Injection, plane: str, target: str) -> bool:
     if plane == "context":  # `*` names every tool, not the input
         return own == "context" and not inner
     if plane == "http":
-        return _faces_url(injection, target)
+        return _faces_url(injection, traits.step, target)
     if injection.match_url is not None:  # a tool behind a URL is met there and nowhere else
         return False
     if plane == "mcp_read":  # a resource or a prompt: text, and not a result of any tool
         return own == "context" and injection.target == "*"
-    traits = plugins.fault_traits(own, injection.mode)
     if plane == "mcp_list":
         return own == "mcp" and traits.on_listings and fnmatchcase(target, injection.target)
     if not traits.on_calls or (plane == "tool_result" and not traits.on_results):
@@ -398,17 +404,21 @@ def faces(injection: Injection, plane: str, target: str) -> bool:
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
 
 
+def _short(target: str) -> str:
+    """A target as counters know it. Nearly all are short enough to be known by themselves."""
+    return target if len(target) <= TARGET_KEPT and target.isascii() else brief(target)
+
+
 def step_plane(step: Step) -> str:
     """Where the calls of a step are seen."""
     return "service" if step == "connect" else STEP + step
 
 
-def _faces_url(injection: Injection, target: str) -> bool:
+def _faces_url(injection: Injection, step: Step, target: str) -> bool:
     """A URL, or where a connection goes. Names and handshakes fail where a TLS connection is made, before any URL."""
     url = injection.target if injection.plane == "http" else injection.match_url
     if url is None:
         return False
-    step = plugins.fault_traits(injection.plane, injection.mode).step
     connecting = injection.plane == "http" and step in ("name", "tls")
     if is_origin(target):
         return connecting and origin_matches(url, target)

@@ -70,6 +70,6 @@ def test_what_the_code_printed_is_the_tools_result() -> None:
 
 
 def test_another_result_stands_in_its_place() -> None:
-    changed = openai_chat_request.with_results(BODY, {"call_1": "Error: 503"})
+    changed = openai_chat_request.with_results(BODY, {"call_1": "Error: 503"}, frozenset())
     text = changed["messages"][2]["content"][0]["text"]
     assert text == "Observation:\nExecution logs:\nError: 503\nLast output from code snippet:\nNone"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,11 +39,8 @@ class Anthropic(Codec):
     name = "anthropic"
     provider = "anthropic"
 
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return anthropic_request.asked(body)
-
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return anthropic_request.with_results(body, changed, failed)
+    asked = staticmethod(anthropic_request.asked)
+    with_results = staticmethod(anthropic_request.with_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)

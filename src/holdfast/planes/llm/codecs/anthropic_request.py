@@ -11,7 +11,7 @@ from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelR
 _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
 
-def asked(body: Mapping[str, Any]) -> ModelRequest:
+def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request."""
     choice = obj(body.get("tool_choice"))
     form = obj(obj(body.get("output_config")).get("format")) or obj(body.get("output_format"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,16 +40,12 @@ class Gemini(Codec):
 
     name = "gemini"
     provider = "google"
+    asked = staticmethod(gemini_request.asked)
+    with_results = staticmethod(gemini_request.with_results)
 
     def __init__(self, *, array: bool = False) -> None:
         self._array = array
         self.stream_type = "application/json" if array else sse.TYPE
-
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return gemini_request.asked(path, body)
-
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return gemini_request.with_results(body, changed, failed)
 
     def reply(self, data: Any) -> Completion:
         got, found = StreamedReply(), obj(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -53,6 +54,24 @@ def as_object(text: str) -> Any:
     """A JSON object, ready to be put into a larger value; None if the text is none. No text at all is `{}`."""
     found = as_json(text) if text.strip() else msgspec.Raw(b"{}")
     return found if isinstance(found, msgspec.Raw) and bytes(found)[:1] == b"{" else None
+
+
+def fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
+    """The values of these fields, in order, each of the type that is wanted.
+
+    `name=""`, `name=[]` or `name={}`: a value of that type, else this default. `name=int`: a sensible number of things,
+    `name=float`: a finite number, else None.
+    """
+    found: list[Any] = []
+    for name, kind in wanted.items():
+        value = data.get(name)
+        if kind is int:
+            found.append(whole(value))
+        elif kind is float:
+            found.append(number(value))
+        else:
+            found.append(value if isinstance(value, type(kind)) else kind)
+    return found
 
 
 def obj(value: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration"
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
-def asked(body: Mapping[str, Any]) -> ModelRequest:
+def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request. It streams unless it says otherwise."""
     options = obj(body.get("options"))
     wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
@@ -43,7 +43,7 @@ def asked(body: Mapping[str, Any]) -> ModelRequest:
     )
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
+def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
@@ -85,16 +85,12 @@ class Ollama(Codec):
 
     provider = "ollama"
     stream_type = "application/x-ndjson"
+    asked = staticmethod(asked)
+    with_results = staticmethod(with_results)
 
     def __init__(self, *, chat: bool) -> None:
         self.name = "ollama_chat" if chat else "ollama_generate"
         self._chat = chat
-
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return asked(body)
-
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return with_results(body, changed)
 
     def reply(self, data: Any) -> Completion:
         got = StreamedReply()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from holdfast.model.completion import Completion, Delta, Finish, FinishReason, Text, ToolCall, Trouble, Usage
@@ -32,11 +32,8 @@ class OpenAIChat(Codec):
     name = "openai_chat"
     provider = "openai"
 
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return openai_chat_request.asked(path, body)
-
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return openai_chat_request.with_results(body, changed)
+    asked = staticmethod(openai_chat_request.asked)
+    with_results = staticmethod(openai_chat_request.with_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)

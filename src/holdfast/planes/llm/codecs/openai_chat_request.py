@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, text_in, whole, with_text_in, word
+from holdfast.planes.llm.codecs.loose import fields, items, json_text, obj, text_in, with_text_in, word
 from holdfast.planes.llm.codecs.request import Conversation, ModelRequest, Role, ToolDeclared
 from holdfast.planes.llm.codecs.written_tools import RESULT, understood
 
@@ -18,30 +18,30 @@ MOST_COPIES = 128
 
 def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; on Azure the model is in the path."""
-    get = body.get
-    limit = whole(get("max_completion_tokens"))
-    form = obj(get("response_format"))
-    wanted = (("logprobs", get("logprobs") is True), ("audio", "audio" in items(get("modalities"))))
+    model, form, modes, options, tier, metadata, limit, old_limit, temperature, copies = fields(
+        body, model="", response_format={}, modalities=[], stream_options={}, service_tier="", metadata={},
+        max_completion_tokens=int, max_tokens=int, temperature=float, n=int,
+    )  # fmt: skip
+    wanted = (("logprobs", body.get("logprobs") is True), ("audio", "audio" in modes))
     return ModelRequest(
-        word(get("model")) or path.partition("/deployments/")[2].partition("/")[0],
+        model or path.partition("/deployments/")[2].partition("/")[0],
         _messages(body),
         declared(body),
-        get("stream") is True,
-        "stream_options" in body and obj(body["stream_options"]).get("include_usage") is True,
-        whole(get("max_tokens")) if limit is None else limit,
-        number(get("temperature")),
-        _choice(get("tool_choice")),
-        word(form.get("type")).startswith("json"),
-        copies=min(whole(get("n")) or 1, MOST_COPIES),
-        schema=strict_schema(form.get("json_schema")),
+        body.get("stream") is True,
+        options.get("include_usage") is True,
+        old_limit if limit is None else limit,
+        temperature,
+        _choice(body.get("tool_choice")),
+        str(form.get("type")).startswith("json"),
+        copies=min(copies or 1, MOST_COPIES),
+        schema=strict_schema(form["json_schema"]) if "json_schema" in form else None,
         unscriptable=tuple([name for name, wants in wanted if wants]),
-        echo=service_tier(body) | ({"metadata": get("metadata")} if get("metadata") else {}),
+        echo=service_tier(tier) | ({"metadata": metadata} if metadata else {}),
     )
 
 
-def service_tier(body: Mapping[str, Any]) -> dict[str, Any]:
+def service_tier(tier: str) -> dict[str, Any]:
     """The tier that serves a request: the one it asks for."""
-    tier = word(body.get("service_tier"))
     return {"service_tier": "default" if tier in ("", "auto") else tier}
 
 
@@ -51,7 +51,7 @@ def strict_schema(form: Any) -> dict[str, Any] | None:
     return obj(found.get("schema")) or None if found.get("strict") is not False else None
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
+def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
@@ -79,14 +79,14 @@ def declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
 
 def _messages(body: Mapping[str, Any]) -> Any:
     conversation = Conversation()
-    for found in understood(items(body.get("messages"))):
-        message = obj(found)
-        role, content = word(message.get("role")), message.get("content")
+    (sent,) = fields(body, messages=[])
+    for message in understood(sent):
+        role, content = message.get("role"), message.get("content")
         text = content if isinstance(content, str) else text_in(content)
         if role in _RESULTS:
             conversation.result(word(message.get("tool_call_id")), word(message.get("name")), text)
             continue
-        conversation.say(_ROLES.get(role, "user"), text)
+        conversation.say(_ROLES.get(str(role), "user"), text)
         if role == "assistant":
             _calls(message, conversation)
     return conversation.messages()

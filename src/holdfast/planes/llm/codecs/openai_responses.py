@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.model.completion import Completion, Delta, FinishReason, Text, ToolCall, Trouble, Usage
@@ -42,11 +42,8 @@ class OpenAIResponses(Codec):
     name = "openai_responses"
     provider = "openai"
 
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        return openai_responses_read.asked(body)
-
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        return openai_responses_read.with_results(body, changed)
+    asked = staticmethod(openai_responses_read.asked)
+    with_results = staticmethod(openai_responses_read.with_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)

@@ -22,7 +22,7 @@ _ECHOED = (
 )  # fmt: skip
 
 
-def asked(body: Mapping[str, Any]) -> ModelRequest:
+def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request. What a server keeps (`previous_response_id`, `conversation`) is not in it."""
     choice, form = body.get("tool_choice"), obj(obj(body.get("text")).get("format"))
     logprobs = "message.output_text.logprobs" in items(body.get("include")) or bool(whole(body.get("top_logprobs")))
@@ -38,7 +38,7 @@ def asked(body: Mapping[str, Any]) -> ModelRequest:
         goes_on=bool(body.get("previous_response_id") or body.get("conversation")),
         schema=strict_schema(form),
         unscriptable=("logprobs",) if logprobs else (),
-        echo=service_tier(body) | _echo(body),
+        echo=service_tier(word(body.get("service_tier"))) | _echo(body),
     )
 
 
@@ -49,7 +49,7 @@ def _echo(body: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"text": {"format": {"type": "text"}, **obj(body.get("text"))}}
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str]) -> dict[str, Any]:
+def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("input"), list):
         return dict(body)

@@ -28,17 +28,19 @@ _LONGEST = 100_000
 """Characters of a list of calls that are read."""
 
 
-def understood(messages: list[Any]) -> list[Any]:
+def understood(messages: list[Any]) -> list[dict[str, Any]]:
     """The messages with such calls and results in the fields that the format has for them; all others as they are.
 
-    Results of several calls stand in one text and cannot be told apart: they stay text.
+    Results of several calls are in one text and cannot be distinguished: they stay text. What is not an object
+    becomes an empty one.
     """
+    messages = [message if isinstance(message, dict) else {} for message in messages]
     if not _has_calls(messages):
         return messages
-    read: list[Any] = []
+    read: list[dict[str, Any]] = []
     open_call = ""
     for message in messages:
-        role, text = word(obj(message).get("role")), text_in(obj(message).get("content"))
+        role, text = word(message.get("role")), text_in(message.get("content"))
         if open_call and role == "user" and text.startswith(RESULT):
             read.append({"role": "tool", "tool_call_id": open_call, "content": printed_in(text.removeprefix(RESULT))})
             open_call = ""
@@ -49,9 +51,9 @@ def understood(messages: list[Any]) -> list[Any]:
     return read
 
 
-def _has_calls(messages: list[Any]) -> bool:
+def _has_calls(messages: list[dict[str, Any]]) -> bool:
     for message in messages:
-        content = obj(message).get("content")
+        content = message.get("content")
         if _CALLS in (content if isinstance(content, str) else text_in(content)):
             return True
     return False
