@@ -7,8 +7,12 @@ HoldfastError
 |   |-- UsageError       options that do not fit
 |   `-- NotBuilt         a section whose engine is not in this release
 |-- AgentUnavailable     the agent cannot be reached or started: exit 3
+|   `-- AgentMisconfigured  its section cannot be used as it is written: exit 4
 |-- PluginError          a plug-in that breaks its protocol
-|-- HarnessError         our side broke: exit 3, never the agent's doing
+|-- HarnessError         Holdfast failed: exit 3, never the agent's doing
+|   |-- AgentLost        the process that runs the agent is lost
+|   |-- SandboxFailed    a sandbox could not be opened, used or closed
+|   `-- ServiceFailed    the server of a service did not start, answer or end
 |-- NothingProven        there is nothing to run that could be judged: exit 5
 |-- NothingToJudge       what a rule looks for cannot be there, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from holdfast.model.observation import Answer
@@ -54,9 +58,11 @@ class HoldfastError(Exception):
     `model/error_codes.py` says what each code means.
     """
 
+    default_code: ClassVar[str] = ""
+
     def __init__(self, message: str = "", *, code: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code or self.default_code
 
 
 class UserError(HoldfastError):
@@ -82,6 +88,8 @@ class SpecError(UserError):
 
 class NoServer(UserError):
     """No server of this machine can be this service; a container could."""
+
+    default_code = "service-unavailable"
 
 
 class UsageError(UserError):
@@ -109,8 +117,19 @@ class AgentUnavailable(HoldfastError):
         """Of a run that ends with it: the cases that nothing is known of."""
 
 
+class AgentMisconfigured(AgentUnavailable):
+    """The agent's section cannot be used as it is written."""
+
+    default_code = "agent-config-invalid"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "", body: str = "", key: str = "") -> None:
+        super().__init__(message, code=code, hint=hint, body=body, config=True, key=key)
+
+
 class PluginError(HoldfastError):
     """A plug-in that cannot be loaded or breaks its protocol."""
+
+    default_code = "plugin-broken"
 
 
 class HarnessError(HoldfastError):
@@ -122,6 +141,24 @@ class HarnessError(HoldfastError):
         super().__init__(message, code=code)
         self.answer = answer
         self.details = dict(details or {})
+
+
+class AgentLost(HarnessError):
+    """The process that runs the agent is lost: the trial proves nothing about the agent."""
+
+    default_code = "agent-lost"
+
+
+class SandboxFailed(HarnessError):
+    """A sandbox could not be opened, used or closed."""
+
+    default_code = "sandbox-failed"
+
+
+class ServiceFailed(HarnessError):
+    """The server of a service did not start, answer or end."""
+
+    default_code = "service-failed"
 
 
 class NothingProven(HoldfastError):
@@ -136,11 +173,15 @@ class NothingToJudge(HoldfastError):
 
 
 class OutsideError(HoldfastError):
-    """A path of the workspace that leads out of it, or to what is no regular file or folder."""
+    """A path of the workspace that leads out of it, or to something other than a regular file or folder."""
+
+    default_code = "path-outside"
 
 
 class QueryFailed(HoldfastError):
     """A database refused a statement. `state` is its SQLSTATE, if it gave one."""
+
+    default_code = "query-failed"
 
     def __init__(self, message: str, *, code: str = "", state: str = "") -> None:
         super().__init__(message, code=code)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from holdfast.errors import HarnessError
+from holdfast.errors import AgentLost
 from holdfast.processes.launch_host import EXITED, LOST, NOTICE, REFUSED, STARTED, TICKET, packed
 from holdfast.processes.leftovers import end_marked, kill_group
 from holdfast.processes.pipes import read_now
@@ -70,7 +70,7 @@ class Launcher:
             if self._programs.pop(ticket, None) is not None:  # if it starts all the same it is ended then
                 kill_group(program.pid, signal.SIGKILL)
             if isinstance(interrupted, TimeoutError):
-                raise HarnessError(f"the launch host started nothing within {KILL_S:g} s") from None
+                raise AgentLost(f"the launch host started nothing within {KILL_S:g} s") from None
             raise
         finally:
             del self._starting[ticket]
@@ -113,7 +113,7 @@ class Launcher:
             self._process = _spawn(theirs.fileno())
         except OSError as broken:
             ours.close()
-            raise HarnessError(f"the launch host could not be started: {broken}") from broken
+            raise AgentLost(f"the launch host could not be started: {broken}") from broken
         finally:
             theirs.close()
         ours.setblocking(False)
@@ -131,7 +131,7 @@ class Launcher:
                 self._lost()
             else:
                 return
-        raise HarnessError("the launch host is gone")
+        raise AgentLost("the launch host is gone")
 
     def _notice(self, what: int, ticket: int, value: int, took_ms: float, left: int) -> None:
         program = self._programs.get(ticket)
@@ -145,7 +145,7 @@ class Launcher:
         elif what in (EXITED, LOST) and program is not None:
             begun = self._starting.get(ticket)
             if what == LOST and not left and begun is not None and not begun.done():
-                begun.set_exception(HarnessError("the launch host died before it started the program"))
+                begun.set_exception(AgentLost("the launch host died before it started the program"))
             _settle(begun, 0)  # else its keeper was killed before it could tell of the start
             self._programs.pop(ticket)
             program.finish(value if what == EXITED else None, took_ms, left)
@@ -169,7 +169,7 @@ class Launcher:
         self._heard.clear()
         for begun in self._starting.values():
             if not begun.done():
-                begun.set_exception(HarnessError("the launch host died"))
+                begun.set_exception(AgentLost("the launch host died"))
         for program in self._programs.values():
             program.finish(None, left=len(left), lost=True)
         self._programs.clear()

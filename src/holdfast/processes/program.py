@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from math import inf
 from typing import TypeVar
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, SandboxFailed
 from holdfast.processes.leftovers import kill_group, survived
 from holdfast.processes.limits import GRACE_S
 from holdfast.processes.pipes import Pipes, Tail
@@ -89,7 +89,7 @@ class Program:
             self.notes = (*self.notes, KILLED)
         self.kill()
         if not await self.within(KILL_S):
-            raise HarnessError(f"process {self.pid or ''} of the agent could not be ended")
+            raise HarnessError(f"process {self.pid or ''} of the agent could not be ended", code="agent-not-ended")
 
     def kill(self) -> None:
         self.killed = True
@@ -172,7 +172,7 @@ async def run_to_end(
     finally:
         pipes.close()
     if program.lost:
-        raise HarnessError(f"{argv[0]}: {' '.join(program.notes) or GONE}: {err.text.strip()[-500:]}")
+        raise SandboxFailed(f"{argv[0]}: {' '.join(program.notes) or GONE}: {err.text.strip()[-500:]}")
     took_ms = program.took_ms or (time.monotonic() - began) * 1e3
     if not in_time:
         return Ran(None, out.data, err.data, timed_out=True, duration_ms=took_ms)

@@ -64,7 +64,9 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     if not path:
         where = "no such file" if os.sep in named else "not on PATH, and no such file beside the spec"
         hint = f"{install_hint(named)}a path is relative to the spec's folder; a shell command is agent.command"
-        raise AgentUnavailable(f"cannot start agent.binary {named!r}: {where}", hint=hint, config=True)
+        raise AgentUnavailable(
+            f"cannot start agent.binary {named!r}: {where}", code="agent-not-started", hint=hint, config=True
+        )
     return [path, *agent.args]
 
 
@@ -73,13 +75,13 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
     try:
         return await launcher.start(argv, env, cwd, stdio)
     except ValueError as refused:
-        raise AgentUnavailable(f"cannot start {argv[0]}: {refused}", config=True) from refused
+        raise AgentUnavailable(f"cannot start {argv[0]}: {refused}", code="agent-not-started", config=True) from refused
     except OSError as refused:
         if refused.errno in _OURS:
-            raise HarnessError(f"no process could be started: {refused.strerror}") from refused
+            raise HarnessError(f"no process could be started: {refused.strerror}", code="no-process") from refused
         hint = _HINTS.get(refused.errno or 0, "")
         message = f"cannot start {argv[0]}: {refused.strerror}"
-        raise AgentUnavailable(message, hint=hint, config=True) from refused
+        raise AgentUnavailable(message, code="agent-not-started", hint=hint, config=True) from refused
 
 
 def not_run(agent: AgentSpec, said: str, sees: str) -> AgentUnavailable:
@@ -87,6 +89,7 @@ def not_run(agent: AgentSpec, said: str, sees: str) -> AgentUnavailable:
     missing = _MISSING.search(said)
     return AgentUnavailable(
         f"agent.command cannot be run: {said or 'the shell found no such program'}",
+        code="agent-not-started",
         hint=(install_hint(missing[1]) if missing else "") + sees,
         body=agent.command or "",
         config=True,

@@ -48,6 +48,8 @@ _NO_END = "\0"
 class CannotMask(HoldfastError):
     """A secret is there in a form that cannot be taken out."""
 
+    default_code = "secret-not-masked"
+
 
 class Hidden:
     """Values that must not be seen. `mask` knows further spellings of them, in a text."""

@@ -116,7 +116,14 @@ class Masker:
     def unavailable(self, gone: AgentUnavailable) -> AgentUnavailable:
         """The same failure; an agent's traceback or reply may quote a secret."""
         text = self.text
-        return AgentUnavailable(text(str(gone)), hint=text(gone.hint), body=text(gone.body), config=gone.config)
+        return AgentUnavailable(
+            text(str(gone)),
+            code=gone.code,
+            hint=text(gone.hint),
+            body=text(gone.body),
+            config=gone.config,
+            key=gone.key,
+        )
 
     def _cut_inside(self, value: Any) -> bool:
         """Whether any text in it is cut within a secret. It sees every event: this is written for speed."""

@@ -25,7 +25,9 @@ def resolve_secrets(
     for name, value in found.items():
         if len(value) < SHORTEST_SECRET:
             message = f"the secret {name} {TOO_SHORT}"
-            raise UserError(message, hint="masking it would hide ordinary text; use a longer value")
+            raise UserError(
+                message, code="secret-unavailable", hint="masking it would hide ordinary text; use a longer value"
+            )
     return found
 
 
@@ -42,7 +44,9 @@ def _value(secret: Secret, environ: Mapping[str, str], root: Path, seed: int, co
     variable = rest or secret.name
     if not environ.get(variable):
         raise UserError(
-            f"the secret {secret.name} is read from {variable}, which is not set", hint=f"export {variable}=…"
+            f"the secret {secret.name} is read from {variable}, which is not set",
+            code="secret-unavailable",
+            hint=f"export {variable}=…",
         )
     return environ[variable]
 
@@ -51,13 +55,15 @@ def _from_file(name: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as refused:
-        raise UserError(f"the secret {name} cannot be read from {path.name}: {refused}") from refused
+        raise UserError(
+            f"the secret {name} cannot be read from {path.name}: {refused}", code="secret-unavailable"
+        ) from refused
 
 
 def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str], allowed: bool) -> str:
     if not allowed:
         message = f"the secret {name} is given by a command, and this spec lies outside of your project folder"
-        raise UserError(message, hint="if you trust the file, add --allow-commands")
+        raise UserError(message, code="secret-unavailable", hint="if you trust the file, add --allow-commands")
     pipe = subprocess.PIPE
     running = subprocess.Popen(  # noqa: S602  # the spec's own words, which the user trusts
         command, shell=True, cwd=root, env=dict(environ), stdout=pipe, stderr=pipe, start_new_session=True
@@ -65,13 +71,16 @@ def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str
     try:
         out, err = running.communicate(timeout=COMMAND_S)
     except subprocess.TimeoutExpired:
-        raise UserError(f"the command of the secret {name} did not end within {COMMAND_S:g} s") from None
+        raise UserError(
+            f"the command of the secret {name} did not end within {COMMAND_S:g} s", code="secret-unavailable"
+        ) from None
     finally:
         kill_group(running.pid, signal.SIGKILL)  # whatever it has started
         running.wait()
     if running.returncode:
         said = err.decode("utf-8", "replace").strip().splitlines()
         raise UserError(
-            f"the command of the secret {name} exited with {running.returncode}: {said[-1] if said else ''}"
+            f"the command of the secret {name} exited with {running.returncode}: {said[-1] if said else ''}",
+            code="secret-unavailable",
         )
     return out.decode("utf-8", "replace").rstrip("\n")

@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentMisconfigured, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.spec import AgentSpec
 from holdfast.model.trial import Trial
@@ -112,10 +112,9 @@ class FolderAnswerFile:
         self._root = os.path.realpath(root)
         self._path = os.path.normpath(os.path.join(self._root, name))
         if not self._inside(self._path) or self._path == self._root:
-            raise AgentUnavailable(
+            raise AgentMisconfigured(
                 f"agent.answer_file leaves the spec's folder: {name!r}",
                 hint="name a file in that folder, such as answer.txt",
-                config=True,
             )
         self.name = name
 
@@ -129,9 +128,7 @@ class FolderAnswerFile:
             return  # a folder of that name stays: reading it will say so
         except OSError as broken:
             why = broken.strerror or str(broken)
-            raise AgentUnavailable(
-                f"agent.answer_file {self.name!r} cannot be replaced: {why}", config=True
-            ) from broken
+            raise AgentMisconfigured(f"agent.answer_file {self.name!r} cannot be replaced: {why}") from broken
 
     def read(self, limit: int) -> Left:
         """What is there now. Call it when every process of the agent has ended."""
@@ -188,7 +185,7 @@ class BareWorld:
 
     @property
     def sandbox(self) -> Sandbox:
-        raise HarnessError("there is no sandbox around this agent, so its state cannot be looked at")
+        raise HarnessError("there is no sandbox around this agent, so its state cannot be looked at", code="no-sandbox")
 
     @property
     def environ(self) -> Mapping[str, str]:

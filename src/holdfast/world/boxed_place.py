@@ -44,7 +44,7 @@ class BoxedPlace:
             return await self._sandbox.start(argv, env, Stdio(*stdio))
         except OSError as refused:
             why = f"cannot start {argv[0]}: {refused.strerror}"
-            raise AgentUnavailable(why, hint=self.sees, config=True) from refused
+            raise AgentUnavailable(why, code="agent-not-started", hint=self.sees, config=True) from refused
 
     async def forward(self, port: int) -> PortForward:
         return await PortForward.open(self._sandbox, port)

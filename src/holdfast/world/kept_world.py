@@ -143,7 +143,7 @@ def read(folder: Path) -> KeptWorld:
     try:
         return decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
-        raise UserError(f"{folder} is no kept world: {broken}") from broken
+        raise UserError(f"{folder} is no kept world: {broken}", code="kept-world-invalid") from broken
 
 
 def kept_worlds(folder: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.startable import install_hint
 from holdfast.protocols.sandbox import Sandbox
@@ -135,7 +135,9 @@ class AgentFiles:
             path = self._expanded(name)
             if not (os.path.isfile(path) if os.path.isabs(path) else search.find(name)):
                 hint = f"{install_hint(name)}on PATH there are {search.path}"
-                raise AgentUnavailable(f"agent.programs: this machine has no {name}", hint=hint, config=True)
+                raise AgentUnavailable(
+                    f"agent.programs: this machine has no {name}", code="agent-not-started", hint=hint, config=True
+                )
             self._show(name)
         for name in search.others:
             self._show(name)
@@ -207,12 +209,12 @@ def _folder(name: str, root: Path, home: Path | None) -> Path:
     absolute = os.path.isabs(name)
     if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):
         where = "on this machine" if absolute else "beside the spec"
-        raise AgentUnavailable(f"agent.dir {name!r} is no folder {where}", config=True)
+        raise AgentMisconfigured(f"agent.dir {name!r} is no folder {where}")
     hint = "put the agent's files into a folder of their own"
     if root.resolve().is_relative_to(folder):
         why = "the agent would see its rules"
-        raise AgentUnavailable(f"agent.dir {name!r} holds the spec: {why}", hint=hint, config=True)
+        raise AgentMisconfigured(f"agent.dir {name!r} holds the spec: {why}", hint=hint)
     if home is not None and home.resolve().is_relative_to(folder):
         why = "the agent would see all that is in it"
-        raise AgentUnavailable(f"agent.dir {name!r} holds your home: {why}", hint=hint, config=True)
+        raise AgentMisconfigured(f"agent.dir {name!r} holds your home: {why}", hint=hint)
     return folder

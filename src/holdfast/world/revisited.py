@@ -52,7 +52,7 @@ class ReopenedKeeper:
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
         found, self._waiting = self._waiting, None
         if found is None:
-            raise HarnessError("the services of a kept world are opened once")
+            raise HarnessError("the services of a kept world are opened once", code="bug")
         return found
 
     async def close(self) -> None:
@@ -139,7 +139,9 @@ async def _run(sandbox: Sandbox, argv: Sequence[str], env: dict[str, str], stdio
     try:
         program = await sandbox.start(argv, env, stdio)
     except OSError as refused:
-        raise AgentUnavailable(f"cannot start {argv[0]}: {refused.strerror}", config=True) from refused
+        raise AgentUnavailable(
+            f"cannot start {argv[0]}: {refused.strerror}", code="agent-not-started", config=True
+        ) from refused
     try:
         while not await program.within(3600.0):
             pass

@@ -116,4 +116,4 @@ def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str
     if missing:
         named = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
         hint = "leave --strict-world out, use another --backend, or do not ask for it"
-        raise UserError(f"the {backend} backend cannot enforce here: {named}", hint=hint)
+        raise UserError(f"the {backend} backend cannot enforce here: {named}", code="world-not-enforced", hint=hint)

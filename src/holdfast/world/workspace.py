@@ -33,7 +33,9 @@ def lay_out(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
                 _clone(fixture, inside(folder, fixture.path), root)
         except OSError as refused:
             what = f"{refused.strerror}: {refused.filename}" if refused.filename else str(refused)
-            raise HarnessError(f"fixtures[{number}] ({fixture.type}) could not be put in place: {what}") from refused
+            raise HarnessError(
+                f"fixtures[{number}] ({fixture.type}) could not be put in place: {what}", code="fixture-failed"
+            ) from refused
 
 
 def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
@@ -54,7 +56,7 @@ def inside(folder: Path, name: str) -> Path:
     """A path of the workspace or the home as a path on this machine; a link in it is not followed out."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise HarnessError(f"{name!r} leaves its folder")
+        raise HarnessError(f"{name!r} leaves its folder", code="path-outside")
     return path
 
 
@@ -81,12 +83,14 @@ def _clone(fixture: Fixture, target: Path, root: Path) -> None:
         )
         if ran.returncode:
             said = ran.stderr.decode("utf-8", "replace").strip()
-            raise HarnessError(f"git clone of {fixture.url} failed: {said[-500:]}")
+            raise HarnessError(f"git clone of {fixture.url} failed: {said[-500:]}", code="fixture-failed")
         _copy(staging, target)
     except FileNotFoundError as missing:
-        raise HarnessError("a git_repo fixture needs git, which is not installed") from missing
+        raise HarnessError("a git_repo fixture needs git, which is not installed", code="fixture-failed") from missing
     except subprocess.TimeoutExpired:
-        raise HarnessError(f"git clone of {fixture.url} took longer than {CLONE_S:g} s") from None
+        raise HarnessError(
+            f"git clone of {fixture.url} took longer than {CLONE_S:g} s", code="fixture-failed"
+        ) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -106,13 +110,15 @@ async def fill(
             continue
         database = databases.get(fixture.service or "")
         if database is None:
-            raise HarnessError(f"fixtures[{number}] needs a database, and {fixture.service} is none")
+            raise HarnessError(
+                f"fixtures[{number}] needs a database, and {fixture.service} is none", code="fixture-failed"
+            )
         begin(f"fixtures[{number}] ({fixture.type})")
         try:
             await _into(database, fixture, root, trial)
         except QueryFailed as refused:
             why = f"fixtures[{number}] ({fixture.type}) failed in {fixture.service}: {refused}"
-            raise HarnessError(why) from refused
+            raise HarnessError(why, code="fixture-failed") from refused
 
 
 async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) -> None:
@@ -136,4 +142,4 @@ async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str
         if ran.exit_code != 0:
             said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
             how = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
-            raise HarnessError(f"setup.commands[{number}] {how}: {said}")
+            raise HarnessError(f"setup.commands[{number}] {how}: {said}", code="setup-failed")

@@ -244,7 +244,7 @@ class WorldClock:
 
     def _usable(self) -> Clock:
         if self._clock is None or not self.kept.enforced:
-            raise HarnessError(f"the agent's clock cannot be set here: {self.kept.why}")
+            raise HarnessError(f"the agent's clock cannot be set here: {self.kept.why}", code="clock-unavailable")
         return self._clock
 
 
@@ -252,7 +252,9 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise HarnessError(f"determinism.clock is no moment: {text!r}; write it as 2026-01-01T00:00:00Z") from None
+        raise HarnessError(
+            f"determinism.clock is no moment: {text!r}; write it as 2026-01-01T00:00:00Z", code="spec-invalid"
+        ) from None
 
 
 # Which changes of a clock its programs have seen: each tells us once of every change, when it next reads the clock.

@@ -83,13 +83,14 @@ class _WorldOpening:
                 try:
                     await self._open()
                 except UserError as refused:
-                    raise HarnessError(f"{refused}. {refused.hint}" if refused.hint else str(refused)) from refused
+                    why = f"{refused}. {refused.hint}" if refused.hint else str(refused)
+                    raise HarnessError(why, code=refused.code) from refused
         except TimeoutError:
             if not limit.expired():
                 raise
             held_up = f": {self._world.begun[-1]} was under way" if self._world.begun else ""
             why = f"the world was not ready within the trial's {limit_ms} ms (resources.timeout){held_up}"
-            raise HarnessError(why) from None
+            raise HarnessError(why, code="world-not-ready") from None
 
     async def _open(self) -> None:
         world, spec = self._world, self._spec

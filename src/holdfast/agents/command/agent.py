@@ -14,7 +14,7 @@ from holdfast.agents.command.channels import GivenPrompt, PromptChannel
 from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.time_limit import patience_ms, unless_limited
-from holdfast.errors import HarnessError
+from holdfast.errors import AgentLost
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
@@ -118,7 +118,7 @@ class CommandTurns:
             pipes.drain()
         notes.extend(program.notes)
         if program.lost:
-            raise HarnessError("the launch host died while the command ran")
+            raise AgentLost("the launch host died while the command ran")
         limit = self._reader.limit
         left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
         if in_time:

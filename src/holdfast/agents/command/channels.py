@@ -58,6 +58,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
     if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
         raise AgentUnavailable(
             f"a line of the prompt is longer than {LINE_LIMIT} bytes: no terminal takes it",
+            code="prompt-undeliverable",
             hint="use agent.prompt: arg, env or file",
             config=True,
         )
@@ -181,6 +182,7 @@ def _check_word(prompt: str) -> None:
     if why:
         raise AgentUnavailable(
             f"the prompt {why}: no argument or variable can carry it",
+            code="prompt-undeliverable",
             hint="use agent.prompt: stdin or file",
             config=True,
         )

@@ -126,7 +126,7 @@ class HttpAgent:
         await self._reset()
         if left_s(world) <= 0:
             why = f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})"
-            raise HarnessError(why)
+            raise HarnessError(why, code="no-time-left")
 
     async def close(self) -> None:
         try:

@@ -21,7 +21,7 @@ from holdfast.agents.http.content import Unpackable, text_type, unpacked
 from holdfast.agents.http.cookies import CookieJar
 from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import HttpUrl
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.http1.client import Taken, Upstreams
 from holdfast.http1.collected_reply import CollectedReply
 from holdfast.http1.heads import block, lines, value_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:
     """The error of a trial whose agent gave no connection, for a failure of this kind and what the system said."""
     why, hint = _reason(kind, error, url, timeout_s)
-    return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", hint=hint)
+    return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", code="agent-unreachable", hint=hint)
 
 
 def _reason(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> tuple[str, str]:
@@ -158,7 +158,7 @@ class HttpClient:
         await self._upstreams.close()
 
     def _impossible(self, wrong: ValueError) -> AgentUnavailable:
-        return AgentUnavailable(f"no request can be made to {self.url.shown}: {wrong}", config=True)
+        return AgentMisconfigured(f"no request can be made to {self.url.shown}: {wrong}")
 
 
 def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.agents.http.agent import HttpAgent
 from holdfast.agents.http.readiness import await_ready
 from holdfast.agents.placeholders import with_mcp_config, with_port
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer, EndingKind
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
@@ -42,7 +42,7 @@ class Ports:
             self._next = (self._next + 1) % COUNT
             if _free(port):
                 return port
-        raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}")
+        raise HarnessError(f"no free port between {FIRST} and {FIRST + COUNT}", code="port-taken")
 
 
 def check_free(host: str, port: int) -> None:
@@ -64,6 +64,7 @@ def check_free(host: str, port: int) -> None:
 def _taken(port: int) -> AgentUnavailable:
     return AgentUnavailable(
         f"port {port} is already taken, so the agent cannot be started on it",
+        code="port-taken",
         hint="stop what listens there, or write {port} for it in agent.endpoint: Holdfast then picks a free one, "
         "fills it in agent.command and sets PORT",
     )
@@ -157,7 +158,7 @@ class Instance:
         self._pipes.drain()
         self._printed.watch = None
         if self._program.lost:
-            raise HarnessError("our side lost sight of the agent's process")
+            raise AgentLost("our side lost sight of the agent's process")
         self.worn = any(turn.ending in WORN for turn in answer.turns)
         notes = (*answer.notes, *self._printed.notes)
         return Answer(answer.turns, output=self._printed.text, notes=notes)

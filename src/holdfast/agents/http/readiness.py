@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.processes.pipes import Pipes, Tail
 from holdfast.processes.program import how_it_ended
@@ -35,7 +35,7 @@ class OutOfMemoryAtStart(AgentUnavailable):
     """It used more memory than it may before it was ready."""
 
     def __init__(self, message: str, printed: Tail) -> None:
-        super().__init__(message, hint="give it more: resources.memory")
+        super().__init__(message, code="agent-not-ready", hint="give it more: resources.memory")
         self.printed = printed
 
 
@@ -65,7 +65,7 @@ async def await_ready(
 
 def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, place: Place) -> Exception:
     if program.lost:
-        return HarnessError("the launch host died while the agent started")
+        return AgentLost("the launch host died while the agent started")
     if program.out_of_memory:
         return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
     if program.ended and program.status in NOT_RUN and agent.command is not None:
@@ -77,7 +77,7 @@ def _not_ready(agent: AgentSpec, program: Started, what: str, printed: Tail, pla
         message = f"the agent was not ready within {READY_S:g} s: {what}"
         hint = "check agent.endpoint and agent.ready: a URL, port, or a text that it prints when it is ready"
     said = f" (it said: {printed.last_line[:200]})" if printed.last_line else ""
-    return AgentUnavailable(message + said, hint=hint, body=printed.text)
+    return AgentUnavailable(message + said, code="agent-not-ready", hint=hint, body=printed.text)
 
 
 async def _until(probe: Probe) -> None:
@@ -110,7 +110,7 @@ def address_of(endpoint: str) -> tuple[str, int]:
         host = None
     if not host:
         hint = "write it as http://localhost:{port}/invoke"
-        raise AgentUnavailable(f"agent.endpoint is not an http or https URL: {endpoint!r}", hint=hint, config=True)
+        raise AgentMisconfigured(f"agent.endpoint is not an http or https URL: {endpoint!r}", hint=hint)
     return host, port
 
 
@@ -133,7 +133,7 @@ async def _answers(url: str) -> bool:
     try:
         where = read_url(url)
     except ValueError as wrong:
-        raise AgentUnavailable(f"agent.ready is not an http or https URL: {url!r}", config=True) from wrong
+        raise AgentMisconfigured(f"agent.ready is not an http or https URL: {url!r}") from wrong
     wire = HttpClient(where, {}, timeout_ms=round(PROBE_S * 1000), limit=1, keep=False)
     try:
         seen = await wire.send(HttpRequest("GET", where.endpoint.target))

@@ -61,7 +61,9 @@ class ReplyReader(Struct, frozen=True):
         try:
             return self._answer(seen, text)
         except RecursionError as deep:
-            raise HarnessError(f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}") from deep
+            raise HarnessError(
+                f"the answer is nested too deeply for Holdfast to write it: {beginning(text)}", code="answer-unreadable"
+            ) from deep
 
     def _broken(self, seen: HttpExchange, text: str) -> HttpAnswer:
         if seen.content_type == "text/event-stream":

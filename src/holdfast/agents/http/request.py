@@ -18,7 +18,7 @@ from holdfast.agents.http.template import (
     text_template,
 )
 from holdfast.agents.http.url import HttpUrl, read_url
-from holdfast.errors import AgentUnavailable
+from holdfast.errors import AgentMisconfigured, AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
 _IN_QUERY = frozenset({"GET", "DELETE"})
@@ -99,10 +99,9 @@ def endpoint_url(endpoint: str) -> HttpUrl:
     try:
         return read_url(endpoint)
     except ValueError:
-        raise AgentUnavailable(
+        raise AgentMisconfigured(
             f"agent.endpoint is not an http or https URL: {endpoint!r}",
             hint="write it as http://localhost:8000/invoke",
-            config=True,
         ) from None
 
 
@@ -136,17 +135,15 @@ def _quoted(sample: str, name: str) -> str:
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not name or any(c in "\r\n\0" for c in name + value):
-            raise AgentUnavailable(
+            raise AgentMisconfigured(
                 f"header {name!r} cannot be sent: a line break or nothing where text must be",
                 hint="correct agent.headers, or the variable it takes its value from",
-                config=True,
             )
     return dict(headers)
 
 
 def _no_such_field(unknown: UnknownField) -> AgentUnavailable:
-    return AgentUnavailable(
+    return AgentMisconfigured(
         f"the request asks for {{{unknown.name}}}, and this prompt has no such field",
         hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",
-        config=True,
     )

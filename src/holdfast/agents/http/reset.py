@@ -16,7 +16,7 @@ from holdfast.agents.answer_fields import RESET_S
 from holdfast.agents.http.client import HttpClient
 from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import HttpUrl, read_url
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentMisconfigured, AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
 
 _TAIL = 400
@@ -71,10 +71,9 @@ def _reset_url(endpoint: HttpUrl | None, reset: str) -> HttpUrl:
     try:
         return endpoint.join(reset) if endpoint else read_url(reset)
     except ValueError:
-        raise AgentUnavailable(
+        raise AgentMisconfigured(
             f"agent.reset_endpoint is not a URL: {reset!r}",
             hint="write a whole URL, or a path such as /reset on the agent's own server",
-            config=True,
         ) from None
 
 
@@ -83,12 +82,12 @@ async def _post(wire: HttpClient, url: HttpUrl) -> None:
     try:
         seen = await wire.send(HttpRequest("POST", url.endpoint.target))
     except AgentUnavailable as gone:
-        raise HarnessError(f"{what} failed: {gone}") from gone
+        raise HarnessError(f"{what} failed: {gone}", code="reset-failed") from gone
     if seen.ending != "answered":
-        raise HarnessError(f"{what} failed: {seen.ending}, {seen.detail}")
+        raise HarnessError(f"{what} failed: {seen.ending}, {seen.detail}", code="reset-failed")
     if seen.status is not None and seen.status >= 400:
         said = " ".join(seen.body[:_TAIL].decode("utf-8", "replace").split())
-        raise HarnessError(f"{what} failed: HTTP {seen.status} {said}".rstrip())
+        raise HarnessError(f"{what} failed: HTTP {seen.status} {said}".rstrip(), code="reset-failed")
 
 
 async def _call(function: str, root: Path, env: dict[str, str]) -> None:
@@ -99,7 +98,7 @@ async def _call(function: str, root: Path, env: dict[str, str]) -> None:
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
         lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
     why = f"no end within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
-    raise HarnessError(f"reset function {function} failed: {why}")
+    raise HarnessError(f"reset function {function} failed: {why}", code="reset-failed")
 
 
 async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[bytes]) -> int | None:

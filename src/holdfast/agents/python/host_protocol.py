@@ -99,6 +99,7 @@ class Broke(Struct, frozen=True, tag="broke", array_like=True):
     """Our side, or the reset, failed inside the agent's process."""
 
     message: str
+    code: str = "bug"
 
 
 class TurnsDone(Struct, frozen=True, tag="done", array_like=True):
@@ -151,9 +152,12 @@ class Unusable(Struct, frozen=True, tag="unusable"):
     trace: str = ""
     key: str = ""
     """The spec's key that is at fault, if one is."""
+    code: str = "agent-import-failed"
 
     def error(self) -> AgentUnavailable:
-        return AgentUnavailable(self.message, hint=self.hint, body=self.trace, config=True, key=self.key)
+        return AgentUnavailable(
+            self.message, code=self.code, hint=self.hint, body=self.trace, config=True, key=self.key
+        )
 
 
 class ChildStarted(Struct, frozen=True, tag="started", array_like=True):

@@ -66,6 +66,7 @@ class HostedTrial:
         self.notes: list[str] = []
         self.done: TurnsDone | None = None
         self.broke = ""
+        self._broke_code = ""
         self.late = False
         self.limit_ms = inf
         """Of an answer that still counts when the time has run out."""
@@ -110,9 +111,10 @@ class HostedTrial:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
             self._moved()
 
-    def fail(self, why: str) -> None:
-        """Our side broke."""
-        self.broke = self.broke or why
+    def fail(self, why: str, code: str) -> None:
+        """Holdfast failed, not the agent; the first failure counts."""
+        if not self.broke:
+            self.broke, self._broke_code = why, code
 
     @property
     def all_said(self) -> bool:
@@ -134,7 +136,7 @@ class HostedTrial:
         try:
             message = _messages.decode(data)
         except msgspec.DecodeError as broken:
-            self.fail(f"the agent's process sent what cannot be read: {broken}")
+            self.fail(f"the agent's process sent what cannot be read: {broken}", "agent-lost")
             return
         if isinstance(message, Piece):
             self._piece(message.text)
@@ -154,7 +156,7 @@ class HostedTrial:
         elif isinstance(message, Noted):
             self._context.note(message.text)
         elif isinstance(message, Broke):
-            self.fail(message.message)
+            self.fail(message.message, message.code)
         else:
             self.done = message
         self._moved()
@@ -214,7 +216,7 @@ class HostedTrial:
             unmatched=self.done.unmatched if self.done else {},
         )
         if self.broke:
-            raise HarnessError(self.broke, answer=answer)
+            raise HarnessError(self.broke, code=self._broke_code, answer=answer)
         return answer
 
     def _open_turn(self, timeout_s: float) -> Turn:

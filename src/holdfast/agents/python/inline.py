@@ -165,7 +165,7 @@ class InlineAgent:
         seen = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
         answer = Answer(tuple(turns), printed, (*notes, *cut), *seen)
         if broke:
-            raise HarnessError(broke[0], answer=answer)
+            raise HarnessError(broke[0], code="bug", answer=answer)
         return answer
 
     async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:
@@ -229,9 +229,9 @@ class InlineAgent:
                     async with asyncio.timeout(RESET_S):
                         await result
         except TimeoutError:
-            raise HarnessError(f"reset did not finish within {RESET_S:g} s") from None
+            raise HarnessError(f"reset did not finish within {RESET_S:g} s", code="reset-failed") from None
         except (Exception, SystemExit) as broken:
-            raise HarnessError(f"reset failed: {said(broken)}") from broken
+            raise HarnessError(f"reset failed: {said(broken)}", code="reset-failed") from broken
 
     async def close(self) -> None:
         self.installed.remove()

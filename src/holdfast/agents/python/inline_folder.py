@@ -78,6 +78,7 @@ class InlineFolder:
             if "." not in name and name not in self._modules and _elsewhere(name, self._root):
                 raise UserError(
                     f"{name} beside the spec hides the module {name!r} that Holdfast may need in this process",
+                    code="agent-config-invalid",
                     hint="rename it, or use isolation: fresh",
                 )
 

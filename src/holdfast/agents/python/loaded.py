@@ -55,7 +55,7 @@ def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, Res
     loaded = load_agent(agent.endpoint, agent.input)
     reset = resolve(agent.reset_function)[0] if agent.reset_function else None
     if reset is not None and not callable(reset):
-        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called")
+        raise UserError(f"agent.reset_function {agent.reset_function!r} cannot be called", code="agent-config-invalid")
     for scenario in scenarios:
         for injection in scenario.injections:
             if injection.raises:
@@ -82,6 +82,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
         graph = callable(getattr(target, "compile", None))
         raise UserError(
             f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
+            code="agent-config-invalid",
             hint="name what its compile() gives"
             if graph
             else "name a function, or an object with invoke, ainvoke or __call__",
@@ -89,6 +90,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
     if given is not None:
         raise UserError(
             f"agent.input has no meaning for agent.endpoint {endpoint!r}: it has no invoke and gets the prompt as text",
+            code="agent-config-invalid",
             hint="remove it, or name the runnable itself",
             key="agent.input",
         )
@@ -111,6 +113,7 @@ def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
     except TypeError:
         raise UserError(
             f"agent.endpoint {endpoint!r} cannot be called with the prompt alone: it takes {signature}",
+            code="agent-config-invalid",
             hint="name a function of one argument, the prompt or `messages`",
         ) from None
     return next(iter(signature.parameters), "") == "messages"
@@ -122,6 +125,7 @@ def _instance(endpoint: str, cls: type) -> Any:
     except TypeError as broken:
         raise UserError(
             f"agent.endpoint {endpoint!r} is a class that cannot be made without arguments: {broken}",
+            code="agent-config-invalid",
             hint="name an instance of it, or a function",
         ) from broken
 
@@ -138,9 +142,9 @@ def unusable(broken: BaseException, root: str) -> Unusable:
 
 def _told(broken: BaseException, root: str) -> Unusable:
     if isinstance(broken, UserError):
-        return Unusable(str(broken), broken.hint, key=broken.key)
+        return Unusable(str(broken), broken.hint, key=broken.key, code=broken.code)
     if isinstance(broken, HoldfastError):
-        return Unusable(str(broken))
+        return Unusable(str(broken), code=broken.code)
     if isinstance(broken, SystemExit):
         return Unusable(f"the agent's module called exit({broken.code}) while it was imported", trace=_trace(broken))
     if isinstance(broken, ModuleNotFoundError):

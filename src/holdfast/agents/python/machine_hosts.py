@@ -92,7 +92,7 @@ class MachineHosts:
             with self._served(host, context) as begun:
                 return await host.perform(context, task, begun)
         except HarnessError as broken:
-            if str(broken) == HOST_DIED:
+            if broken.code == HOST_DIED:
                 self._suspects.add(context.trial.id)
             raise
         finally:

@@ -29,7 +29,7 @@ from holdfast.agents.python.host_protocol import (
     framed,
 )
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
-from holdfast.errors import AgentUnavailable, HarnessError
+from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
@@ -42,7 +42,8 @@ START_S = 60.0
 """For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
 IMPORT_S = 120.0
 """For the agent's import: models may be loaded there, but a run must not wait for ever."""
-HOST_DIED = "the agent's host process died"
+HOST_DIED = "agent-host-died"
+"""The code of the error for each trial that ran when its host died."""
 MARK = "HOLDFAST_HOST"
 """In the environment of a host and all below it, so that what it leaves behind can be found."""
 HASHING = {"PYTHONHASHSEED": "0"}
@@ -87,7 +88,9 @@ class PythonHost:
             process = _spawn(theirs.fileno(), setup.root, {**HASHING, **environ, MARK: mark})
         except OSError as broken:
             ours.close()
-            raise AgentUnavailable(f"no process could be started for the agent: {broken}") from broken
+            raise AgentUnavailable(
+                f"no process could be started for the agent: {broken}", code="agent-not-started"
+            ) from broken
         finally:
             theirs.close()
         ours.setblocking(False)
@@ -137,7 +140,7 @@ class PythonHost:
                 await asyncio.sleep(0.001)
             except OSError as broken:
                 del self._hosted[ticket]
-                raise HarnessError(f"the agent's host process is gone: {broken}") from broken
+                raise AgentLost(f"the agent's host process is gone: {broken}") from broken
             else:
                 return
 
@@ -171,7 +174,7 @@ class PythonHost:
             return
         await self._stop(hosted)
         what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
-        raise HarnessError(f"{what} within {limit_s:g} s")
+        raise HarnessError(f"{what} within {limit_s:g} s", code="agent-not-started")
 
     async def _stop(self, hosted: HostedTrial) -> None:
         """SIGTERM to the trial's group, a grace, SIGKILL."""
@@ -179,7 +182,7 @@ class PythonHost:
             kill_group(hosted.pid, number)
             if await hosted.wait(lambda: hosted.exited, GRACE_S):
                 return
-        raise HarnessError("the agent's process could not be ended")
+        raise HarnessError("the agent's process could not be ended", code="agent-not-ended")
 
     def _read_control(self) -> None:
         data = read_now(self._control.fileno())
@@ -202,7 +205,7 @@ class PythonHost:
         if hosted is None:
             return  # a child that died before its trial
         if isinstance(notice, ForkRefused):
-            hosted.fail(f"no process could be made for the trial: {notice.why}")
+            hosted.fail(f"no process could be made for the trial: {notice.why}", "no-process")
         if isinstance(notice, ChildExited):
             hosted.notes.extend(survived(notice.left))
         hosted.finish(notice.status if isinstance(notice, ChildExited) else None)
@@ -226,7 +229,7 @@ class PythonHost:
         code = self.process.wait()
         for hosted in self._hosted.values():
             if self._forks and not self.alone and not hosted.exited:
-                hosted.fail(HOST_DIED)
+                hosted.fail("the agent's host process died", HOST_DIED)
             hosted.finish(-code if code < 0 else code << 8)
         self._hosted.clear()
 
@@ -271,11 +274,17 @@ async def _introduce(ours: socket.socket, setup: HostSetup) -> Ready | Unusable:
             await loop.sock_sendall(ours, framed(encode(setup)))
             news = await first_news(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
-        raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s", hint=hint) from None
+        raise AgentUnavailable(
+            f"the agent's import did not finish within {IMPORT_S:g} s", code="agent-not-started", hint=hint
+        ) from None
     except OSError as broken:
-        raise AgentUnavailable(f"the agent's process died while it started: {broken}", hint=hint) from broken
+        raise AgentUnavailable(
+            f"the agent's process died while it started: {broken}", code="agent-import-failed", hint=hint
+        ) from broken
     if news is None:
-        raise AgentUnavailable("the agent's process died while it imported the agent", hint=hint)
+        raise AgentUnavailable(
+            "the agent's process died while it imported the agent", code="agent-import-failed", hint=hint
+        )
     return news
 
 

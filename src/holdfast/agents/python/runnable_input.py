@@ -77,6 +77,7 @@ def _by_hand(endpoint: str, asks: WantedInput | None, said: str) -> InputForm:
         # A graph drops a key that it does not know, and answers all the same: the model would never be asked.
         raise UserError(
             f"agent.input is {said}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
+            code="agent-input-unknown",
             hint=f"set agent.input to the key for the prompt: {', '.join(asks.keys)}",
             key="agent.input",
         )
@@ -94,6 +95,7 @@ def _at(key: str, asks: WantedInput | None, *, messages: bool) -> InputForm:
 def _unplaced(endpoint: str, why: str) -> UserError:
     return UserError(
         f"the prompt cannot be placed: the input schema of agent.endpoint {endpoint!r} {why}",
+        code="agent-input-unknown",
         hint="set type: langchain and agent.input to messages, input, text, or the key for the prompt; "
         "or name a function that takes the prompt and invokes it",
         key="agent.input",

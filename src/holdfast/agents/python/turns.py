@@ -173,7 +173,7 @@ def _reset(reset: ResetFunction, line: ReportLine) -> bool:
 
             asyncio.run(_awaited(result))
     except BaseException as broken:
-        line.send(Broke(f"reset failed: {said(broken)}"))
+        line.send(Broke(f"reset failed: {said(broken)}", "reset-failed"))
         return False
     return True
 

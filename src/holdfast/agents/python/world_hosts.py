@@ -102,7 +102,9 @@ class WorldHosts:
         except TimeoutError:
             if limit_s < IMPORT_S:
                 return False
-            raise AgentUnavailable(f"the agent's import did not finish within {IMPORT_S:g} s") from None
+            raise AgentUnavailable(
+                f"the agent's import did not finish within {IMPORT_S:g} s", code="agent-import-failed"
+            ) from None
         if isinstance(news, Unusable):
             raise news.error()
         return True
@@ -124,7 +126,7 @@ async def _starved(program: Started, hosted: HostedTrial) -> None:
     """It died early: AgentUnavailable, unless it used more memory than it may."""
     await program.within(GRACE_S)
     if not program.out_of_memory:
-        raise AgentUnavailable("the agent's process died while it imported the agent")
+        raise AgentUnavailable("the agent's process died while it imported the agent", code="agent-import-failed")
     hosted.finish(program.status, program.out_of_memory)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
@@ -77,7 +77,7 @@ class Container:
     @property
     def line(self) -> HolderConnection:
         if self._line is None:
-            raise HarnessError(GONE)
+            raise HarnessError(GONE, code="sandbox-lost")
         return self._line
 
     async def listen(self, host: str, port: int) -> socket.socket:
@@ -86,7 +86,9 @@ class Container:
         try:
             return _socket(await self.line.ask(LISTEN, value))
         except OSError as refused:
-            raise HarnessError(f"{host}:{port} cannot be listened on in the container: {refused.strerror}") from refused
+            raise SandboxFailed(
+                f"{host}:{port} cannot be listened on in the container: {refused.strerror}"
+            ) from refused
 
     async def connect(self, port: int) -> socket.socket:
         """ConnectionRefusedError while nothing listens there."""
@@ -161,18 +163,21 @@ async def docker(
             env=None if env is None else {**os.environ, **env},
         )
     except OSError as broken:
-        raise HarnessError(f"the docker client cannot be executed: {broken.strerror}") from broken
+        raise HarnessError(f"the docker client cannot be executed: {broken.strerror}", code="docker-failed") from broken
     try:
         async with asyncio.timeout(_START_S):
             out, err = await running.communicate()
     except TimeoutError:
-        raise HarnessError(f"docker {words[0]} took more than {_START_S:g} s") from None
+        raise HarnessError(f"docker {words[0]} took more than {_START_S:g} s", code="docker-failed") from None
     finally:
         if running.returncode is None:
             running.kill()
             await running.wait()
     if running.returncode:
-        raise HarnessError(f"docker {words[0]}: {(out if merged else err).decode('utf-8', 'replace').strip()[-1000:]}")
+        raise HarnessError(
+            f"docker {words[0]}: {(out if merged else err).decode('utf-8', 'replace').strip()[-1000:]}",
+            code="docker-failed",
+        )
     return out.decode("utf-8", "replace")
 
 
@@ -218,7 +223,7 @@ async def _accepted(waiting: socket.socket) -> socket.socket:
             ours, _ = await asyncio.get_running_loop().sock_accept(waiting)
     except TimeoutError:
         raise HarnessError(
-            "the container was started, but its first process never called: is the engine local?"
+            "the container was started, but its first process never called: is the engine local?", code="docker-failed"
         ) from None
     return ours
 
@@ -233,7 +238,7 @@ async def removed(container: str, known_by: str = "id") -> None:
         if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", found)).strip():
             return
         if asyncio.get_running_loop().time() > until:
-            raise HarnessError(f"the container {container[:12]} could not be removed")
+            raise HarnessError(f"the container {container[:12]} could not be removed", code="docker-failed")
         await asyncio.sleep(0.05)
 
 
@@ -269,4 +274,4 @@ async def first_process() -> Path:
     try:
         return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:
-        raise UserError(f"the first process of containers cannot be had: {why}") from why
+        raise UserError(f"the first process of containers cannot be had: {why}", code="sandbox-unavailable") from why

@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, SandboxFailed
 from holdfast.processes.program import KILL_S, MemoryEnd, Program
 from holdfast.protocols.sandbox import Stdio
 from holdfast.world.holders import wire
@@ -57,14 +57,14 @@ class HolderConnection:
     def tell(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
         """Gives an order that has no reply."""
         if self.closed.is_set():
-            raise HarnessError(GONE)
+            raise HarnessError(GONE, code="sandbox-lost")
         try:
             wire.send(self._ours, what, ticket, value, text=text, fds=fds)
         except BlockingIOError:
-            raise HarnessError("the process that holds the sandbox does not listen") from None
+            raise SandboxFailed("the process that holds the sandbox does not listen") from None
         except OSError:
             self._end()
-            raise HarnessError(GONE) from None
+            raise HarnessError(GONE, code="sandbox-lost") from None
 
     def listen(self) -> None:
         """Takes what the holder has told."""
@@ -93,7 +93,7 @@ class HolderConnection:
                 await self.closed.wait()
         except TimeoutError:
             self._end()
-            raise HarnessError("a sandbox could not be closed: its processes do not end") from None
+            raise SandboxFailed("a sandbox could not be closed: its processes do not end") from None
 
     async def reply(self, ticket: int) -> HolderMessage:
         """Waits for the reply to an order; OSError if it was refused, HarnessError if the holder is gone."""
@@ -105,11 +105,11 @@ class HolderConnection:
             _drop(asked)
             if isinstance(over, asyncio.CancelledError):
                 raise
-            raise HarnessError(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
+            raise SandboxFailed(f"the process that holds the sandbox did not answer within {KILL_S:g} s") from None
         finally:
             self._asked.pop(ticket, None)
         if message.what == wire.BROKE:
-            raise HarnessError(f"the sandbox could not be made: {message.text.decode('utf-8', 'replace')}")
+            raise SandboxFailed(f"the sandbox could not be made: {message.text.decode('utf-8', 'replace')}")
         if message.what == wire.REFUSED:
             raise OSError(message.value, os.strerror(message.value))
         return message
@@ -122,7 +122,7 @@ class HolderConnection:
         self.closed.set()
         for asked in self._asked.values():
             if not asked.done():
-                asked.set_exception(HarnessError(GONE))
+                asked.set_exception(HarnessError(GONE, code="sandbox-lost"))
                 asked.exception()  # whoever asked may have left
         self._lost()
 

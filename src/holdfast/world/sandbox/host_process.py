@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.errors import HarnessError
+from holdfast.errors import SandboxFailed
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.program import KILL_S
 from holdfast.world.holders import wire
@@ -31,7 +31,7 @@ class HostProcess:
             self._process = _spawn(words, theirs.fileno())
         except OSError as broken:
             self._control.close()
-            raise HarnessError(f"the sandbox host could not be started: {broken}") from broken
+            raise SandboxFailed(f"the sandbox host could not be started: {broken}") from broken
         finally:
             theirs.close()
 
@@ -43,7 +43,7 @@ class HostProcess:
         """What a sandbox host that was started as root says first: how files change their owner; -1 if they cannot."""
         message = wire.receive(self._control)
         if message is None:
-            raise HarnessError("the sandbox host ended at once")
+            raise SandboxFailed("the sandbox host ended at once")
         return message.fds[0] if message.fds else -1
 
     def order(
@@ -60,7 +60,7 @@ class HostProcess:
             wire.send(self._control, wire.START, 0, fds=[theirs.fileno(), written, *fds])
         except OSError as broken:
             ours.close()
-            raise HarnessError("the sandbox host is gone") from broken
+            raise SandboxFailed("the sandbox host is gone") from broken
         finally:
             theirs.close()
             os.close(written)

@@ -34,7 +34,9 @@ class ControlGroup:
                 self._write(self._make(controller), settings)
         except (OSError, KeyError) as broken:
             self._remove()
-            raise HarnessError(f"the limits of the sandbox could not be set: {broken}") from broken
+            raise HarnessError(
+                f"the limits of the sandbox could not be set: {broken}", code="limits-failed"
+            ) from broken
 
     def entrances(self) -> list[int]:
         """Descriptors by which a process without rights can enter, with all that it starts; the caller closes them."""
@@ -84,7 +86,9 @@ class ControlGroup:
         until = time.monotonic() + KILL_S
         while not self._remove():
             if time.monotonic() > until:
-                raise HarnessError("the limits of a sandbox could not be lifted: its processes do not end")
+                raise HarnessError(
+                    "the limits of a sandbox could not be lifted: its processes do not end", code="limits-failed"
+                )
             await asyncio.sleep(_PAUSE_S)
 
     def _make(self, controller: str) -> Path:

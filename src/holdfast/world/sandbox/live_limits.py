@@ -63,7 +63,7 @@ class LiveLimits:
         """The same limits for programs that have started since."""
         can = parents() if self._now else {}
         if "cpu" in self._now and "cpu" not in can:
-            raise HarnessError(NO_GROUP)
+            raise HarnessError(NO_GROUP, code="limits-failed")
         for controller, limit in self._now.items():
             if controller in can:
                 await self._together(controller, limit, too_big)
@@ -113,12 +113,14 @@ class LiveLimits:
         try:
             while not self._group.limit(controller, limit, self._grouped):
                 if time.monotonic() > until:
-                    raise HarnessError("memory could not be limited: more of it is in use and not given back")
+                    raise HarnessError(
+                        "memory could not be limited: more of it is in use and not given back", code="limits-failed"
+                    )
                 too_big()
                 self._ended += 1
                 await asyncio.sleep(_PAUSE_S)
         except (OSError, KeyError) as refused:
-            raise HarnessError(f"{controller} could not be limited: {refused}") from refused
+            raise HarnessError(f"{controller} could not be limited: {refused}", code="limits-failed") from refused
 
     def _grouped(self) -> Iterable[int]:
         ours = self._ours()
@@ -134,7 +136,10 @@ def written_size(size: int) -> str:
 def _limit_each(size: int | None, everybody: Everybody) -> None:
     """Address space of each process, which those that it starts inherit; None: as much as it could have before."""
     if size is not None and size < LEAST:
-        raise HarnessError(f"no control group may be made here, and a single process needs {LEAST} bytes at least")
+        raise HarnessError(
+            f"no control group may be made here, and a single process needs {LEAST} bytes at least",
+            code="limits-failed",
+        )
     there: set[int] = set()
     while new := set(everybody()) - there:
         for pid in new:
@@ -144,5 +149,7 @@ def _limit_each(size: int | None, everybody: Everybody) -> None:
             except ProcessLookupError:
                 continue
             except OSError as refused:
-                raise HarnessError(f"the memory of its processes cannot be limited: {refused}") from refused
+                raise HarnessError(
+                    f"the memory of its processes cannot be limited: {refused}", code="limits-failed"
+                ) from refused
         there |= new

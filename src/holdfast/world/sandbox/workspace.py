@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from socket import socket
 from typing import NamedTuple, TypeVar
 
-from holdfast.errors import HarnessError, OutsideError
+from holdfast.errors import OutsideError, SandboxFailed
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
@@ -64,7 +64,7 @@ class OpenSandbox:
 
     def _refuse_if_frozen(self) -> None:
         if self._frozen:
-            raise HarnessError("the sandbox is frozen: nothing starts in it any more")
+            raise SandboxFailed("the sandbox is frozen: nothing starts in it any more")
 
     def _close_listeners(self) -> None:
         for listener in self._listeners.values():
@@ -125,7 +125,7 @@ async def opened(sandbox: S) -> S:
     except BaseException as broken:
         await asyncio.shield(sandbox.close())
         if isinstance(broken, OSError):
-            raise HarnessError(f"the workspace could not be made: {broken}") from broken
+            raise SandboxFailed(f"the workspace could not be made: {broken}") from broken
         raise
     return sandbox
 

@@ -33,4 +33,6 @@ async def _open_instead(spec: ServiceSpec, place: ServicePlace, missing: UserErr
     try:
         return await container.open_keeper(spec, place)
     except UserError as refused:
-        raise UserError(f"{missing}; {refused}", hint=f"{refused.hint}, or {missing.hint}") from refused
+        raise UserError(
+            f"{missing}; {refused}", code="service-unavailable", hint=f"{refused.hint}, or {missing.hint}"
+        ) from refused

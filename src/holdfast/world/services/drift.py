@@ -88,14 +88,20 @@ async def read(database: Database, table: str, dialect: Dialect) -> Table:
     listed = await database.query(question, timeout_s=READ_S, keep=2_000)
     columns = tuple(_column(row) for row in listed.rows)
     if not columns:
-        raise QueryFailed(f"there is no table {table}: a drift fixture comes after the one that makes it")
+        raise QueryFailed(
+            f"there is no table {table}: a drift fixture comes after the one that makes it", code="fixture-failed"
+        )
     if not any(column.primary for column in columns):
-        raise QueryFailed(f"table {table} has no primary key, so that no row of it can be named; give it one")
+        raise QueryFailed(
+            f"table {table} has no primary key, so that no row of it can be named; give it one", code="fixture-failed"
+        )
     words = ", ".join(as_text(column.name, dialect) for column in columns)
     order = ", ".join(quoted(column.name, dialect) for column in columns if column.primary)
     rows = await database.query(f"SELECT {words} FROM {full(table, dialect)} ORDER BY {order}", timeout_s=READ_S, keep=MOST)  # noqa: E501, S608  # fmt: skip
     if rows.count > len(rows.rows):
-        raise HarnessError(f"table {table} has {rows.count} rows; a drift fixture takes at most {MOST}")
+        raise HarnessError(
+            f"table {table} has {rows.count} rows; a drift fixture takes at most {MOST}", code="fixture-failed"
+        )
     return Table(table, columns, rows.rows, dialect)
 
 

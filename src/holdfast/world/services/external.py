@@ -108,10 +108,18 @@ def _address(spec: ServiceSpec, url: SplitResult) -> tuple[str, int]:
     try:
         host, port = url.hostname, url.port or _usual_port(url) or (spec.ports or (0,))[0]
     except ValueError as bad:
-        raise UserError(f"service {spec.name}: its url has no usable port: {bad}", hint="a port is 1 to 65535") from bad
+        raise UserError(
+            f"service {spec.name}: its url has no usable port: {bad}",
+            code="service-config-invalid",
+            hint="a port is 1 to 65535",
+        ) from bad
     if not host or not port:
         missing = "host" if not host else "port"
-        raise UserError(f"service {spec.name}: its url names no {missing}", hint="write it as scheme://host:port/…")
+        raise UserError(
+            f"service {spec.name}: its url names no {missing}",
+            code="service-config-invalid",
+            hint="write it as scheme://host:port/…",
+        )
     return host, port
 
 

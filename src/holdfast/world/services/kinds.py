@@ -27,6 +27,7 @@ class AnyImage:
         if not place.docker:
             raise UserError(
                 f"service {spec.name}: {spec.image or 'its image'} has no local server",
+                code="service-unavailable",
                 hint=f"run it with --backend docker; without it there are {', '.join(_others())}",
             )
         from holdfast.world.services.container.keeper import open_container

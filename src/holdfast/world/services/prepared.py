@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import ServiceFailed, UserError
 from holdfast.model.codec import canonical, digest
 from holdfast.processes import scratch
 from holdfast.world.compiled import cache_folder
@@ -65,6 +65,7 @@ def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Pat
     except OSError as refused:
         raise UserError(
             f"prepared data of services is kept in {folder}, which cannot be used: {refused}",
+            code="service-unavailable",
             hint="set XDG_CACHE_HOME to a folder that you can write to",
         ) from refused
 
@@ -121,10 +122,10 @@ def _run(argv: list[str], given: str, **how: Any) -> None:
             argv, input=given.encode(), capture_output=True, timeout=MAKE_S, cwd="/", env=env, check=False, **how
         )
     except (OSError, subprocess.TimeoutExpired) as broken:
-        raise HarnessError(f"data for a service could not be prepared: {broken}") from broken
+        raise ServiceFailed(f"data for a service could not be prepared: {broken}") from broken
     if ran.returncode:
         said = (ran.stderr + ran.stdout).decode("utf-8", "replace").strip()[-2000:]
-        raise HarnessError(f"data for a service could not be prepared: its server says:\n{said}")
+        raise ServiceFailed(f"data for a service could not be prepared: its server says:\n{said}")
 
 
 @contextmanager

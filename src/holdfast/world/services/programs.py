@@ -23,7 +23,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.processes.leftovers import kill_group
 from holdfast.world.services.confinement import SOCKETS, User, as_user, confinement
@@ -68,20 +68,21 @@ class Programs:
                 async with asyncio.timeout(LIMIT_S):
                     code = await asyncio.to_thread(process.wait)
             except TimeoutError:
-                raise HarnessError(f"{_name(argv)} took longer than {LIMIT_S:.0f} s") from None
+                raise ServiceFailed(f"{_name(argv)} took longer than {LIMIT_S:.0f} s") from None
             finally:
                 if process.poll() is None:
                     kill_group(process.pid, signal.SIGKILL)
                     process.wait()
             if code != 0:
-                raise HarnessError(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
+                raise ServiceFailed(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
         """HarnessError where they cannot be confined: what an agent left would run with the rights of our user."""
         raised, why = confinement(self.user)
         if raised is None:
             raise HarnessError(
-                f"what an agent left in a database is only run confined, and nothing confines it here: {why}"
+                f"what an agent left in a database is only run confined, and nothing confines it here: {why}",
+                code="service-unconfined",
             )
 
     def _started(
@@ -106,7 +107,7 @@ class Programs:
                     words, stdin=reads, stdout=writes, stderr=said, env=env, cwd="/", start_new_session=True, **how
                 )
         except OSError as refused:
-            raise HarnessError(f"{_name(argv)} cannot be started: {refused}") from refused
+            raise ServiceFailed(f"{_name(argv)} cannot be started: {refused}") from refused
 
 
 def _name(argv: Argv) -> str:
@@ -128,7 +129,7 @@ def beside(program: Path, *names: str) -> Path:
     for path in (folder / name for folder in folders for name in names):
         if os.access(path, os.X_OK):
             return path
-    raise HarnessError(f"{program} has no {names[0]} beside it")
+    raise ServiceFailed(f"{program} has no {names[0]} beside it")
 
 
 class ServerProgram(Struct, frozen=True):
@@ -220,7 +221,7 @@ async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | N
         if code == 0:
             return
         if time.monotonic() + PAUSE_S >= until:
-            raise HarnessError(
+            raise ServiceFailed(
                 f"service {spec.name}: wait_for did not succeed in {WAIT_S:.0f} s: {spec.wait_for}: {text}. "
                 "It runs on this machine, with the address of the service in its environment"
             )

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.errors import HarnessError, NoServer
+from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, data_limit, reachable, server_user
 from holdfast.world.services.programs import Programs, ServerProgram, beside, candidates, choose, version, wait_for
@@ -147,7 +147,7 @@ class RedisDump:
         for words, wanted in _PLAIN.items():
             said = await self._asked(socket_folder, words)
             if said != wanted and _NO_SUCH_COMMAND not in said:
-                raise HarnessError(f"values in it may be compressed, where no secret can be masked: {said}")
+                raise ServiceFailed(f"values in it may be compressed, where no secret can be masked: {said}")
         await self._run(socket_folder, ("--rdb", "-"), path)
 
     async def _asked(self, socket_folder: Path, words: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HarnessError
+from holdfast.errors import ServiceFailed
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.limits import GRACE_S
@@ -134,7 +134,7 @@ class Server:
             await self._end()
             await asyncio.to_thread(self._process.wait, END_S)
         except (TimeoutError, subprocess.TimeoutExpired) as stuck:
-            raise HarnessError(f"process {self._process.pid} of a service could not be ended") from stuck
+            raise ServiceFailed(f"process {self._process.pid} of a service could not be ended") from stuck
         finally:
             self.log.close()
             shutil.rmtree(self.socket_folder, ignore_errors=True)
@@ -160,7 +160,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
     except OSError as broken:
         ours.close()
         shutil.rmtree(socket_folder, ignore_errors=True)
-        raise HarnessError(f"service {launch.name}: the server cannot be started: {broken}") from broken
+        raise ServiceFailed(f"service {launch.name}: the server cannot be started: {broken}") from broken
     finally:
         theirs.close()
     try:
@@ -191,7 +191,7 @@ async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
     else:
         why = "ended while it started"
     said = server.log.text.strip()[-2000:] or "nothing"
-    raise HarnessError(f"service {launch.name}: the server {why}. Its log says:\n{said}")
+    raise ServiceFailed(f"service {launch.name}: the server {why}. Its log says:\n{said}")
 
 
 def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Callable[[bytes], None] | None) -> Server:

@@ -72,7 +72,9 @@ def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
     method = env.get("HOST_AUTH_METHOD") or ("scram-sha-256" if password else "trust")
     if method not in _METHODS:
         raise UserError(
-            f"service {spec.name}: POSTGRES_HOST_AUTH_METHOD is {method!r}", hint=f"use {', '.join(sorted(_METHODS))}"
+            f"service {spec.name}: POSTGRES_HOST_AUTH_METHOD is {method!r}",
+            code="service-config-invalid",
+            hint=f"use {', '.join(sorted(_METHODS))}",
         )
     _free(spec, user)
     notes = () if password or "HOST_AUTH_METHOD" in env else (_open(spec, "POSTGRES_PASSWORD"),)
@@ -88,10 +90,16 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     user = env.get("USER", "")
     if user == "root":
         raise UserError(
-            f"service {spec.name}: MYSQL_USER is root, who is there already", hint="leave it out, or name another user"
+            f"service {spec.name}: MYSQL_USER is root, who is there already",
+            code="service-config-invalid",
+            hint="leave it out, or name another user",
         )
     if bool(user) != ("PASSWORD" in env):
-        raise UserError(f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD need each other", hint="give both")
+        raise UserError(
+            f"service {spec.name}: MYSQL_USER and MYSQL_PASSWORD need each other",
+            code="service-config-invalid",
+            hint="give both",
+        )
     _free(spec, user)
     asked = {"ROOT_PASSWORD", "ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_ROOT_PASSWORD", "RANDOM_ROOT_PASSWORD"} & env.keys()
     password = env.get("ROOT_PASSWORD", "")
@@ -134,7 +142,11 @@ def _split(
 
 def _free(spec: ServiceSpec, user: str) -> None:
     if user == OURS:
-        raise UserError(f"service {spec.name}: the user {OURS} is Holdfast's own", hint="name another user")
+        raise UserError(
+            f"service {spec.name}: the user {OURS} is Holdfast's own",
+            code="service-config-invalid",
+            hint="name another user",
+        )
 
 
 def _open(spec: ServiceSpec, variable: str) -> str:

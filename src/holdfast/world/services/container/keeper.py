@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast import service_kinds
-from holdfast.errors import HarnessError, UserError
+from holdfast.errors import HarnessError, ServiceFailed, UserError
 from holdfast.model.world import Resources, ServiceSpec
 from holdfast.processes import scratch
 from holdfast.processes.leftovers import kill_group
@@ -94,7 +94,9 @@ class RunningContainer:
             await self._beside.open()
         except HarnessError as refused:
             why = await state(self.name) or f"cannot be reached: {refused}"
-            raise HarnessError(f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}") from refused
+            raise ServiceFailed(
+                f"service {self.spec.name}: {self.spec.image} {why}{await said(self.name)}"
+            ) from refused
         await ready(self.spec, self.name, self._beside.connect)
         await self._ports.open(self.spec.ports or (port_of(self.spec),))
 
@@ -115,7 +117,7 @@ class RunningContainer:
         try:
             await run(*words, fds=(fd, self._lifeline.fd), env=client_env(self.spec.env))
         except HarnessError as refused:
-            raise HarnessError(f"service {self.spec.name}: {self.spec.image} does not start: {refused}") from refused
+            raise ServiceFailed(f"service {self.spec.name}: {self.spec.image} does not start: {refused}") from refused
         finally:
             os.close(fd)
 
@@ -164,7 +166,9 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
         found = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
     except HarnessError as missing:
         raise UserError(
-            f"service {spec.name}: the image {name} is not here: {missing}", hint=f"docker pull {name}"
+            f"service {spec.name}: the image {name} is not here: {missing}",
+            code="image-missing",
+            hint=f"docker pull {name}",
         ) from missing
     return EngineImage(found["Id"], next(iter(found.get("RepoDigests") or ()), ""))
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from socket import socket
 
-from holdfast.errors import HarnessError
+from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.service_kinds import port_of
 from holdfast.streams.connection_end import ConnectionEnd, join
@@ -103,7 +103,7 @@ async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
         why = f"{late} after {LIMIT_S:.0f} s"
     except HarnessError as failed:
         why = str(failed)
-    raise HarnessError(f"service {spec.name}: {spec.image} {why}{await said(name)}")
+    raise ServiceFailed(f"service {spec.name}: {spec.image} {why}{await said(name)}")
 
 
 async def state(name: str) -> str:
@@ -144,7 +144,7 @@ async def _succeeds(command: str, name: str) -> None:
         except HarnessError as refused:
             await _alive(name)
             if "OCI runtime exec failed" in str(refused):
-                raise HarnessError(f"cannot run its wait_for, which needs sh in the image: {refused}") from refused
+                raise ServiceFailed(f"cannot run its wait_for, which needs sh in the image: {refused}") from refused
         else:
             return
         await asyncio.sleep(PAUSE_S)
@@ -153,4 +153,4 @@ async def _succeeds(command: str, name: str) -> None:
 async def _alive(name: str) -> None:
     ended = await state(name)
     if ended:
-        raise HarnessError(ended)
+        raise ServiceFailed(ended)

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.errors import HarnessError
+from holdfast.errors import ServiceFailed
 from holdfast.sqltext.tables import named, part
 from holdfast.sqltext.token_cursor import TokenCursor
 from holdfast.sqltext.writes import Write, plain, writes_of
@@ -169,7 +169,7 @@ def _alone(cursor: Any, *, end: bool) -> None:
     while cursor.execute(_OTHERS):
         numbers = [row[0] for row in cursor.fetchall()]
         if time.monotonic() > until + SETTLE_S:
-            raise HarnessError("sessions of the agent could not be ended")
+            raise ServiceFailed("sessions of the agent could not be ended")
         if time.monotonic() > until:
             if not end:
                 return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HarnessError, NoServer, UserError
+from holdfast.errors import NoServer, ServiceFailed, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.mysql.audit import AUDITED, MyCounters, MyLog
@@ -137,7 +137,7 @@ def _ours() -> Iterator[None]:
     try:
         yield
     except pymysql.Error as refused:
-        raise HarnessError(said(refused)) from refused
+        raise ServiceFailed(said(refused)) from refused
 
 
 @contextmanager
@@ -271,7 +271,11 @@ def _installer(program: Path) -> Path:
     for path in (folder / name for folder in near for name in ("mariadb-install-db", "mysql_install_db")):
         if os.access(path, os.X_OK):
             return path
-    raise UserError(f"{program} has no mariadb-install-db beside it", hint="apt-get install mariadb-server")
+    raise UserError(
+        f"{program} has no mariadb-install-db beside it",
+        code="service-unavailable",
+        hint="apt-get install mariadb-server",
+    )
 
 
 def _server(image: str | None, user: User | None) -> ServerProgram:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import HarnessError, QueryFailed
+from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
@@ -94,7 +94,7 @@ class MySqlSession:
             if _code(refused) in _LATE or (_code(refused) in _LOST and took_s >= timeout_s):
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             if _code(refused) in _LOST:
-                raise HarnessError(
+                raise ServiceFailed(
                     f"service {self.name}: the connection was lost after {took_s:.1f} s: {said(refused)}. "
                     "Is the machine out of memory, or was the server stopped?"
                 ) from refused
@@ -156,9 +156,10 @@ def _failure(name: str, refused: BaseException) -> HarnessError | QueryFailed:
         return QueryFailed(f"service {name}: {text}", state="1049")
     if _code(refused) in _DENIED:
         return HarnessError(
-            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?"
+            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?",
+            code="login-refused",
         )
-    return HarnessError(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
+    return ServiceFailed(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
 
 
 _WRITERS = ("mariadb-dump", "mysqldump")

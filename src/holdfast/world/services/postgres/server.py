@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HarnessError, NoServer
+from holdfast.errors import NoServer, ServiceFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.world.services.confinement import User, reachable, server_user
 from holdfast.world.services.postgres.audit import AUDITED, PREFIX, PgCounters, PgLog
@@ -142,7 +142,7 @@ async def _ours() -> AsyncIterator[None]:
     try:
         yield
     except psycopg.Error as refused:
-        raise HarnessError(said(refused)) from refused
+        raise ServiceFailed(said(refused)) from refused
 
 
 async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:

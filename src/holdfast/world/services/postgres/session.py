@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import HarnessError, QueryFailed
+from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import beginning
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
@@ -286,9 +286,10 @@ def _failure(name: str, refused: Error) -> HarnessError | QueryFailed:
         return QueryFailed(f"service {name}: {text}", state="3D000")
     if "authentication failed" in text or "no password supplied" in text:
         return HarnessError(
-            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?"
+            f"service {name}: the database refuses the login: {text}. Does the password in the spec fit?",
+            code="login-refused",
         )
-    return HarnessError(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
+    return ServiceFailed(f"service {name}: the database cannot be reached: {text}. Is the server running, and are host and port right?")  # noqa: E501  # fmt: skip
 
 
 def quoted(name: str) -> str:
