@@ -142,7 +142,7 @@ invariants:
   own_end: {description: d, check: {type: command_exit, command: "sh -c 'exit 127'"}}
 chaos_matrix: [{name: no-chaos}]
 """
-NEVER_RAN = {"missing": "error", "behind": "error", "script": "unproven", "asked_for": "pass", "own_end": "fail"}
+NEVER_RAN = {"missing": "error", "behind": "error", "script": "unproven", "asked_for": "pass", "own_end": "unproven"}
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ NEVER_RAN = {"missing": "error", "behind": "error", "script": "unproven", "asked
         ("cp bin/mine made-by-the-agent", {**NEVER_RAN, "removed": "pass", "unmade": "pass"}),
         (
             "cp bin/mine bin/no-such-program; cp bin/mine bin/no-such-program-2",
-            {"missing": "pass", "behind": "pass", "script": "pass", "asked_for": "fail", "own_end": "fail"}
+            {"missing": "pass", "behind": "pass", "script": "pass", "asked_for": "fail", "own_end": "unproven"}
             | {"removed": "pass", "unmade": "fail"},
         ),
     ],
@@ -177,7 +177,11 @@ setup:
     - {path: bin/npx, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
     - {path: tests.sh, content: "no-such-program --check\\n"}
     - {path: app/tests.sh, content: "#!/bin/sh\\nno-such-program --check\\n", mode: "755"}
-    - {path: app/Makefile, content: "test:\\n\\t@no-such-program --check\\nsound:\\n\\t@false\\n"}
+    - path: app/Makefile
+      content: "test:\\n\\t@no-such-program --check\\nshell:\\n\\t@A=1; no-such-program\\nsound:\\n\\t@false\\n"
+    - {path: app/package.json, content: '{"scripts": {"test": "no-such-program -q", "two": "true && no-such-program"}}'}
+    - {path: app/interpreted, content: "#!/opt/no-such-interpreter\\n", mode: "755"}
+    - {path: app/by_env.sh, content: "#!/usr/bin/env no-such-program\\n", mode: "755"}
   env: {PATH: "/workspace/bin:/usr/bin:/bin"}
 invariants:
 RULES
@@ -198,6 +202,23 @@ NEVER_THERE = {
     "executed": ("app/tests.sh", 0, "unproven"),
     "make": ("make -C app test", 0, "unproven"),
     "make_in": ("cd app && make test", 0, "unproven"),
+    "make_shell": ("make -C app shell", 0, "unproven"),
+    "make_piped": ("make -C app test 2>&1 | tail -3; false", 0, "unproven"),
+    "quoted": ("bash -c \"'no-such-program' -q\"", 0, "error"),
+    "quoted_twice": ("sh -c 'sh -c \"no-such-program; exit 4\"'", 0, "unproven"),
+    "in_function": ("t() { no-such-program -q; }; t", 0, "unproven"),
+    "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "unproven"),
+    "by_eval": ("eval no-such-program -q", 0, "unproven"),
+    "by_variable": ("T=no-such-program; $T -q", 0, "unproven"),
+    "by_exec": ("T=no-such-program; exec $T", 0, "unproven"),
+    "by_case": ("case x in x) no-such-program;; esac", 0, "unproven"),
+    "by_xargs": ("echo a | xargs ${T:-no-such-program}", 0, "unproven"),
+    "silent": ("T=no-such-program; $T 2>/dev/null", 0, "unproven"),
+    "npm": ("cd app && npm test", 0, "unproven"),
+    "npm_run": ("cd app && npm run two", 0, "unproven"),
+    "npm_silent": ("npm --prefix app run --silent two || exit 1", 0, "unproven"),
+    "interpreter": ("app/interpreted", 0, "unproven"),
+    "by_env": ("app/by_env.sh", 0, "unproven"),
 }
 THERE = {
     "false": ("false", 0, "fail"),
@@ -210,6 +231,12 @@ THERE = {
     "sound_make": ("make -C app sound", 0, "fail"),
     "here_text": ("python3 - <<'EOF'\nimport sys\nsys.exit(3)\nEOF", 3, "pass"),
     "function": ("f() { false; }; f", 0, "fail"),
+    "not_executable": ("./made.sh", 0, "fail"),
+    "made_function": ("f() { sh made.sh; }; f", 0, "fail"),
+    "unmade_function": ("f() { ./unmade; }; f", 0, "fail"),
+    "unmade_input": ("bash -c 'cat < unmade.txt'", 0, "fail"),
+    "unmade_file": ("cat unmade.txt", 0, "fail"),
+    "prints_it": ("echo 'sh: 1: ls: not found'; false", 0, "fail"),
 }
 
 

@@ -12,12 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checks.state.programs import (
+    is_agents_doing,
+    is_in_workspace,
     is_started_by_another,
     not_found,
-    not_found_by_make,
-    of_workspace,
+    not_run_in,
     programs_in,
-    runs_only_our_scripts,
 )
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
@@ -48,11 +48,9 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     signal: int = 0
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
-    """Programs that it names, that are not there, and that the agent was not to make."""
-    behind: tuple[str, ...] = ()
-    """The same of those that `make` runs for it."""
-    in_our_script: bool = False
-    """It could not run a program (126, 127), and its scripts are as they were when the agent started."""
+    """Programs that it could not run because the world does not have them, which is not the agent's doing."""
+    by_agent: bool = False
+    """It could not run a program (126, 127) that the agent made or removed, or that a script of the agent's names."""
 
 
 _ELSE = re.compile(r"\|\|\s*([\w./-]+)")
@@ -97,24 +95,28 @@ class CommandExit:
             throwaway=True,
         )
         found = ended(ran)
-        if not self._is_expected(found) or set(self._programs) & set(seen.missing_programs):
-            found = await self._explained(found, world)
-        return record([self.command, self.timeout], found)
+        return record([self.command, self.timeout], await self._explained(found, world, seen.missing_programs))
 
     @property
     def _programs(self) -> tuple[str, ...]:
         return programs_in(self.command)
 
-    async def _explained(self, found: Ended, world: World) -> Ended:
-        """How it ended, with what it may not have been able to run."""
-        missing = await not_found(self._programs, world)
-        nested = found.exit_code in NOT_RUN_CODES and not missing and runs_only_our_scripts(self.command, world)
-        return replace(
-            found,
-            missing=tuple(name for name in missing if not of_workspace(name, world)),
-            behind=await not_found_by_make(self.command, world),
-            in_our_script=nested,
-        )
+    async def _explained(self, found: Ended, world: World, never_there: tuple[str, ...]) -> Ended:
+        """How it ended, with the programs that it could not run.
+
+        Two things tell: a program of the command that was missing when the agent started, and what the shell, make or
+        npm printed. The second also covers functions, `eval`, recipes and scripts, which no reader of the command sees.
+        """
+        told = not_run_in(f"{found.stdout}\n{found.stderr}")
+        absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
+        gone = await not_found(dict.fromkeys([*absent, *(one.program for one in told)]), world)
+        # One that was there at the start is gone by the agent's doing, wherever it was.
+        removed = set(self._programs) & set(gone) - set(never_there)
+        agents = removed | {one.program for one in told if is_agents_doing(one, world)}
+        named = [*absent, *(one.program for one in told if one.certain)]
+        missing = tuple(name for name in gone if name in named and name not in agents)
+        could_not_run = found.exit_code in NOT_RUN_CODES
+        return replace(found, missing=missing, by_agent=could_not_run and bool(agents) and not missing)
 
     def _is_expected(self, found: Ended) -> bool:
         return found.exit_code == self.exit_code and not found.timed_out
@@ -141,10 +143,11 @@ class CommandExit:
     def _doubt(self, found: Ended, never_there: tuple[str, ...]) -> str:
         """The program without which the exit code says nothing of the agent; empty if it does.
 
-        HarnessError if it is known that the command could not run. It is not known where the command has a way around
-        the program, where it may be one that the agent was to write, and of what scripts and makefiles run.
+        HarnessError if the command itself names a program that was never there, and could not run. It is only likely
+        where the command has a way around the program, where the agent may have been asked to write it, and of what
+        scripts and makefiles run.
         """
-        absent = [name for name in found.missing if name in never_there]
+        absent = found.missing
         if self._is_expected(found):
             # `pytest | tail` ends well without pytest. `uv run pytest || pytest` does not need uv, and a rule that
             # expects 127 asks for its absence.
@@ -153,11 +156,13 @@ class CommandExit:
             return absent[0] if absent and needed else ""
         if found.timed_out:
             return ""
-        programs = [name for name in absent if not is_started_by_another(name)]
-        if programs and found.exit_code in NOT_RUN_CODES:
+        if found.exit_code not in NOT_RUN_CODES:
+            return absent[0] if absent else ""
+        known = [name for name in absent if name in never_there and name in self._programs]
+        programs = [name for name in known if not is_started_by_another(name)]
+        if programs:
             raise HarnessError(_never_ran(shorten(self.command, 60), programs[0], found))
-        unknown = "program for one of its scripts" if found.in_our_script else ""
-        return next(iter((*absent, *found.behind)), unknown)
+        return "" if found.by_agent else next(iter(absent), "program that it needs")
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:

@@ -1,9 +1,11 @@
-"""The programs that a check runs in the sandbox: which the world lacks, and who wrote the scripts among them."""
+"""The programs that a check runs in the sandbox: which of them are missing, and whether that is the agent's doing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from holdfast.errors import OutsideError
 from holdfast.processes.startable import IS_THERE, SHELL
@@ -28,7 +30,28 @@ done
 """
 )
 """A module or package anywhere in the workspace is there: a command may change its folder before it asks for it."""
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_NOT_RUN = re.compile(
+    r"^(?P<teller>[^\s:]+):(?: line)?(?: ?\d+:)?(?: exec:| eval:)?(?: failed to run command)? "
+    r"[‘']?(?P<program>[^\s:‘’']+)[’']?: "
+    r"(?:(?P<missing>(?:command )?not found)|No such file or directory|Permission denied|cannot execute.*)$"
+)
+"""How a shell, or a program that starts another, says that it could not: `run.sh: 3: pytest: not found`."""
+_NO_MODULE = re.compile(r"^(?P<teller>\S*(?:python|pypy)[\d.]*): No module named (?P<program>[\w.]+)")
+_RECIPE = re.compile(r"^g?make(?:\[\d+\])?: \*\*\* \[(?P<file>[^\]:]+):\d+: ", re.MULTILINE)
+"""Where make's own recipe failed."""
+_STARTERS = frozenset(("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf"))
+"""Their "No such file" is about a program; that of others, as of `cat`, about a file that the agent was to write."""
+_SHELLS = frozenset(("sh", "bash", "dash", "ksh", "zsh"))
+
+
+class NotRun(NamedTuple):
+    """A program that something could not run, as it was printed."""
+
+    program: str
+    teller: str
+    """Who said so: the name of a shell or program, or the path of a script."""
+    certain: bool
+    """Only a missing program is told so; else it may be a missing file."""
 
 
 def programs_in(command: str) -> tuple[str, ...]:
@@ -64,53 +87,49 @@ async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
     return tuple(name for name in names if name in lines)
 
 
-async def not_found_by_make(command: str, world: World) -> tuple[str, ...]:
-    """The programs that `make` would run for the command and that are missing; none if the agent wrote a makefile."""
-    names = list[str]()
-    for folder, call in _placed_calls(command, world.sandbox.workspace):
-        if PurePosixPath(call.program).name in ("make", "gmake"):
-            dry = [call.program, "-C", str(folder), "-n", "--no-print-directory", *call.args]
-            ran = await world.sandbox.run([SHELL, "-c", '"$@"', "sh", *dry], world.environ, throwaway=True)
-            names += programs_in(ran.stdout.decode("utf-8", "replace"))
-    if not names or any(PurePosixPath(one.path).name in _MAKEFILES for one in world.changes()):
-        return ()
-    # A word with a colon is the name before a message of make's own: "make: Nothing to be done".
-    missing = await not_found(dict.fromkeys(name for name in names if ":" not in name), world)
-    return tuple(name for name in missing if not of_workspace(name, world))
+def not_run_in(output: str) -> list[NotRun]:
+    """The programs that shells, make and the like say they could not run. Whether it is true has to be looked up."""
+    recipe = _RECIPE.search(output)
+    found = list[NotRun]()
+    for line in output.splitlines():
+        match = _NOT_RUN.match(line.strip()) or _NO_MODULE.match(line.strip())
+        if match is None:
+            continue
+        program, teller = match["program"], match["teller"]
+        name = PurePosixPath(teller).name
+        certain = match.re is _NO_MODULE or match["missing"] is not None or name in _STARTERS
+        if match.re is _NO_MODULE:
+            program = f"{teller}{_MODULE}{program}"
+        # A recipe is the makefile's: make runs it itself or has it run by a shell, which gives only its own name.
+        by_make = recipe is not None and (name in _SHELLS or name.removeprefix("g") == "make")
+        found.append(NotRun(program, recipe["file"] if recipe is not None and by_make else teller, certain))
+    return found
 
 
-def runs_only_our_scripts(command: str, world: World) -> bool:
-    """Whether the command runs scripts, and all of them are as they were when the agent started."""
-    scripts = list(_scripts(command, world.sandbox.workspace))
-    changed = {one.path for one in world.changes()} if scripts else ()
-    return bool(scripts) and all(script not in changed and _lies_in(script, world) for script in scripts)
+def is_agents_doing(one: NotRun, world: World) -> bool:
+    """Whether the agent made, changed or removed what could not be run, or the script that could not run it."""
+    changed = [PurePosixPath(change.path) for change in world.changes()]
+    names = {path.name for path in changed}
+    program = PurePosixPath(one.program.rpartition(_MODULE)[2])
+    touched = bool({program.name, f"{program.name.split('.')[0]}.py"} & names)
+    # A script says its path as it was called, from whatever folder that was: the end of the path has to do.
+    teller = PurePosixPath(one.teller)
+    told_by = any(path.parts[-len(teller.parts) :] == teller.parts for path in changed if teller.parts)
+    # What is missing in the workspace the agent was to write. If it is there, its interpreter is missing.
+    is_script = not one.certain and teller.name in _SHELLS
+    unwritten = (is_script or is_in_workspace(one.program, world)) and not _exists(one.program, world)
+    return touched or told_by or unwritten
 
 
-def _scripts(command: str, workspace: str) -> Iterator[str]:
-    """The files that the command runs as programs or scripts, as paths in the workspace."""
-    for folder, call in _placed_calls(command, workspace):
-        for path in (call.script, call.program if "/" in call.program else None):
-            if path is not None and (folder / path).is_relative_to(workspace):
-                yield str((folder / path).relative_to(workspace))
-
-
-def _placed_calls(command: str, workspace: str) -> Iterator[tuple[PurePosixPath, ProgramCall]]:
-    """What the command runs, each with the folder that it has changed to."""
-    folder = PurePosixPath(workspace)
-    for call in readable_calls(command):
-        if call.program == "cd":
-            folder = folder.joinpath(*call.args[:1])
-        yield folder, call
-
-
-def _lies_in(path: str, world: World) -> bool:
+def _exists(program: str, world: World) -> bool:
+    path = PurePosixPath(world.sandbox.workspace) / program
     try:
-        return world.sandbox.find(path) is not None
-    except OutsideError:
+        return world.sandbox.find(str(path.relative_to(world.sandbox.workspace))) is not None
+    except (OutsideError, ValueError):
         return False
 
 
-def of_workspace(program: str, world: World) -> bool:
-    """Whether it is a file that the agent was to make: a path in the workspace."""
+def is_in_workspace(program: str, world: World) -> bool:
+    """Whether it is a path in the workspace: a file that the agent was to write."""
     place = world.sandbox.workspace
     return "/" in program and (not program.startswith("/") or program.startswith(f"{place}/"))
