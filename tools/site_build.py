@@ -1,6 +1,6 @@
 """Writes the pages of the site and its configuration with the complete navigation: `python tools/site_build.py FOLDER`.
 
-The pages are those of docs/, those in the top folder, the examples, and one page per fault and check. None of this output is
+The pages are those of docs/, those in the top folder, the examples, and one page per fault and check. None of this is
 committed: `make site` writes it again each time and runs Zensical on it.
 """
 
