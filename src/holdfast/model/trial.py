@@ -27,12 +27,3 @@ class Trial(Struct, frozen=True, omit_defaults=True, gc=False):
     invariant: str = "*"
     """The one rule it serves, or `*` for every rule of the scenario."""
     seed: int = 0
-
-
-class Judged(Struct, frozen=True):
-    """How far a planner's trials have come."""
-
-    done: int = 0
-    """Trials of this planner that were judged."""
-    failed: bool = False
-    """The run is violated, whatever is still to come."""

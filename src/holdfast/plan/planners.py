@@ -5,12 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 
-from holdfast.model.trial import Judged, Trial
+from holdfast.model.judged import Judged
+from holdfast.model.trial import Trial
 from holdfast.plan.layout import Lazy
 
 
 class Once:
     """Answers every trial at the start, then none."""
+
+    detailed = False
 
     def __init__(self, trials: Sequence[Trial]) -> None:
         self._trials = trials
@@ -21,6 +24,8 @@ class Once:
 
 class FailFast:
     """Answers `width` trials at a time until one has failed."""
+
+    detailed = False
 
     def __init__(self, trials: Sequence[Trial], width: int) -> None:
         if width < 1:
@@ -39,6 +44,8 @@ class Rounds:
     nor on how many run at once. `wants` says of a trial whether it would tell more; `fail_fast` ends the run after the
     round in which it was lost.
     """
+
+    detailed = False
 
     def __init__(self, trials: Sequence[Trial], wants: Callable[[Trial], bool], *, fail_fast: bool = False) -> None:
         self._trials = trials

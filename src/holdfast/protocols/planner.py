@@ -3,6 +3,8 @@
     class EachOnce:
         "Every trial, once."
 
+        detailed = False
+
         def __init__(self, trials: Sequence[Trial]) -> None:
             self._left = trials
 
@@ -18,10 +20,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.model.trial import Judged, Trial
+from holdfast.model.judged import Judged
+from holdfast.model.trial import Trial
 
 
 class Planner(Protocol):
     """Pure: what to run next, given what has been judged; `[]` ends the run."""
+
+    @property
+    def detailed(self) -> bool:
+        """Whether Judged is to list each trial, with its verdict codes, ledger and call sites."""
+        ...
 
     def next(self, judged: Judged) -> Sequence[Trial]: ...

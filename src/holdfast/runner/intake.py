@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import UNSET
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.model import events
 from holdfast.model.codec import HALVES, carried
+from holdfast.model.judged import JudgedTrial, judged_trial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -66,6 +67,8 @@ class Intake:
             inline=agent.in_python and agent.isolation == "inline",
             consults=bool(self._consultations),
         )
+        self.judged: dict[str, JudgedTrial] | None = None
+        """By id: what the planner is to learn of trials that were judged; None: it does not ask."""
         self._listen = listen if each_trial else None
         self.started = (lambda trial: listen(events.TrialStarted(trial))) if each_trial else None
         """To be called when a trial begins, where somebody listens."""
@@ -229,6 +232,8 @@ class Intake:
             asyncio.get_running_loop().call_soon(self._flush)
         if masked:  # from what is stored it could not be judged again
             self.record.flush()
+        if self.judged is not None:
+            self.judged[trial.id] = self.masker.struct(judged_trial(seen, verdicts))
         decided = self.tally.take(trial, seen, verdicts)
         if self.kept.wanted:
             self.kept.judged(seen, verdicts)
@@ -237,6 +242,13 @@ class Intake:
                 self._listen(events.VerdictGiven(trial, verdict))
             for position in decided:
                 self._listen(events.CellDecided(self.tally.cell(position)))
+
+    def judged_of(self, batch: Sequence[Trial]) -> tuple[JudgedTrial, ...]:
+        """What the planner learns of a batch, in the batch's order: the order in which trials end is not repeatable."""
+        judged = self.judged
+        if judged is None:
+            return ()
+        return tuple([judged.pop(trial.id) for trial in batch if trial.id in judged])
 
     def _flush(self) -> None:
         """As soon as the loop has a moment: trials that wait for something leave no verdict waiting."""

@@ -12,9 +12,11 @@ from holdfast.errors import AgentUnavailable
 from holdfast.execute.loop_choice import loop_factory
 from holdfast.execute.options import ModelOptions
 from holdfast.execute.plane_needs import unmet_recordings, unused_proxy
-from holdfast.model.trial import Judged, Trial
+from holdfast.model.judged import Judged
+from holdfast.model.trial import Trial
 from holdfast.plan import FailFast, Once, Rounds, RunOptions
 from holdfast.processes.scratch import sweep
+from holdfast.runner.calm_answers import CalmAnswers, calm_answers
 from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
@@ -26,6 +28,7 @@ from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.protocols.executor import Executor
+    from holdfast.protocols.planner import Planner
 
 
 class Budget:
@@ -117,20 +120,15 @@ class RunInProgress:
 
     async def _trials(self, executor: Executor, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
-        job, intake = self.job, self.intake
-        planner = self._planner(stored, executor.concurrency)
-        budget = self._budget(stored.done)
-        done, alone = 0, executor.concurrency == 1
-        asked = [job.asked_first] if job.asked_first is not None else []
-        calm = None
-        if job.spec.agent.isolation == "fresh":
-            from holdfast.runner.calm_answers import calm_answers
-
-            calm = calm_answers(job.spec, [*asked, *job.plan.controls], intake.controls)
-        left = 0
-        while batch := planner.next(Judged(done, intake.violated)):
+        intake = self.intake
+        planner, budget = self._planner(stored, executor.concurrency), self._budget(stored.done)
+        calm = self._calm_answers()
+        alone = executor.concurrency == 1
+        intake.judged = {} if planner.detailed else None
+        judged, done, planned = Judged(0, intake.violated), 0, 0
+        while batch := planner.next(judged):
+            planned = done + len(batch)
             begun = intake.begun(batch) if budget is None else budget.within(intake.begun(batch))
-            left = len(batch) + done
             ended = executor.execute(
                 begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
@@ -144,25 +142,37 @@ class RunInProgress:
             await intake.settle()
             if budget is not None and budget.ended_by:
                 break
+            judged = Judged(done, intake.violated, intake.judged_of(batch))
+        self._describe_end(stored, budget, done, planned)
+        if calm is not None and calm.warning:
+            self.log.warn("answers-differ", intake.masker.text(calm.warning))
+
+    def _calm_answers(self) -> CalmAnswers | None:
+        """Compares what fresh agents answer in calm; None: others are asked twice before the run."""
+        job = self.job
+        first = [job.asked_first] if job.asked_first is not None else []
+        return calm_answers(job.spec, [*first, *job.plan.controls], self.intake.controls)
+
+    def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
+        """What a report must say about the trials: why some did not run, which broke. `planned`: by the planner."""
+        job, intake = self.job, self.intake
         self.log.note(*intake.kept.notes, *intake.tally.endings.notes(intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
-            self.log.unasked = (left if job.options.auto else len(stored.left)) - done
+            self.log.unasked = (planned if job.options.auto else len(stored.left)) - done
             self.log.stopped_by = budget.ended_by
         elif job.options.auto:
             self._note_replicas(done + stored.done)
         elif done < len(stored.left):
             self.log.unrun = len(stored.left) - done
             self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
-        if calm is not None and calm.warning:
-            self.log.warn("answers-differ", intake.masker.text(calm.warning))
         for why, count in intake.troubled.items():
             self.log.warn(
                 "harness-trouble", f"Holdfast or a provider failed in {count} trials; only their passes count: {why}"
             )
 
-    def _planner(self, stored: StoredRun, concurrency: int) -> Once | FailFast | Rounds:
+    def _planner(self, stored: StoredRun, concurrency: int) -> Planner:
         options = self.job.options
         if options.auto:
             return Rounds(stored.left, self.intake.tally.wants, fail_fast=options.fail_fast)

@@ -131,6 +131,9 @@ class Tally:
         """A trial with all of its verdicts; the positions of the cells that waited for it alone."""
         if observation.trace or observation.ledger:
             self.saw(trial, observation)
+        if trial.scenario.name not in self._rows:  # a planner invented it: the plan has no cell for it
+            self.trials += bool(verdicts)
+            return []
         if self._cased:
             self.cases.add(trial, observation, verdicts)
         if verdicts:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.model.judged import Judged
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
-from holdfast.model.trial import Judged, Trial
+from holdfast.model.trial import Trial
 from holdfast.plan import FailFast, Once, Rounds
 
 TRIALS = [Trial(f"{i:012x}", "contract", Scenario("s"), Task(("q",)), replica=i) for i in range(5)]
