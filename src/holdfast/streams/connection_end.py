@@ -82,17 +82,20 @@ class ConnectionEnd(SocketStream):
         held = self._inflow.take() if self._inflow.waiting else b""
         self._inflow.feed(data + held)
 
-    def pass_to(self, other: ConnectionEnd, protocol: asyncio.BaseProtocol, put: Callable[[bytes], None]) -> None:
-        """From now on what comes goes to `protocol`, which passes it on to the other end; `put` gets what has come."""
+    def pass_to(
+        self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None
+    ) -> None:
+        """Joins it to the other end. `take` gets what has come and what comes, unless that goes to a `protocol`."""
         self.other = other
+        self.on_data = take
         if self._inflow.waiting:
-            put(self._inflow.take())
+            take(self._inflow.take())
         if self.lost:
             other.close_within(ORPHANED_S)
         elif self._inflow.ended:
             self._ended = True
             other.finish()
-        else:
+        elif protocol is not None:
             self.transport.set_protocol(protocol)
 
 
@@ -162,7 +165,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
     """Copies both ways until both have ended; what neither side holds back passes unseen."""
-    one.pass_to(other, _CopyingEnd(one, other), other.send)
-    other.pass_to(one, _CopyingEnd(other, one), one.send)
+    one.pass_to(other, other.send, _CopyingEnd(one, other))
+    other.pass_to(one, one.send, _CopyingEnd(other, one))
     await one.over.wait()
     await other.over.wait()

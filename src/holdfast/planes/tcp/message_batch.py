@@ -34,6 +34,11 @@ class ClientFrames:
             return b""
         return await self.exactly(min(most, len(self._data) - self._at))
 
+    def rest(self) -> bytes:
+        """What was read from the client and not taken."""
+        data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
+        return data
+
     async def _more(self) -> bool:
         await self._idle()
         data = await self._read()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader, WireReplies
+from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 from holdfast.streams.connection_end import ConnectionEnd
 
@@ -54,9 +54,16 @@ class MysqlReader(WireReader):
     HEAD = wire.HEAD
 
     def __init__(
-        self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
+        self,
+        client: ConnectionEnd,
+        server: ConnectionEnd,
+        to_client: ByteSink,
+        to_server: ByteSink,
+        faults: Faulty,
+        *,
+        passive: bool = False,
     ) -> None:
-        super().__init__(client, server, to_client, to_server, faults)
+        super().__init__(client, server, to_client, to_server, faults, passive=passive)
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
         self._statements = MysqlStatements()
         self._read_only: StatementRefused | None = None
@@ -79,37 +86,32 @@ class MysqlReader(WireReader):
     def _size(self, head: bytes) -> int:
         return int.from_bytes(head[:3], "little")
 
-    async def _one(self, message: WireMessage) -> None:
+    def _read(self, message: WireMessage) -> Work | None:
         payload = message.body
         if message.head[3] != 0:  # more of a command, or of what the server asked for
-            await self._pass(message)
-            return
+            return None
         match payload[0] if payload else 0:
             case wire.QUERY | wire.EXECUTE:
-                await self._command(message, self._statements.find(payload))
+                before, statements = self._transactions.n, self._statements.find(payload)
+                work = Work(statements, self._transactions.meet(statements))
+                if self._transactions.n != before:
+                    self._read_only = None
+                return work
             case wire.PREPARE:
                 self._replies.asked(wire.PREPARE, self._statements.prepare(payload))
-                await self._pass(message)
             case wire.CLOSE:
                 self._statements.close(payload)
-                await self._pass(message)
             case command:
                 self._replies.asked(command)
-                await self._pass(message)
                 if command in (wire.CHANGE_USER, wire.RESET):
                     self._transactions.reset()
+        return None
 
-    async def _command(self, message: WireMessage, statements: Sequence[TransactionStatement]) -> None:
-        before = self._transactions.n
-        dues = self._transactions.meet(statements)
-        if self._transactions.n != before:
-            self._read_only = None
-        if self._read_only is not None and any(statement.kind == "write" for statement in statements):
+    async def _work(self, message: WireMessage, work: Work) -> None:
+        if self._read_only is not None and any(statement.kind == "write" for statement in work.statements):
             await self._refuse(message, self._read_only)
         else:
-            await self._work(message, dues, statements)
-        self._transactions.passed()
-        await self._answers.release()
+            await super()._work(message, work)
 
     def _expect(self, message: WireMessage) -> None:
         self._replies.asked(wire.QUERY)
@@ -127,10 +129,6 @@ class MysqlReader(WireReader):
         self._transactions.fail(rolled_back=back)
         await self._answers.release()
         await self._answers.put(wire.error(refused.kind))
-
-    async def _pass(self, message: WireMessage) -> None:
-        """Sends what needs no answer, or whose answer is waited for already."""
-        await self._lane.send(message.head + message.body, message.rest)
 
 
 async def turn_away(client: ConnectionEnd) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Sequence
 from functools import partial
 
 from holdfast.planes.tcp.message_batch import ClientFrames
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.transaction_state import Due
-from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader
+from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader, Work
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 from holdfast.streams.connection_end import ConnectionEnd
 
@@ -69,9 +67,16 @@ class PostgresReader(WireReader):
     HEAD = 5
 
     def __init__(
-        self, client: ConnectionEnd, server: ConnectionEnd, to_client: ByteSink, to_server: ByteSink, faults: Faulty
+        self,
+        client: ConnectionEnd,
+        server: ConnectionEnd,
+        to_client: ByteSink,
+        to_server: ByteSink,
+        faults: Faulty,
+        *,
+        passive: bool = False,
     ) -> None:
-        super().__init__(client, server, to_client, to_server, faults)
+        super().__init__(client, server, to_client, to_server, faults, passive=passive)
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
         self._statements = PostgresStatements()
 
@@ -105,28 +110,23 @@ class PostgresReader(WireReader):
     def _size(self, head: bytes) -> int:
         return max(0, int.from_bytes(head[1:]) - 4)
 
-    async def _one(self, message: WireMessage) -> None:
+    def _read(self, message: WireMessage) -> Work | None:
         kind = message.head[:1]
         statements = self._statements.find(kind, message.body)
         match kind:
             case b"Q":
-                await self._work(message, self._transactions.meet(statements), statements)
-                self._transactions.passed()
+                return Work(statements, self._transactions.meet(statements))
             case b"E":
-                await self._work(message, self._transactions.meet(statements, commits=False), statements)
+                return Work(statements, self._transactions.meet(statements, commits=False), ends=False)
             case b"S":
-                await self._work(message, self._transactions.sync(), ())
-                self._transactions.passed()
-            case _:
-                await self._send(message)
+                return Work((), self._transactions.sync())
+        self._expect(message)
+        return None
 
-    async def _work(
-        self, message: WireMessage, dues: Sequence[Due], statements: Sequence[TransactionStatement]
-    ) -> None:
+    async def _work(self, message: WireMessage, work: Work) -> None:
         self._replies.attending = True
-        await super()._work(message, dues, statements)
+        await super()._work(message, work)
         self._replies.attending = False
-        await self._answers.release()
 
     def _expect(self, message: WireMessage) -> None:
         self._replies.expect(message.head[:1])

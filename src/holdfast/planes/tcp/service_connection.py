@@ -113,7 +113,9 @@ class ServiceConnection:
             to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
         if self._service.reads_along:
-            reader = _TALKS[self._service.wire](self._client, server, to_client, to_server, self._steps)
+            passive = plain and not self._service.steps
+            talk = _TALKS[self._service.wire]
+            reader = talk(self._client, server, to_client, to_server, self._steps, passive=passive)
             await _both(reader.up(), reader.down())
         else:
             await _both(_pump(self._client, to_server), _pump(server, to_client))
