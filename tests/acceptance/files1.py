@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from holdfast.cli.main import run as holdfast
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, check
+from holdfast.spec import Checked, LoadOptions, check
 from holdfast.spec.explain import explain
 from page_documents import documents
 
@@ -55,7 +55,7 @@ def project(folder: Path, spec: str, agent: str = ECHO, **others: str) -> Path:
 
 def read(folder: Path, spec: str, environ: Mapping[str, str] | None = None, **overrides: Any) -> Checked:
     """The spec as the loader reads it."""
-    return check(project(folder, spec), environ=environ or {}, **overrides)
+    return check(project(folder, spec), environ=environ or {}, options=LoadOptions(**overrides))
 
 
 def spec_of(folder: Path, spec: str, environ: Mapping[str, str] | None = None, **overrides: Any) -> Spec:

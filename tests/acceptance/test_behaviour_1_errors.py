@@ -190,7 +190,7 @@ def test_the_layout_of_an_error(tmp_path: Path) -> None:
     project(tmp_path, spec + CALM)
     told = tell(tmp_path, "contract", "validate")
     assert told.err.splitlines()[:3] == [
-        "holdfast.yaml:8:8  contract.invariants[0].severty  unknown key",
+        "holdfast.yaml:8:8  contract.invariants[0].severty  unknown key  [unknown-key]",
         "    8 │        severty: critical}",
         "      │        ^^^^^^^ did you mean severity?",
     ]

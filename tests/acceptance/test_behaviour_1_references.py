@@ -254,7 +254,7 @@ def test_hosted_agents_load_and_a_run_says_what_they_need(tmp_path: Path, agent:
     assert tell(tmp_path, "validate").code == 0
     told = tell(tmp_path, "contract", "run")
     assert told.code == 4
-    assert "has no local meaning" in told.err
+    assert "[not-built]" in told.err
     assert f"{home}:" in told.err
     assert "agent.type" in told.err
 
@@ -266,10 +266,11 @@ def test_a_hosted_judge_model_loads_and_a_run_says_what_it_needs(tmp_path: Path)
     told = tell(tmp_path, "contract", "run")
     assert told.code == 4
     assert "llm_as_judge" in told.err
-    assert "The hosted model paragon-max has no local meaning" in told.err
+    assert "[not-built]" in told.err
+    assert "paragon-max" in told.err
     assert "models:" in told.err
     project(tmp_path, judged + "models: {paragon-max: {provider: ollama, name: llama3}}\n", ECHO)
-    assert "local meaning" not in tell(tmp_path, "contract", "run").err
+    assert "[not-built]" not in tell(tmp_path, "contract", "run").err
 
 
 # -- "numbers, durations and booleans too ... kept in the manifest; a changed one refuses --resume" -

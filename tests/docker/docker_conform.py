@@ -20,7 +20,7 @@ from holdfast.protocols.sandbox import Disturbable, SandboxSpec, Stdio
 from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
-from holdfast.spec import load
+from holdfast.spec import LoadOptions, load
 from holdfast.store.record import observations
 from holdfast.testing.sandboxes import CHECKS, ENV
 from holdfast.world.sandbox.docker import DockerBackend
@@ -248,7 +248,7 @@ def ran(folder, image, command, **sections):
     agent = {"type": "command", "command": command}
     spec = {"version": 1, "id": "t", "base": image, "task": {"prompt": "go"}, "agent": agent, "invariants": rules}
     (folder / "spec.yaml").write_text(yaml.safe_dump({**spec, **sections}))
-    loaded, _ = load(folder / "spec.yaml", environ=os.environ, part="scenario")
+    loaded, _ = load(folder / "spec.yaml", environ=os.environ, options=LoadOptions(part="scenario"))
     job = Job(loaded, RunOptions(backend="docker", preflight=False, part="scenario"), dict(os.environ))
     rundir = begin(job, folder / "runs")
     run(job, rundir, lambda event: None)

@@ -13,7 +13,7 @@ from holdfast.plan import RunOptions
 from holdfast.runner.job import Job
 from holdfast.runner.run import run
 from holdfast.runner.start import begin
-from holdfast.spec import load
+from holdfast.spec import LoadOptions, load
 from holdfast.store.record import observations, verdicts
 
 BACKENDS = pytest.mark.parametrize("backend", ["bubblewrap", "process"])
@@ -73,7 +73,7 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(
         path.write_text(textwrap.dedent(content))
     (folder / "spec.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
     environ = {**os.environ, **(environ or {})}
-    loaded, _ = load(folder / "spec.yaml", environ=environ, part="scenario")
+    loaded, _ = load(folder / "spec.yaml", environ=environ, options=LoadOptions(part="scenario"))
     given = RunOptions(backend=backend, preflight=False, part="scenario", **options)
     job = Job(replace(loaded, tasks=tuple(tasks) or loaded.tasks), given, environ)
     rundir = begin(job, folder / ".holdfast" / "runs")

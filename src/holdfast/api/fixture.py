@@ -245,7 +245,7 @@ def _known_by(value: CheckValue) -> str:
 def _read_rule(entry: dict[str, Any]) -> RuleEntry:
     __tracebackhide__ = True
     where, reader = caller(), Reader()
-    rules = read_rules(reader, from_plain([entry], Node("null", where.line, 1)), "check", contract=True)
+    rules = read_rules(reader, from_plain([entry], Node("null", where.line, 1, path="check")), contract=True)
     if isinstance(rules, Bad) or not rules or any(problem.severity == "error" for problem in reader.problems):
         raise explained(SpecError(where.path, [replace(one, path=one.path[8:].lstrip(".")) for one in reader.problems]))
     return rules[0]

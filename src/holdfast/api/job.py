@@ -15,11 +15,12 @@ from holdfast.folders import runs_folder
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import BuiltText, Problem, Spec
 from holdfast.plan import RunOptions
+from holdfast.reading.fields import convert
 from holdfast.runner.consultations import check_judges
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
 from holdfast.runner.start import begin
-from holdfast.spec import check, refusing_unset, requires_contract
+from holdfast.spec import LoadOptions, check, refusing_unset, requires_contract
 from holdfast.store.rundir import RunDir, RunEnd
 
 if TYPE_CHECKING:
@@ -37,17 +38,7 @@ class PreparedJob(Struct, frozen=True):
 
 def load_part(path: Path, given: RunOptions, built: BuiltText | None = None) -> tuple[Spec, tuple[Problem, ...]]:
     """The spec with what the options change; raises SpecError if the part that was asked for cannot be run."""
-    checked = check(
-        path,
-        environ=os.environ,
-        seed=given.seed,
-        replicas=given.replicas,
-        profile=given.profile,
-        part=given.part,
-        chaos=given.chaos,
-        chaos_profile=given.chaos_profile,
-        built=built,
-    )
+    checked = check(path, environ=os.environ, options=convert(LoadOptions, given, built=built))
     problems = refusing_unset(checked.problems)
     if checked.spec is not None and given.part == "contract":
         problems = (*problems, *requires_contract(checked.spec))

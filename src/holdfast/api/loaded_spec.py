@@ -20,7 +20,7 @@ from holdfast.errors import SpecError, UsageError
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
-from holdfast.reading.reader import join
+from holdfast.reading.node import join
 from holdfast.reading.words import near
 from holdfast.runner.job import spec_warnings
 from holdfast.spec.rules.fault_entry import FAMILIES
@@ -241,7 +241,8 @@ def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> L
 
 def _part(path: Path, options: RunOptions, text: Any) -> PartAsked:
     """What is run where nobody says: the contract of a file; of one that has none, what `holdfast run` runs."""
-    from holdfast.spec import check
+    from holdfast.spec import LoadOptions, check
 
-    found = check(path, environ=os.environ, seed=options.seed, replicas=options.replicas, built=text).spec
+    asked = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
+    found = check(path, environ=os.environ, options=asked).spec
     return "run" if found is not None and found.declares and "contract" not in found.declares else "contract"

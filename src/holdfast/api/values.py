@@ -54,8 +54,7 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
         raise UsageError(f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"))
     made = FaultValue(plane, mode, settings)
     where, reader = caller(), Reader()
-    entries = from_plain([made.entry], Node("null", where.line, 1))
-    read_faults(reader, family.name, entries, family.name)
+    read_faults(reader, family.name, from_plain([made.entry], Node("null", where.line, 1, path=family.name)))
     _refuse(reader, where.path)
     return made
 
@@ -67,10 +66,10 @@ def check(type: str, /, **given: Any) -> CheckValue:
     """
     made = CheckValue(type, given)
     where, reader = caller(), Reader()
-    node = from_plain(made.entry, Node("null", where.line, 1))
-    choice = choose(reader, MENU, node, "check")
+    node = from_plain(made.entry, Node("null", where.line, 1, path="check"))
+    choice = choose(reader, MENU, node)
     if not isinstance(choice, Bad):
-        settings(reader, choice, node, "check", ["type"])
+        settings(reader, choice, node, ["type"])
     _refuse(reader, where.path)
     return made
 

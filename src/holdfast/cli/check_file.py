@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.cli.problems import show_problems
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import plural
-from holdfast.spec import Checked, check, requires_contract
+from holdfast.spec import Checked, LoadOptions, check, requires_contract
 from holdfast.spec.needed import not_built
 
 
@@ -45,7 +45,7 @@ def _either(path: Path) -> Checked:
         return _declared(path, loaded.spec.declares)
     if loaded.spec is None or not (lacking := requires_contract(loaded.spec)):
         return loaded
-    scenario = check(path, environ=os.environ, part="scenario")
+    scenario = check(path, environ=os.environ, options=LoadOptions(part="scenario"))
     if scenario.spec is not None or any(task.kind == "task" for task in loaded.spec.tasks):
         return scenario
     return replace(loaded, spec=None, problems=(*loaded.problems, *lacking))
@@ -53,7 +53,7 @@ def _either(path: Path) -> Checked:
 
 def _declared(path: Path, parts: Sequence[Part]) -> Checked:
     """Every part that the file configures, with all that is wrong with any of them."""
-    every = [check(path, environ=os.environ, part=part) for part in parts]
+    every = [check(path, environ=os.environ, options=LoadOptions(part=part)) for part in parts]
     if len(every) > 1 and every[0].spec is None and parts[0] == "scenario" and every[1].spec is not None:
         # Its matrix is run by `contract run`, which needs less: what `run` would refuse is told, and changes nothing.
         refused = tuple(replace(problem, severity="warning") for problem in every[0].problems)

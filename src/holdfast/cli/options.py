@@ -368,9 +368,9 @@ def load_either(path: Path, given: RunOptions) -> tuple[Spec, tuple[Problem, ...
     from msgspec.structs import replace
 
     from holdfast.api.job import load_part
-    from holdfast.spec import check
+    from holdfast.spec import LoadOptions, check
 
-    found = check(path, environ=os.environ, part="verify").spec
+    found = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
     if found is None or "contract" in found.declares:
         return load_part(path, given)
     scenario = any(task.kind == "task" for task in found.tasks)

@@ -131,9 +131,9 @@ def from_langsmith(sources: Iterable[SessionSource]) -> SessionsFound:
 
 def spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     """The sources that the spec names."""
-    from holdfast.spec import load
+    from holdfast.spec import LoadOptions, load
 
-    spec, _ = load(find_config(config), environ=os.environ, part="replay")
+    spec, _ = load(find_config(config), environ=os.environ, options=LoadOptions(part="replay"))
     if spec.replays is None or not spec.replays.sources:
         hint = "name a file or a run, or --from-langsmith ID, or --from-langsmith-project NAME"
         raise UsageError(f"nothing to import: {spec.path} has no replays.sources", hint=hint)

@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypeAlias
 from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.reading.words import found
+from holdfast.reading.words import describe
 
 
-def _read(reader: Reader, node: Node, path: str) -> Any:
+def _read(reader: Reader, node: Node) -> Any:
     if node.kind in ("text", "int", "float", "bool"):
         return node.text
-    return reader.error(node, path, f"expected text, found {found(node)}", code="wrong-type")
+    return reader.expected(node, "text")
 
 
 Written: TypeAlias = Annotated[
@@ -41,20 +41,20 @@ def duration_ms(text: str) -> float | None:
 
 
 def _read_duration(low: int, high: int) -> Any:
-    def read(reader: Reader, node: Node, path: str) -> Any:
+    def read(reader: Reader, node: Node) -> Any:
         if node.kind == "int":
             if low <= node.value <= high:
                 return node.value
-            message = f"expected {low} to {high} ms, found {found(node)}"
+            message = f"expected {low} to {high} ms, found {describe(node)}"
             return reader.error(
-                node, path, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
+                node, message, hint="an integer is in ms; text has a unit: 30s, 5m", code="out-of-range"
             )
         value = duration_ms(node.text) if node.kind == "text" else None
         if value is None:
             hint = "write 500ms, 30s, 5m or 1h"
-            return reader.error(node, path, f"expected a duration, found {found(node)}", hint=hint, code="wrong-type")
+            return reader.expected(node, "a duration", hint=hint)
         if (value < 1 and low > 0) or value > _DAY_MS:
-            return reader.error(node, path, f"expected up to 24h, found {found(node)}", code="out-of-range")
+            return reader.expected(node, "up to 24h", code="out-of-range")
         return round(value)
 
     return read

@@ -11,14 +11,16 @@ import sys
 import types
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+import msgspec.structs
 from msgspec import NODEFAULT, Struct
 from msgspec._core import Factory  # type: ignore[import-not-found]  # what a default factory is kept as
 
 from holdfast.reading.node import Node
 
+Value = TypeVar("Value", bound=Struct)
 Schema = dict[str, Any]
 """A JSON Schema, or a part of one."""
 
@@ -26,7 +28,7 @@ Schema = dict[str, Any]
 class ValueForm(Struct, frozen=True):
     """A value with a spelling of its own: how it is read, its JSON Schema, and its name in the reference."""
 
-    read: Callable[[Any, Node, str], Any]
+    read: Callable[[Any, Node], Any]
     schema: Callable[[], Schema]
     words: str
     example: str = ""
@@ -135,3 +137,9 @@ def node_field(kind: type) -> str | None:
 
 def key_names(kind: type) -> list[str]:
     return [f.key for f in keys_of(kind)]
+
+
+def convert(kind: type[Value], section: Struct, **changes: Any) -> Value:
+    """A value of that type: its fields are those of the section by the same names, but for the changes."""
+    values = msgspec.structs.asdict(section)
+    return kind(**{name: values[name] for name in kind.__struct_fields__ if name in values} | changes)

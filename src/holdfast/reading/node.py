@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.scenario import Position
 
@@ -35,6 +38,8 @@ class Node(Struct, eq=False):
     """Of a scalar: where its text begins and ends in the file, in characters."""
     reference: str = ""
     """Of a scalar: the `${VAR}` that gave the value."""
+    path: str = ""
+    """Where it is in the file, such as `contract.invariants[1].severity`; a key has the path of its value."""
 
     @property
     def position(self) -> Position:
@@ -44,12 +49,27 @@ class Node(Struct, eq=False):
         return key in self.pairs
 
     def key(self, name: str) -> Node:
-        """The key's own node, or this map where the key is absent."""
-        return self.pairs[name][0] if name in self.pairs else self
+        """The key's own node; where the key is absent, an empty node at the place of this map."""
+        return self.pairs[name][0] if name in self.pairs else self._absent(name)
 
     def get(self, name: str) -> Node:
-        """The value's node, or this map where the key is absent."""
-        return self.pairs[name][1] if name in self.pairs else self
+        """The value's node; where the key is absent, an empty node at the place of this map."""
+        return self.pairs[name][1] if name in self.pairs else self._absent(name)
+
+    def _absent(self, name: str) -> Node:
+        return Node("null", self.line, self.column, self.length, path=join(self.path, name))
+
+    def find(self, field: str) -> Node:
+        """The node of a field such as `assertions[1].field`; a field that is not there has the place of its owner."""
+        node = self
+        for part in re.findall(r"[^.\[\]]+", field):
+            if node.kind == "list" and part.isdigit() and int(part) < len(node.items):
+                node = node.items[int(part)]
+            elif node.kind == "map" and node.has(part):
+                node = node.get(part)
+            else:
+                return Node("null", node.line, node.column, node.length, path=join(self.path, field))
+        return node
 
     def plain(self) -> Any:
         """The whole value as dicts, lists and scalars."""
@@ -60,25 +80,40 @@ class Node(Struct, eq=False):
         return self.value
 
 
+def join(path: str, key: str) -> str:
+    """The path of a key."""
+    return f"{path}.{key}" if path else key
+
+
 def put_at(node: Node, line: int) -> None:
     """Places a tree on one line: that of the code which it comes from."""
     node.line, node.column, node.length = line, 1, 1
-    for item in node.items:
-        put_at(item, line)
-    for key, value in node.pairs.values():
-        put_at(key, line)
-        put_at(value, line)
+    for inner in (*node.items, *chain.from_iterable(node.pairs.values())):
+        put_at(inner, line)
 
 
-def from_plain(value: Any, at: Node) -> Node:
+def put_paths(node: Node, path: str = "") -> Node:
+    """The tree, every node of it with its path; a node that an alias repeats is copied, since it has two."""
+    node = replace(node, path=path) if node.path else node
+    node.path = path
+    node.items = [put_paths(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
+    pairs = {key: (join(path, key), *pair) for key, pair in node.pairs.items()}
+    node.pairs = {key: (put_paths(name, where), put_paths(value, where)) for key, (where, name, value) in pairs.items()}
+    return node
+
+
+def from_plain(value: Any, at: Node, path: str | None = None) -> Node:
     """A node tree for a value that comes from elsewhere, placed where `at` was written."""
-    node = Node("null", at.line, at.column, at.length)
+    path = at.path if path is None else path
+    node = Node("null", at.line, at.column, at.length, path=path)
     if isinstance(value, dict):
         node.kind = "map"
-        node.pairs = {str(k): (from_plain(str(k), at), from_plain(v, at)) for k, v in value.items()}
+        for name, held in value.items():
+            where = join(path, str(name))
+            node.pairs[str(name)] = (from_plain(str(name), at, where), from_plain(held, at, where))
     elif isinstance(value, list | tuple):
         node.kind = "list"
-        node.items = [from_plain(item, at) for item in value]
+        node.items = [from_plain(item, at, f"{path}[{index}]") for index, item in enumerate(value)]
     elif value is not None:
         kinds: dict[type, NodeKind] = {bool: "bool", int: "int", float: "float"}
         node.kind = kinds.get(type(value), "text")

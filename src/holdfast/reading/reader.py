@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.model.spec import Problem
-from holdfast.reading.fields import Field, Hint, keys_of, node_field, peel
-from holdfast.reading.hints import AS_WRITTEN, SCALARS, beyond, by_reference, kinds_of, name_of, stand_in
+from holdfast.reading.fields import Hint, keys_of, node_field, peel
+from holdfast.reading.hints import (
+    AS_WRITTEN,
+    SCALARS,
+    UNCLOSED,
+    beyond,
+    by_reference,
+    kinds_of,
+    list_hint,
+    map_hint,
+    name_of,
+    option_hint,
+    scalar_hint,
+    stand_in,
+    unclosed,
+)
 from holdfast.reading.node import Node
 from holdfast.reading.scalars import plain
-from holdfast.reading.words import found, near_hint, suggest
+from holdfast.reading.words import describe, near_hint, suggest
 
 
 class Bad:
-    """Stands for a value that could not be read; its problem has been noted."""
+    """A value that could not be read; its problem has been reported."""
 
 
 BAD: Final = Bad()
 
 
 ValueOf = Callable[[str, str], str | None]
-"""The value of a text with references, by the path it stands at; None if one of them has no value."""
+"""The value of a text with references, by its path; None if one of them has no value."""
 
 
 class Reader:
@@ -38,198 +53,180 @@ class Reader:
         self.value_of = value_of
 
     # -- problems -----------------------------------------------------------------------------
-    def error(
-        self, node: Node, path: str, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = ""
-    ) -> Bad:
-        where = (node.line, node.column, node.length)
-        self.problems.append(Problem(message, path, *where, hint, "error", code, suggestion))
+    def error(self, node: Node, message: str, *, hint: str = "", code: str = "bad-value", suggestion: str = "") -> Bad:
+        """Reports an error at the node."""
+        where = (node.path, node.line, node.column, node.length)
+        self.problems.append(Problem(message, *where, hint, "error", code, suggestion))
         return BAD
 
+    def expected(self, node: Node, what: str, *, hint: str = "", code: str = "wrong-type") -> Bad:
+        """Reports a value that is not what it should be."""
+        return self.error(node, f"expected {what}, found {describe(node)}", hint=hint, code=code)
+
+    def missing(self, node: Node, key: str, message: str = "missing", *, hint: str = "") -> Bad:
+        """Reports a key that the map lacks."""
+        return self.error(node.get(key), message, hint=hint, code="missing-key")
+
     def warn(
-        self,
-        node: Node,
-        path: str,
-        message: str,
-        *,
-        code: str,
-        hint: str = "",
-        length: int = 0,
-        values: tuple[str, ...] = (),
+        self, node: Node, message: str, *, code: str, hint: str = "", length: int = 0, values: tuple[str, ...] = ()
     ) -> None:
-        where = (node.line, node.column, length or node.length)
-        self.problems.append(Problem(message, path, *where, hint, "warning", code, values=values))
+        """Reports a warning at the node."""
+        where = (node.path, node.line, node.column, length or node.length)
+        self.problems.append(Problem(message, *where, hint, "warning", code, values=values))
+
+    def twice(self, named: Iterable[tuple[str, Node]], what: str) -> None:
+        """Reports each name that an earlier node has already."""
+        first: dict[str, Node] = {}
+        for name, node in named:
+            if first.setdefault(name, node) is not node:
+                message = f"the {what} {name!r} is used twice: first on line {first[name].line}"
+                self.error(node, message, hint=f"give it another {what}", code="duplicate-id")
 
     def failed(self, *prefixes: str) -> bool:
-        """Something at or under one of these paths is wrong already."""
+        """Whether there is an error at or below one of these paths already."""
         return any(p.severity == "error" and p.path.startswith(prefixes) for p in self.problems)
 
     # -- values -------------------------------------------------------------------------------
-    def read(self, hint: Any, node: Node, path: str) -> Any:
+    def read(self, hint: Any, node: Node) -> Any:
         """The node as a value of that type, or BAD."""
-        return self.read_hint(peel(hint), node, path)
+        return self.read_hint(peel(hint), node)
 
-    def read_hint(self, hint: Hint, node: Node, path: str) -> Any:
+    def read_hint(self, hint: Hint, node: Node) -> Any:
+        """The node as a value of that type within its limits, or BAD."""
         if node.kind == "text" and "${" in node.text and self.value_of is not None and by_reference(hint):
-            from holdfast.reading.hints import UNCLOSED, unclosed
-
             if way_out := unclosed(node.text):
-                return self.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
-            node = self._given(self.value_of, hint, node, path)
-        value = hint.form.read(self, node, path) if hint.form else self._read(hint.base, node, path)
+                return self.error(node, UNCLOSED, hint=way_out, code="unclosed-reference")
+            node = self._resolve(self.value_of, hint, node)
+        value = hint.form.read(self, node) if hint.form else self._read(hint.base, node)
         if value is BAD or value is None:
             return value
         held = node.items if node.kind == "list" else node.pairs if node.kind == "map" else value
         for limit in hint.limits:
-            message = beyond(limit, held)
-            if message:
-                return self.error(node, path, f"{message}, found {found(node)}", code="out-of-range")
+            if message := beyond(limit, held):
+                return self.error(node, f"{message}, found {describe(node)}", code="out-of-range")
         return value
 
-    def _given(self, value_of: ValueOf, hint: Hint, node: Node, path: str) -> Node:
-        """The node of what the references in this one give. One without a value is warned of: a stand-in is read."""
-        if path.rpartition(".")[2] in AS_WRITTEN:
+    def _resolve(self, value_of: ValueOf, hint: Hint, node: Node) -> Node:
+        """The node with the value of its references; a placeholder value is read where a variable is not set."""
+        if node.path.rpartition(".")[2] in AS_WRITTEN:
             return node
-        value = value_of(path, node.text)
+        value = value_of(node.path, node.text)
         text = stand_in(hint) if value is None else value.strip()
-        given = Node("text", node.line, node.column, node.length, text, text)
-        given.reference = "" if value is None else node.text
-        if text:
-            given.kind, given.value = plain(text)
-        return given
+        kind, plain_value = plain(text) if text else ("text", text)
+        reference = "" if value is None else node.text
+        return replace(node, kind=kind, value=plain_value, text=text, style="", reference=reference)
 
-    def _read(self, base: Any, node: Node, path: str) -> Any:
+    def _read(self, base: Any, node: Node) -> Any:
         origin = get_origin(base)
         if base is Any:
             return node.plain()
         if base in SCALARS:
-            return self._scalar(base, node, path)
+            return self._scalar(base, node)
         if origin is Literal:
-            return self._literal(get_args(base), node, path)
+            return self._literal(get_args(base), node)
         if origin in (Union, types.UnionType):
-            return self._union(get_args(base), node, path)
+            return self._union(get_args(base), node)
         if origin in (list, tuple, Sequence, frozenset, set):
-            return self._list(base, node, path)
+            return self._list(base, node)
         if origin in (dict, Mapping) or base is dict:
-            return self._map(base, node, path)
+            return self._map(base, node)
         if isinstance(base, type) and (issubclass(base, msgspec.Struct) or is_dataclass(base)):
-            return self.section(base, node, path)
-        raise TypeError(f"{path}: a settings type uses {base!r}, which the reader does not know")
+            return self.section(base, node)
+        raise TypeError(f"{node.path}: a settings type uses {base!r}, which the reader does not know")
 
-    def _scalar(self, base: type, node: Node, path: str) -> Any:
+    def _scalar(self, base: type, node: Node) -> Any:
         kinds, words = SCALARS[base]
         if node.kind not in kinds:
-            from holdfast.reading.hints import scalar_hint
-
-            hint = scalar_hint(base, node)
-            return self.error(node, path, f"expected {words}, found {found(node)}", hint=hint, code="wrong-type")
+            return self.expected(node, words, hint=scalar_hint(base, node))
         if node.kind == "float" and not math.isfinite(node.value):
-            return self.error(node, path, f"expected a finite number, found {node.text}")
+            return self.error(node, f"expected a finite number, found {node.text}")
         try:
             return base(node.value)
         except OverflowError:
-            return self.error(node, path, "the number is too large", code="out-of-range")
+            return self.error(node, "the number is too large", code="out-of-range")
 
-    def _literal(self, options: tuple[Any, ...], node: Node, path: str) -> Any:
+    def _literal(self, options: tuple[Any, ...], node: Node) -> Any:
         for option in options:
             if node.value == option and type(node.value) is type(option):
                 return option
-        named = [str(o).lower() if isinstance(o, bool) else str(o) for o in options]
-        hint = near_hint(node.text, named) if node.kind == "text" else ""
-        expected = named[0] if len(named) == 1 else f"one of {', '.join(named)}"
-        return self.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="unknown-value")
+        return self.one_of(node, [str(o).lower() if isinstance(o, bool) else str(o) for o in options])
 
-    def _union(self, members: tuple[Any, ...], node: Node, path: str) -> Any:
+    def one_of(self, node: Node, options: Sequence[str]) -> Bad:
+        """Reports a value that is none of the options."""
+        hint = near_hint(node.text, options) if node.kind == "text" else ""
+        what = options[0] if len(options) == 1 else f"one of {', '.join(options)}"
+        return self.expected(node, what, hint=hint, code="unknown-value")
+
+    def _union(self, members: tuple[Any, ...], node: Node) -> Any:
         if type(None) in members and node.kind == "null":
             return None
         members = tuple(m for m in members if m is not type(None))
         fits = [m for m in members if node.kind in kinds_of(m)] or list(members)
         if len(fits) == 1 and (len(members) == 1 or node.kind in kinds_of(fits[0])):
-            return self.read(fits[0], node, path)
+            return self.read(fits[0], node)
         for member in fits:
             attempt = Reader(self.value_of)
-            value = attempt.read(member, node, path)
+            value = attempt.read(member, node)
             if value is not BAD and not attempt.failed(""):
                 self.problems += attempt.problems
                 return value
-        expected = " or ".join(dict.fromkeys(name_of(m) for m in members))
-        from holdfast.reading.hints import option_hint
+        what = " or ".join(dict.fromkeys(name_of(m) for m in members))
+        return self.expected(node, what, hint=option_hint(members, node))
 
-        hint = option_hint(members, node)
-        return self.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
-
-    def _list(self, base: Any, node: Node, path: str) -> Any:
-        args = get_args(base)
-        element = args[0] if args else Any
+    def _list(self, base: Any, node: Node) -> Any:
+        element = next(iter(get_args(base)), Any)
         if node.kind != "list":
-            from holdfast.reading.hints import list_hint
-
-            hint = list_hint(element, node)
-            return self.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
-        values = [self.read(element, item, f"{path}[{i}]") for i, item in enumerate(node.items)]
-        kept = [v for v in values if v is not BAD]
+            return self.expected(node, "a list", hint=list_hint(element, node))
+        values = [value for item in node.items if (value := self.read(element, item)) is not BAD]
         made: type = get_origin(base)
-        return kept if made in (list, Sequence) else made(kept)
+        return values if made in (list, Sequence) else made(values)
 
-    def _map(self, base: Any, node: Node, path: str) -> Any:
+    def _map(self, base: Any, node: Node) -> Any:
         if node.kind != "map":
-            from holdfast.reading.hints import map_hint
-
-            hint = map_hint(None, node)
-            return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
+            return self.expected(node, "a map", hint=map_hint(None, node))
         args = get_args(base)
         key_hint, element = (peel(args[0]), args[1]) if args else (peel(str), Any)
+        checked = key_hint.base is not str or key_hint.limits
         values = {}
         for key, (key_node, item) in node.pairs.items():
-            if key_hint.base is not str or key_hint.limits:
-                as_text = Node("text", key_node.line, key_node.column, key_node.length, key, key)
-                if self.read_hint(key_hint, as_text, join(path, key)) is BAD:
-                    continue
-            values[key] = self.read(element, item, join(path, key))
+            if checked and self.read_hint(key_hint, replace(key_node, kind="text", value=key, text=key)) is BAD:
+                continue
+            values[key] = self.read(element, item)
         return {k: v for k, v in values.items() if v is not BAD}
 
     # -- sections -----------------------------------------------------------------------------
-    def section(self, kind: type, node: Node, path: str) -> Any:
-        """A section of that type, its unreadable optional keys left at their defaults."""
+    def section(self, kind: type, node: Node) -> Any:
+        """A section of that type; its unreadable optional keys keep their defaults."""
         if node.kind != "map":
-            from holdfast.reading.hints import map_hint
-
-            hint = map_hint(kind, node)
-            return self.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
-        self.unknown_keys(node, path, [f.key for f in keys_of(kind)])
-        values = self.keys(kind, node, path)
-        return BAD if values is BAD else self.make(kind, values, node)
-
-    def make(self, kind: type, values: dict[str, Any], node: Node) -> Any:
+            return self.expected(node, "a map", hint=map_hint(kind, node))
+        self.unknown_keys(node, [f.key for f in keys_of(kind)])
+        values = self.keys(kind, node)
+        if values is BAD:
+            return BAD
         place = node_field(kind)
         return kind(**values, **({place: node} if place else {}))
 
-    def keys(self, kind: type, node: Node, path: str) -> Any:
-        """The keys of that type as written in the map; BAD if a required one is missing or unreadable."""
+    def keys(self, kind: type, node: Node) -> Any:
+        """The keys of that type that the map has; BAD if a required one is missing or unreadable."""
         values: dict[str, Any] = {}
         bad = False
         for field in keys_of(kind):
-            if field.key not in node.pairs:
-                bad |= self._missing(field, node, path)
+            if field.key in node.pairs:
+                value = self.read_hint(field.hint, node.get(field.key))
+            elif field.required:
+                value = self.missing(node, field.key, hint=field.hint.description)
+            else:
                 continue
-            value = self.read_hint(field.hint, node.pairs[field.key][1], join(path, field.key))
             if value is not BAD:
                 values[field.name] = value
             bad |= value is BAD and field.required
         return BAD if bad else values
 
-    def _missing(self, field: Field, node: Node, path: str) -> bool:
-        if field.required:
-            words = field.hint.description
-            self.error(node, join(path, field.key), "missing", hint=words, code="missing-key")
-        return field.required
-
-    def unknown_keys(self, node: Node, path: str, known: Collection[str], *, message: str = "unknown key") -> None:
-        for key, (key_node, _) in node.pairs.items():
+    def unknown_keys(
+        self, node: Node, known: Collection[str], *, message: str = "unknown key", label: str = "known keys"
+    ) -> None:
+        """Reports keys of the map that are not known."""
+        for key in node.pairs:
             if key not in known:
-                meant, hint = suggest(key, known, label="known keys")
-                self.error(key_node, join(path, key), message, hint=hint, code="unknown-key", suggestion=meant)
-
-
-def join(path: str, key: str) -> str:
-    """The path of a key."""
-    return f"{path}.{key}" if path else key
+                meant, hint = suggest(key, known, label=label)
+                self.error(node.key(key), message, hint=hint, code="unknown-key", suggestion=meant)

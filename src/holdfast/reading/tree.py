@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.model.spec import Problem
 from holdfast.reading import scalars
-from holdfast.reading.node import Node
+from holdfast.reading.node import Node, put_paths
 from holdfast.reading.scalars import as_written, has_pairs, put_together, with_stand_ins
 
 MAX_NESTING = 100
@@ -58,7 +58,7 @@ def _parsed(text: str, *, paired: bool) -> tuple[Node | None, list[Problem]]:
         return None, [*builder.problems, stopped.problem]
     if builder.root is None:
         return None, [Problem("the file is empty", line=1, column=1, code="empty-file")]
-    return builder.root, builder.problems
+    return put_paths(builder.root), builder.problems
 
 
 def _events(text: str) -> Iterator[Any]:

@@ -10,12 +10,14 @@ from holdfast.reading.node import Node
 
 _HIDDEN_FROM = 6
 """Characters: what is shorter cannot be a secret."""
+_LONGEST_WORD = 100
+"""Characters of a name that are compared."""
 _SHOWN = 12
 """How many known names a hint lists: more than a line of them helps nobody."""
 
 
-def found(node: Node) -> str:
-    """What stands there, in a few words."""
+def describe(node: Node) -> str:
+    """The value in a few words."""
     if node.reference:
         return _given(node)
     if node.kind == "null":
@@ -46,17 +48,33 @@ def _source(node: Node) -> str:
 
 
 def near(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    from difflib import get_close_matches
+    """The known name that was probably meant: a misspelt one, or one that has a word more or less."""
+    names = {_fold(name): name for name in reversed(list(known))}
+    if meant := misspelt(word, names.values()):
+        return meant
+    wanted = _fold(word)
+    related = [name for name in names if _is_part(wanted, name) or _is_part(name, wanted)]
+    return names[min(related, key=len)] if related else None
 
-    options = list(known)
-    folded = {o.lower(): o for o in options}
-    wanted = word.lower().replace("-", "_")[:100]
-    for candidate in (word, wanted):
-        if candidate in folded:
-            return folded[candidate]
-    close = get_close_matches(wanted, folded, n=1, cutoff=0.6) or get_close_matches(word[:100], folded, n=1)
-    return folded[close[0]] if close else None
+
+def _is_part(part: str, name: str) -> bool:
+    """Whether the part is some words of the name, as `timeout` of `timeout_ms`, or its beginning, as `stop`."""
+    return len(part) > 2 and (set(part.split("_")) < set(name.split("_")) or (len(part) > 3 and name.startswith(part)))
+
+
+def misspelt(word: str, known: Iterable[str]) -> str | None:
+    """The known name from which the word differs by a few letters."""
+    from rapidfuzz.distance import OSA  # only a file with a mistake needs it
+
+    names = {_fold(name): name for name in known}
+    wanted = _fold(word[:_LONGEST_WORD])
+    closest = min(names, key=lambda name: OSA.distance(wanted, name), default="")
+    # Of a short word few letters may be wrong: `after` is three letters from `gate`, and means something else.
+    return names[closest] if closest and OSA.distance(wanted, closest) <= min(len(wanted) // 4 + 1, 3) else None
+
+
+def _fold(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def near_hint(word: str, known: Iterable[str], *, label: str = "known") -> str:

@@ -16,9 +16,10 @@ from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import PART_COMMANDS, BuiltText, Part, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.plan.options import VERDICT
+from holdfast.reading.fields import convert
 from holdfast.runner.agent_files import agent_digest, agent_files, changed_files
 from holdfast.runner.job import Job, spec_warnings
-from holdfast.spec import load
+from holdfast.spec import LoadOptions, load
 from holdfast.spec.secrecy import masked_copy
 from holdfast.store.git_commit import commit_of, is_dirty
 from holdfast.store.part_file import keep_part, with_part
@@ -210,15 +211,13 @@ def stored_spec(
     spec, problems = load(
         path,
         environ=environ,
-        seed=manifest.options.seed,
-        replicas=manifest.options.replicas,
-        profile=manifest.options.profile,
-        copied_from=Path(manifest.root) if config is None else None,
-        part=manifest.options.part,
-        chaos=manifest.options.chaos,
-        chaos_profile=manifest.options.chaos_profile,
-        settled=None if anew or config is not None else manifest.settled,
-        built=built,
+        options=convert(
+            LoadOptions,
+            manifest.options,
+            copied_from=Path(manifest.root) if config is None else None,
+            settled=None if anew or config is not None else manifest.settled,
+            built=built,
+        ),
     )
     spec = with_part(run, spec, own_rules=config is not None and not anew)
     if config is None:

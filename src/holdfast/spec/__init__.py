@@ -7,9 +7,11 @@ from typing import Any
 from holdfast.spec.load import Checked, check, load
 from holdfast.spec.needed import refusing_unset, requires_contract
 from holdfast.spec.references import Names, interpolate, names, resolve, secret_values, shown_values
+from holdfast.spec.rules.contract import LoadOptions
 
 __all__ = [
     "Checked",
+    "LoadOptions",
     "Names",
     "check",
     "interpolate",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Literal
 
 from holdfast.model.spec import AgentIsolation, AgentSpec, TerminalStep, Unbuilt, UsageLimits
+from holdfast.reading.fields import convert
+from holdfast.reading.json_values import HINT, BadPath, query
 from holdfast.reading.reader import Reader
 from holdfast.spec.agent_started import places, started_problems
 from holdfast.spec.explain import misspelt, unused_default
@@ -30,11 +33,11 @@ def misplaced(reader: Reader, agent: AgentSection) -> None:
         if not agent.at.has(key):
             continue
         if key in _REQUEST and agent.at.get(key).plain() == _REQUEST_DEFAULTS.get(key):
-            unused_default(reader, agent.at.key(key), f"agent.{key}")
+            unused_default(reader, agent.at.key(key))
         else:
             message = f"has no meaning for {_described(agent)}"
             hint = f"remove it, or {instead}" if instead else "remove it"
-            reader.error(agent.at.key(key), f"agent.{key}", message, hint=hint, code="unused-key")
+            reader.error(agent.at.key(key), message, hint=hint, code="unused-key")
 
 
 def _described(agent: AgentSection) -> str:
@@ -88,40 +91,15 @@ _PLACE = r"\{([A-Za-z_]\w*)\}"
 
 def agent_spec(section: AgentSection) -> AgentSpec:
     """The section as the rest of Holdfast reads it."""
-    return AgentSpec(
+    return convert(
+        AgentSpec,
+        section,
         type=section.kind,
-        endpoint=section.endpoint,
-        method=section.method,
-        request_template=section.request_template,
-        response_path=section.response_path,
-        query_params=section.query_params,
-        headers=section.headers,
-        parse_structured_input=section.parse_structured_input,
-        keep_alive=section.keep_alive,
         timeout_ms=section.timeout,
-        reset_endpoint=section.reset_endpoint,
-        reset_function=section.reset_function,
         isolation=_isolation(section),
-        input=section.input,
-        tools=section.tools,
-        tool_registry=section.tool_registry,
-        llm=section.llm,
-        env=section.env,
-        simulate=section.simulate,
-        command=section.command,
-        binary=section.binary,
-        args=section.args,
         prompt=_prompt(section),
-        answer_file=section.answer_file,
-        ready=section.ready,
-        spares=section.spares,
-        gateway=section.gateway,
-        mcp_config=section.mcp_config,
         limits=_limits(section),
-        dir=section.dir,
         dialogue=tuple(TerminalStep(entry.expect, entry.type) for entry in section.dialogue),
-        nested_sandbox=section.nested_sandbox,
-        programs=section.programs,
         position=section.at.position,
     )
 
@@ -145,40 +123,51 @@ def _isolation(section: AgentSection) -> AgentIsolation:
 
 def agent_problems(reader: Reader, agent: AgentSection) -> None:
     """Reports keys that do not fit together; of an agent whose type is misspelt, none."""
-    if reader.failed("agent.type") or "agent.type" in misspelt(reader.problems):
-        return
     at = agent.at
+    kind = at.get("type").path
+    if reader.failed(kind) or kind in misspelt(reader.problems):
+        return
     _endpoint(reader, agent)
-    _command(reader, agent)
+    if agent.kind == "command" and not at.has("command") and not at.has("binary"):
+        reader.missing(at, "command", hint="the command that starts the agent")
+    if agent.kind == "snapshot" and agent.snapshot is None:
+        reader.missing(at, "snapshot", hint="the name of the stored agent")
     misplaced(reader, agent)
     _asks_something(reader, agent)
     _asks_at_terminal(reader, agent)
     started_problems(reader, agent)
     places(reader, agent)
-    report_unquotable(reader, at.get("command"), "agent.command", agent.command or "")
+    report_unquotable(reader, at.get("command"), agent.command or "")
     _answer_path(reader, agent)
-    if agent.isolation == "inline" and not agent.in_python:
-        message = f"inline is for Python agents; this one is {agent.kind}"
-        reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh or worker", code="conflict")
-    if agent.simulate and (agent.kind != "http" or agent.started_by_us):
-        message = "simulate is for an HTTP agent that is already running: Holdfast can meet this one's own calls"
-        reader.error(at.get("simulate"), "agent.simulate", message, code="conflict")
+    for key, message, hint in _conflicts(agent):
+        reader.error(at.key(key), message, hint=hint, code="conflict")
     if _limits(agent) == UsageLimits():
-        hint = "name calls, tokens or cost"
-        reader.error(at.get("limits"), "agent.limits", "nothing is limited", hint=hint, code="missing-key")
-    if agent.kind == "command" and agent.isolation == "worker":
-        message = "a command is a new process in every trial; worker is for agents that stay"
-        reader.error(at.get("isolation"), "agent.isolation", message, hint="use fresh", code="conflict")
-    if agent.gateway and (agent.kind != "http" or agent.launched):
-        message = "gateway is for an HTTP agent that is already running: Holdfast places its own in front of this one"
-        reader.error(at.get("gateway"), "agent.gateway", message, hint="remove it", code="conflict")
+        reader.error(at.get("limits"), "nothing is limited", hint="name calls, tokens or cost", code="missing-key")
+
+
+def _conflicts(agent: AgentSection) -> Iterator[tuple[str, str, str]]:
+    """Each key that does not fit the others, why, and what to do."""
+    running = agent.kind == "http" and not agent.launched
+    if agent.isolation == "inline" and not agent.in_python:
+        yield "isolation", f"inline is for Python agents; this one is {agent.kind}", "use fresh or worker"
     if agent.isolation == "inline" and agent.mcp_config is not None:
-        message = "an inline agent runs in Holdfast's own process, where its MCP servers cannot be met"
-        reader.error(at.key("mcp_config"), "agent.mcp_config", message, hint="use fresh or worker", code="conflict")
+        message = "an inline agent runs in Holdfast's own process, where Holdfast cannot intercept its MCP servers"
+        yield "mcp_config", message, "use fresh or worker"
+    if agent.isolation == "worker" and agent.kind == "command":
+        yield "isolation", "a command is a new process in every trial; worker is for agents that stay", "use fresh"
+    if agent.simulate and (agent.kind != "http" or agent.started_by_us):
+        message = "simulate is for an HTTP agent that is already running: Holdfast can intercept this one's own calls"
+        yield "simulate", message, ""
+    if agent.gateway and not running:
+        message = "gateway is for an HTTP agent that is already running: this one gets a gateway of its own"
+        yield "gateway", message, "remove it"
     if agent.reset_endpoint is not None and agent.in_python:
         message = f"reset_endpoint is for HTTP agents; this one is {agent.kind}"
-        hint = "name a function in agent.reset_function"
-        reader.error(at.key("reset_endpoint"), "agent.reset_endpoint", message, hint=hint, code="conflict")
+        yield "reset_endpoint", message, "name a function in agent.reset_function"
+    if agent.command is not None and agent.binary is not None:
+        yield "binary", "command and binary cannot be combined", ""
+    if agent.args and agent.binary is None and not agent.in_python:
+        yield "args", "args are for binary", "put them into command"
 
 
 def _endpoint(reader: Reader, agent: AgentSection) -> None:
@@ -189,16 +178,16 @@ def _endpoint(reader: Reader, agent: AgentSection) -> None:
     if not text:
         words = "a URL" if agent.kind == "http" else "module:attribute, as in my_agent:answer"
         hint = f"{words}; a command is type: command" if agent.command else words
-        reader.error(at, "agent.endpoint", "missing", hint=hint, code="missing-key")
+        reader.missing(at, "endpoint", hint=hint)
     elif agent.in_python and not re.fullmatch(CODE, text):
         hint = "a URL is type: http" if "://" in text else "as in my_agent:answer"
         message = f"expected module:attribute for a {agent.kind} agent, found {text[:60]!r}"
-        reader.error(where, "agent.endpoint", message, hint=hint, code="bad-reference")
+        reader.error(where, message, hint=hint, code="bad-reference")
     elif agent.kind == "http" and re.fullmatch(CODE, text):
         message = f"{text[:60]!r} is a Python object, but the agent's type is http"
-        reader.error(where, "agent.endpoint", message, hint="add type: python", code="wrong-agent-type")
+        reader.error(where, message, hint="add type: python", code="wrong-agent-type")
     elif agent.kind == "http" and (wrong := url_fault(text)):
-        reader.error(where, "agent.endpoint", f"{wrong}, found {text[:60]!r}", code="bad-value")
+        reader.error(where, f"{wrong}, found {text[:60]!r}")
 
 
 def _asks_something(reader: Reader, agent: AgentSection) -> None:
@@ -206,16 +195,14 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     template = agent.request_template
     if agent.kind != "http" or template is None:
         return
-    from difflib import get_close_matches
-
     texts = (template, agent.endpoint or "", *agent.query_params.values())
     places = {name for text in texts for name in re.findall(_PLACE, text)}
     near = get_close_matches("prompt", places - {"prompt"}, 1, 0.8)
     if places and not (near and "prompt" not in places):
         return
     hint = f"did you mean {{prompt}} for {{{near[0]}}}?" if near else "put {prompt} where the question belongs"
-    message = "the template has no {prompt}: the agent would never be asked"
-    reader.error(agent.at.get("request_template"), "agent.request_template", message, hint=hint, code="never-asked")
+    message = "the template has no {prompt}: the agent would never get the question"
+    reader.error(agent.at.get("request_template"), message, hint=hint, code="never-asked")
 
 
 def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
@@ -224,34 +211,20 @@ def _asks_at_terminal(reader: Reader, agent: AgentSection) -> None:
         return
     if any("{prompt}" in entry.type for entry in agent.dialogue) and _prompt(agent) == "stdin":
         return
-    message = "the prompt has no place: at a terminal, nothing else is on stdin"
+    message = "nothing types the prompt: a program at a terminal has no other input"
     hint = "put {prompt} into the type of an entry, or say agent.prompt: arg, env or file"
-    reader.error(agent.at.get("dialogue"), "agent.dialogue", message, hint=hint, code="never-asked")
+    reader.error(agent.at.get("dialogue"), message, hint=hint, code="never-asked")
 
 
 def _answer_path(reader: Reader, agent: AgentSection) -> None:
     path = agent.response_path
     if path is None or names(path).any or agent.kind not in ("http", "command"):
         return
-    from holdfast.reading.json_values import HINT, BadPath, query
-
     try:
         query(path)
     except BadPath as wrong:
         message = f"expected JSONPath or dots, found {path[:60]!r}: {wrong}"
-        reader.error(agent.at.get("response_path"), "agent.response_path", message, hint=HINT, code="bad-path")
-
-
-def _command(reader: Reader, agent: AgentSection) -> None:
-    at = agent.at
-    if agent.command is not None and agent.binary is not None:
-        reader.error(at.key("binary"), "agent.binary", "command and binary exclude each other", code="conflict")
-    if agent.kind == "command" and not at.has("command") and not at.has("binary"):
-        reader.error(at, "agent.command", "missing", hint="the command that starts the agent", code="missing-key")
-    if agent.kind == "snapshot" and agent.snapshot is None:
-        reader.error(at, "agent.snapshot", "missing", hint="the name of the stored agent", code="missing-key")
-    if agent.args and agent.binary is None and not agent.in_python:
-        reader.error(at.key("args"), "agent.args", "args go with binary", hint="put them into command", code="conflict")
+        reader.error(agent.at.get("response_path"), message, hint=HINT, code="bad-path")
 
 
 def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> Iterator[Unbuilt]:
@@ -264,10 +237,10 @@ def agent_unbuilt(agent: AgentSection, agents: Collection[str], models: Collecti
 
 
 def _no_meaning(agent: AgentSection, agents: Collection[str], models: Collection[str]) -> str:
-    """Why an agent that is hosted elsewhere cannot be run here, if it has no local meaning."""
+    """Why an agent that is hosted elsewhere cannot be run here; empty if the file says what replaces it."""
     if agent.kind == "snapshot" and agent.snapshot not in agents:
-        return f"The stored agent {agent.snapshot} has no local meaning: name its folder in agents:."
+        return f"The stored agent {agent.snapshot} is not known here: name its folder in agents:."
     if agent.kind == "paragon" and agent.model not in models:
         named = f"The hosted model {agent.model}" if agent.model else "A hosted agent"
-        return f"{named} has no local meaning: set agent.model and describe that model in models:."
+        return f"{named} is not known here: set agent.model and describe that model in models:."
     return ""

@@ -17,9 +17,21 @@ from holdfast.reading.words import plural
 _UNUSED = "lint-unused-default"
 
 
-def unused_default(reader: Reader, node: Node, path: str) -> None:
+def unused_default(reader: Reader, node: Node) -> None:
     """Notes a key that has no effect where it is, and holds its default."""
-    reader.warn(node, path, "", code=_UNUSED)
+    reader.warn(node, "", code=_UNUSED)
+
+
+def report_inner(
+    reader: Reader, node: Node, file: str, problems: Iterable[Problem], *, code: str = "", most: int = 0
+) -> None:
+    """Reports the errors of another file at the node that names the file; `most` errors at most, if not 0."""
+    errors = [problem for problem in problems if problem.severity == "error"]
+    for number, problem in enumerate(errors[: most or None], 1):
+        where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
+        more = f" (and {len(errors) - most} more)" if number == most < len(errors) else ""
+        message = f"{where} {problem.path}".rstrip() + f": {problem.message}{more}"
+        reader.error(node, message, hint=problem.hint, code=code or problem.code)
 
 
 def joined(problems: Iterable[Problem]) -> list[Problem]:

@@ -15,19 +15,18 @@ from msgspec.structs import replace
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
 from holdfast.model.session import ReplaySpec
-from holdfast.model.spec import BuiltText, Part, PartAsked, Problem, Spec, Unbuilt
+from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
-from holdfast.reading.node import Node, put_at
+from holdfast.reading.node import put_at
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.explain import joined
 from holdfast.spec.lint.lint import lint
-from holdfast.spec.lint.named_files import beside_problems, named_files
+from holdfast.spec.lint.named_files import file_problems, named_files
 from holdfast.spec.references import SettledValues, url_fault
 from holdfast.spec.rules import contract
-from holdfast.spec.rules.contract import CALM, ContractRules, Overrides, ScenarioSet
-from holdfast.spec.rules.fault_entry import FaultEntry
+from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet
 from holdfast.spec.rules.mutations import mutation_spec
 from holdfast.spec.rules.parts import (
     declared,
@@ -40,7 +39,8 @@ from holdfast.spec.rules.parts import (
     settled_part,
     unused_scoring,
 )
-from holdfast.spec.secrecy import references
+from holdfast.spec.rules.replays import replay_value, replays_problems
+from holdfast.spec.secrecy import references, short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection
 from holdfast.spec.stored_agent import stored_agent
@@ -58,59 +58,22 @@ class Checked(Struct, frozen=True):
     source: str
 
 
+_DEFAULTS = LoadOptions()
+
+
 def load(
-    path: Path,
-    *,
-    environ: Mapping[str, str],
-    seed: int | None = None,
-    replicas: int | None = None,
-    profile: str | None = None,
-    copied_from: Path | None = None,
-    part: PartAsked = "contract",
-    chaos: bool = False,
-    chaos_profile: str | None = None,
-    settled: Mapping[str, str] | None = None,
-    built: BuiltText | None = None,
+    path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS
 ) -> tuple[Spec, tuple[Problem, ...]]:
     """The Spec and its warnings. Raises SpecError with every problem if there is an error."""
-    checked = check(
-        path,
-        environ=environ,
-        seed=seed,
-        replicas=replicas,
-        profile=profile,
-        copied_from=copied_from,
-        part=part,
-        chaos=chaos,
-        chaos_profile=chaos_profile,
-        settled=settled,
-        built=built,
-    )
+    checked = check(path, environ=environ, options=options)
     if checked.spec is None:
         raise SpecError(str(path), checked.problems, source=checked.source)
     return checked.spec, checked.problems
 
 
-def check(
-    path: Path,
-    *,
-    environ: Mapping[str, str],
-    seed: int | None = None,
-    replicas: int | None = None,
-    profile: str | None = None,
-    copied_from: Path | None = None,
-    part: PartAsked = "contract",
-    chaos: bool = False,
-    chaos_profile: str | None = None,
-    settled: Mapping[str, str] | None = None,
-    built: BuiltText | None = None,
-) -> Checked:
-    """Reads the file and says all that is wrong with it; never raises for what is in it.
-
-    A copy was checked when it was made: the files that it names lie in the folder it was copied from, and may be gone.
-    What variables gave when its run began is `settled`, by path. Of a spec that is built in Python, `path` is the file
-    of that code, which is not read.
-    """
+def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS) -> Checked:
+    """Reads the file and reports everything that is wrong with it; never raises for what is in it."""
+    built = options.built
     if built is None:
         file = read_file(path, absent="holdfast init writes a first one", piped=True)
     else:
@@ -125,16 +88,15 @@ def check(
         return Checked(None, tuple(problems), source)
     if built is not None:
         put_at(root, built.line)
-    values = SettledValues(environ, settled)
+    values = SettledValues(environ, options.settled)
     reader = Reader(values)
     reader.problems += problems
-    overrides = Overrides(seed, replicas, profile, part, chaos, chaos_profile)
-    spec = _spec(reader, root, path, digest(file.data, 16), environ, overrides, copied_from, values)
-    found = tuple(sorted(joined(reader.problems), key=lambda p: (p.line, p.column)))
-    failed = any(p.severity == "error" for p in found)
-    if spec is not None and built is not None:
-        spec = replace(spec, built=built)
-    return Checked(None if failed else spec, found, source)
+    section = reader.section(File, root)
+    spec = None if isinstance(section, Bad) else _spec(reader, section, path, environ, options, values)
+    problems = sorted(joined(reader.problems), key=lambda p: (p.line, p.column))
+    if spec is None or any(p.severity == "error" for p in problems):
+        return Checked(None, tuple(problems), source)
+    return Checked(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
 
 
 def source_of(spec: Spec) -> str:
@@ -149,68 +111,39 @@ def source_of(spec: Spec) -> str:
 
 def _spec(
     reader: Reader,
-    root: Node,
+    file: File,
     path: Path,
-    file_digest: str,
     environ: Mapping[str, str],
-    overrides: Overrides,
-    copied_from: Path | None,
+    options: LoadOptions,
     values: SettledValues,
-) -> Spec | None:
-    file = reader.section(File, root, "")
-    if isinstance(file, Bad):
-        return None
+) -> Spec:
+    """The Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
     folder = path.parent
     agent_problems(reader, file.agent)
     rules = contract.contract_rules(reader, file)
-    weather = contract.contract_weather(reader, file, overrides, folder)
-    count = contract.replicas(reader, file, overrides.replicas)
-    seed = contract.seed(reader, file, overrides.seed)
-    scoring = contract.scoring(reader, file, rules, weather, count)
-    _shape(reader, file, folder if copied_from is None else None)
-    parts = declared(file, rules, weather)
-    part = settled_part(overrides.part, parts)
-    if part == "scenario" and (parts or overrides.part != "ci"):  # ci says itself that there is nothing to run
-        scenario_problems(reader, file, path)
-    part_problems(reader, file, part, overrides)
-    unused_scoring(reader, file, parts)
+    matrix = contract.contract_weather(reader, file, options, folder)
+    count = contract.replicas(reader, file, options.replicas)
+    scoring = contract.scoring(reader, file, rules, matrix, count)
+    _shape(reader, file, folder if options.copied_from is None else None)
+    parts = declared(file, rules, matrix)
+    part = _part(reader, file, path, parts, options)
     held = part_rules(file, part, rules)
-    blows = part_weather(reader, file, part, overrides, folder, weather)
-    world_problems(reader, file, (*rules.all, *file.run_rules), (*weather.placed, *_added(weather, blows)))
-    referred = references(reader, file, environ, copied_from or folder, values)
-    if copied_from is None and referred.secrets:
-        from holdfast.spec.secrecy import short_secrets
-
-        short_secrets(reader, file, environ)
-    named_to = reader if copied_from is None else Reader()
-    files = named_files(named_to, file, rules, copied_from or folder)
-    user_scripts(named_to, file, copied_from or folder)
-    beside_problems(named_to, file, copied_from or folder, environ)
-    database_problems(named_to, file, (*rules.all, *file.run_rules), copied_from or folder)
-    agent = stored_agent(reader, file, copied_from or folder)
-    mutations = mutation_spec(reader, file)
-    lint(reader, file, rules, weather, folder)
-    excuse_other_parts(reader, overrides.part, part)
-    met = overrides.part != "verify" or not any(one.code == "unreachable-fault" for one in reader.problems)
-    return Spec(
+    weather = part_weather(reader, file, part, options, folder, matrix)
+    faults = matrix.placed if weather is matrix else (*matrix.placed, *weather.placed)
+    world_problems(reader, file, (*rules.all, *file.run_rules), faults)
+    referred = references(reader, file, environ, options.copied_from or folder, values)
+    files = _files(reader, file, rules, folder, environ, options, masks=bool(referred.secrets))
+    spec = Spec(
         path=str(path),
-        agent=agent,
-        name=(file.contract.name if file.contract else "") or file.id or path.stem,
-        description=(file.contract.description if file.contract else "") or file.description,
+        agent=stored_agent(reader, file, options.copied_from or folder),
         tasks=contract.tasks(file, part),
         invariants=tuple(rule.invariant for rule in held.all),
         cell_rules=() if part == "replay" else held.cells,
-        scenarios=blows.scenarios if met else tuple(one for one in blows.scenarios if one.calm),
-        tools_on_wire=blows.tools_on_wire,
-        models={name: model.spec for name, model in file.models.items()},
-        world=world_spec(file),
-        params=_params(file),
+        scenarios=weather.scenarios,
+        tools_on_wire=weather.tools_on_wire,
         replicas=count,
-        seed=seed,
+        seed=contract.seed(reader, file, options.seed),
         scoring=scoring,
-        concurrency=file.advanced.concurrency if file.advanced else 10,
-        retries=file.advanced.retries if file.advanced else 2,
-        output=_output(file),
         variables=referred.variables,
         settled=values.found,
         unsettled=tuple(dict.fromkeys(name for missing in values.unset.values() for name in missing)),
@@ -218,16 +151,68 @@ def _spec(
         passed_on=referred.passed_on,
         files=files,
         unbuilt=_unbuilt(file, held),
-        replays=_replays(file),
         part=part,
-        matrix=_has_matrix(part, weather, rules, overrides),
-        digest=file_digest,
+        matrix=_has_matrix(part, matrix, rules, options),
         declares=parts,
-        has_golden=bool(file.golden_prompts),
         beside=(CALM,) if part == "chaos" else (),
-        weights=part_weights(file),
-        mutations=mutations if part == "mutation" else None,
+        mutations=mutations if (mutations := mutation_spec(reader, file)) and part == "mutation" else None,
+        **_plain_fields(file, path),
     )
+    lint(reader, file, rules, matrix, folder)
+    excuse_other_parts(reader, options.part, part)
+    if options.part == "verify" and any(one.code == "unreachable-fault" for one in reader.problems):
+        return replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
+    return spec
+
+
+def _plain_fields(file: File, path: Path) -> dict[str, Any]:
+    """The fields of a Spec that a section of the file says by itself, whichever part is run."""
+    own = file.contract
+    return {
+        "name": (own.name if own else "") or file.id or path.stem,
+        "description": (own.description if own else "") or file.description,
+        "models": {name: model.spec for name, model in file.models.items()},
+        "world": world_spec(file),
+        "params": _params(file),
+        "concurrency": file.advanced.concurrency if file.advanced else 10,
+        "retries": file.advanced.retries if file.advanced else 2,
+        "output": _output(file),
+        "replays": _replays(file),
+        "has_golden": bool(file.golden_prompts),
+        "weights": part_weights(file),
+    }
+
+
+def _part(reader: Reader, file: File, path: Path, parts: tuple[Part, ...], options: LoadOptions) -> Part:
+    """The part that is asked for; reports what it needs and the file does not have."""
+    part = settled_part(options.part, parts)
+    if part == "scenario" and (parts or options.part != "ci"):  # ci itself reports that there is nothing to run
+        scenario_problems(reader, file, path)
+    part_problems(reader, file, part, options)
+    unused_scoring(reader, file, parts)
+    return part
+
+
+def _files(
+    reader: Reader,
+    file: File,
+    rules: ContractRules,
+    folder: Path,
+    environ: Mapping[str, str],
+    options: LoadOptions,
+    *,
+    masks: bool,
+) -> tuple[str, ...]:
+    """The files that the spec names; reports those that are missing or wrong, and secrets that are too short."""
+    if options.copied_from is not None:
+        return named_files(Reader(), file, rules, options.copied_from)  # checked when the copy was made
+    if masks:
+        short_secrets(reader, file, environ)
+    files = named_files(reader, file, rules, folder)
+    user_scripts(reader, file, folder)
+    file_problems(reader, file, folder, environ)
+    database_problems(reader, file, (*rules.all, *file.run_rules), folder)
+    return files
 
 
 def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
@@ -238,16 +223,11 @@ def _unbuilt(file: File, rules: ContractRules) -> tuple[Unbuilt, ...]:
     )
 
 
-def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, overrides: Overrides) -> bool:
+def _has_matrix(part: Part, weather: ScenarioSet, rules: ContractRules, options: LoadOptions) -> bool:
     """Whether cells are reported: of a scenario only where the file has a matrix, or rules with trials of their own."""
     if part == "scenario":
-        return weather.at is not None or bool(overrides.profile or rules.cells)
+        return weather.at is not None or bool(options.profile or rules.cells)
     return part in ("contract", "chaos")
-
-
-def _added(weather: ScenarioSet, blows: ScenarioSet) -> tuple[FaultEntry, ...]:
-    """Faults of a part that are not the contract's."""
-    return () if blows is weather else tuple(blows.placed)
 
 
 def _params(file: File) -> tuple[dict[str, Any], ...]:
@@ -257,26 +237,22 @@ def _params(file: File) -> tuple[dict[str, Any], ...]:
 
 
 def _replays(file: File) -> ReplaySpec | None:
-    if file.replays is None:
-        return None
-    from holdfast.spec.rules.replays import replay_value
-
-    return replay_value(file.replays)
+    return None if file.replays is None else replay_value(file.replays)
 
 
 def _output(file: File) -> dict[str, str]:
-    if file.output is None:
+    output = file.output
+    if output is None:
         return {}
-    written = {"format": file.output.format, "path": file.output.path}
-    return written | ({"filename_template": file.output.filename_template} if file.output.filename_template else {})
+    keys = {"format": output.format, "path": output.path, "filename_template": output.filename_template}
+    return {key: value for key, value in keys.items() if value}
 
 
 def _filename(reader: Reader, section: OutputSection) -> None:
     for name in re.findall(r"\{[^{}]*\}", section.filename_template or ""):
         if name not in FILENAME_PARTS:
-            where, hint = section.at.get("filename_template"), f"known are {', '.join(FILENAME_PARTS)}"
-            message = f"unknown placeholder {name[:60]!r}"
-            reader.error(where, "output.filename_template", message, hint=hint, code="unknown-value")
+            hint, message = f"known are {', '.join(FILENAME_PARTS)}", f"unknown placeholder {name[:60]!r}"
+            reader.error(section.at.get("filename_template"), message, hint=hint, code="unknown-value")
 
 
 def _shape(reader: Reader, file: File, folder: Path | None) -> None:
@@ -284,18 +260,16 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
     task_problems(reader, file)
     if folder is not None and file.agent.dir is not None and _holds(folder / file.agent.dir, folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
-        message = f"{file.agent.dir[:60]!r} holds the spec: the agent would see its rules"
-        reader.error(file.agent.at.get("dir"), "agent.dir", message, hint=hint, code="bad-setting")
+        message = f"{file.agent.dir[:60]!r} contains the spec: the agent would see its rules"
+        reader.error(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
     _sandboxed(reader, file)
     if file.mapped and all(rule.invariant.weight == 0 for rule in file.mapped):
-        reader.error(file.at.key("invariants"), "invariants", "every weight is 0", code="bad-weights")
-    for name, model in file.models.items():
-        _model(reader, name, model)
+        reader.error(file.at.key("invariants"), "every weight is 0", code="bad-weights")
+    for model in file.models.values():
+        _model(reader, model)
     if file.output is not None:
         _filename(reader, file.output)
     if file.replays is not None:
-        from holdfast.spec.rules.replays import replays_problems
-
         replays_problems(reader, file.replays, folder)
 
 
@@ -305,11 +279,10 @@ def _sandboxed(reader: Reader, file: File) -> None:
     asked = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
     for key in (key for key, wanted in asked.items() if wanted and world_spec(file) is None):
         message, hint = "is for a sandboxed agent", "add sandbox: true"
-        reader.error(agent.at.key(key), f"agent.{key}", message, hint=hint, code="conflict")
-    for number, name in enumerate(agent.programs):
-        if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", name):
-            message = f"expected a name such as pytest, or a path from / or ~/, found {name[:60]!r}"
-            reader.error(agent.at.get("programs"), f"agent.programs[{number}]", message, code="bad-setting")
+        reader.error(agent.at.key(key), message, hint=hint, code="conflict")
+    for node in agent.at.get("programs").items:
+        if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", node.text):
+            reader.expected(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
 
 
 def _holds(place: Path, folder: Path) -> bool:
@@ -317,14 +290,14 @@ def _holds(place: Path, folder: Path) -> bool:
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 
-def _model(reader: Reader, name: str, model: ModelEntry) -> None:
-    path, at = f"models.{name}", model.at
+def _model(reader: Reader, model: ModelEntry) -> None:
+    at = model.at
     if model.script is None and not model.name and not model.base_url:
         hint = "the model's name at its provider, a base_url, or a script"
-        reader.error(at, path, "needs one of name, base_url, script", hint=hint, code="missing-key")
+        reader.error(at, "needs one of name, base_url, script", hint=hint, code="missing-key")
     url = model.base_url
     if url is not None and (wrong := url_fault(url)):
-        reader.error(at.get("base_url"), f"{path}.base_url", f"{wrong}, found {url[:60]!r}", code="bad-value")
+        reader.error(at.get("base_url"), f"{wrong}, found {url[:60]!r}")
     for key in ("provider", "base_url", "api_key") if model.script is not None else ():
         if at.has(key):
-            reader.error(at.key(key), f"{path}.{key}", "a script has no provider", code="conflict")
+            reader.error(at.key(key), "a script has no provider", code="conflict")

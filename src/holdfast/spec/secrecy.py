@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from holdfast.errors import UserError
 from holdfast.model.codec import digest
+from holdfast.reading.hints import UNCLOSED, unclosed
 from holdfast.reading.node import Node
-from holdfast.reading.reader import Reader, join
+from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.secrets.spelling import KEY_NAME, KEY_SHAPED, SHORTEST_SECRET, TOO_SHORT, TOO_SHORT_HINT
 from holdfast.spec.references import SettledValues, given_by, names
@@ -50,16 +51,12 @@ class Referred(Struct, frozen=True):
     passed_on: tuple[str, ...]
 
 
-def scalars(node: Node, path: str = "") -> Iterator[tuple[Node, str]]:
-    """Every scalar of the tree with its path: a number in a header is a text, too."""
-    if node.kind == "list":
-        for index, item in enumerate(node.items):
-            yield from scalars(item, f"{path}[{index}]")
-    elif node.kind == "map":
-        for key, (_, value) in node.pairs.items():
-            yield from scalars(value, join(path, key))
-    elif node.kind != "null":
-        yield node, path
+def scalars(node: Node) -> Iterator[Node]:
+    """Every scalar of the tree: a number in a header is a text, too."""
+    for inner in (*node.items, *(value for _, value in node.pairs.values())):
+        yield from scalars(inner)
+    if node.kind not in ("list", "map", "null"):
+        yield node
 
 
 def references(reader: Reader, file: File, environ: Mapping[str, str], folder: Path, values: SettledValues) -> Referred:
@@ -69,41 +66,40 @@ def references(reader: Reader, file: File, environ: Mapping[str, str], folder: P
     variables = dict(values.variables)
     masked: dict[str, None] = {}
     passed_on: dict[str, None] = {}
-    for node, path in scalars(file.at):
-        _literal_secret(reader, node, path)
+    for node in scalars(file.at):
+        path = node.path
+        _literal_secret(reader, node)
         resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
         if resolved and "${" in node.text:
-            _unclosed(reader, node, path)
+            _unclosed(reader, node)
         found = names(node.text)
         if not found.any:
             continue
-        _unknown(reader, node, path, "params", found.params, known_params)
+        _unknown(reader, node, "params", found.params, known_params)
         if found.params and path.startswith(_NOT_FILLED):
-            reader.error(node, path, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
-        _unknown(reader, node, path, "secrets", found.secrets, known_secrets)
+            reader.error(node, "{{ params }} are not filled in here", hint=_FILLED, code="unknown-reference")
+        _unknown(reader, node, "secrets", found.secrets, known_secrets)
         if path in values.found or path in values.unset:
-            _unset(reader, node, path, list(values.unset.get(path, ())))
+            _unset(reader, node, list(values.unset.get(path, ())))
         elif resolved:
             variables |= dict.fromkeys(found.variables)
             if found.variables or found.optional:
                 masked |= {node.text: None} if re.fullmatch(HIDDEN, path) else {}
                 passed_on |= {node.text: None} if re.fullmatch(_PASSED_ON, path) else {}
-            _unset(reader, node, path, [name for name in found.variables if name not in environ])
+            _unset(reader, node, [name for name in found.variables if name not in environ])
     for secret in file.secrets:
         name = variable_of(secret)
         if name:
             variables[name] = None
             masked[f"${{{name}}}"] = None
-            _unset(reader, secret.at, "secrets", [name] if name not in environ else [])
+            _unset(reader, secret.at, [name] if name not in environ else [])
     masked |= dict.fromkeys(f"${{{name}:-}}" for name in _in_mcp_file(file.agent.mcp_config, folder, environ))
     return Referred(tuple(variables), tuple(masked), tuple(passed_on))
 
 
-def _unclosed(reader: Reader, node: Node, path: str) -> None:
-    from holdfast.reading.hints import UNCLOSED, unclosed
-
-    if (way_out := unclosed(node.text)) and not reader.failed(path):
-        reader.error(node, path, UNCLOSED, hint=way_out, code="unclosed-reference")
+def _unclosed(reader: Reader, node: Node) -> None:
+    if (way_out := unclosed(node.text)) and not reader.failed(node.path):
+        reader.error(node, UNCLOSED, hint=way_out, code="unclosed-reference")
 
 
 def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:
@@ -127,50 +123,50 @@ def variable_of(secret: SecretEntry) -> str:
     return source.removeprefix("env:") if source.startswith("env:") else ""
 
 
-def _unset(reader: Reader, node: Node, path: str, missing: list[str]) -> None:
+def _unset(reader: Reader, node: Node, missing: list[str]) -> None:
     for name in missing:
         message = f"the variable {name} is not set; a run would be refused"
         hint = f"export {name}=…, or write ${{{name}:-default}}"
-        reader.warn(node, path, message, hint=hint, code="unset-variable", values=(name,))
+        reader.warn(node, message, hint=hint, code="unset-variable", values=(name,))
 
 
-def _unknown(reader: Reader, node: Node, path: str, space: str, found: tuple[str, ...], known: set[str]) -> None:
+def _unknown(reader: Reader, node: Node, space: str, found: tuple[str, ...], known: set[str]) -> None:
     home = "parallelism.matrix" if space == "params" else "secrets"
     for name in found:
         if name not in known:
             message = f"{{{{ {space}.{name} }}}} is not in {home}"
-            reader.error(node, path, message, code="unknown-reference")
+            reader.error(node, message, code="unknown-reference")
 
 
-def _literal_secret(reader: Reader, node: Node, path: str) -> None:
+def _literal_secret(reader: Reader, node: Node) -> None:
     """Refuses a literal api_key, and warns of values that look like one."""
-    literal = not names(node.text).any
+    literal, path = not names(node.text).any, node.path
     if path.startswith(("model.", "models.")) and path.endswith(".api_key") and literal:
-        message = "a key must not stand in the file"
-        reader.error(node, path, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
+        message = "a key must not be in the file"
+        reader.error(node, message, hint="write api_key: ${VAR} and set the variable", code="literal-secret")
         return
     shaped = KEY_SHAPED.search(node.text) is not None or (literal and re.fullmatch(KEY_HEADER, path))
     if shaped:
-        message = "looks like a key that should not stand in the file"
-        reader.warn(node, path, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")
+        message = "looks like a key, which should not be in the file"
+        reader.warn(node, message, hint="write ${VAR} and set the variable", code="lint-literal-secret")
 
 
 def short_secrets(reader: Reader, file: File, environ: Mapping[str, str]) -> None:
-    """Reports each of them where it stands; one without a value is told of elsewhere."""
-    for node, path, name in _named(file, environ):
+    """Reports each secret that is too short to be masked; a variable that is not set is reported elsewhere."""
+    for node, name in _named(file, environ):
         if name in environ and len(environ[name]) < SHORTEST_SECRET:
-            reader.error(node, path, f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT, code="short-secret")
+            reader.error(node, f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT, code="short-secret")
 
 
-def _named(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str, str]]:
+def _named(file: File, environ: Mapping[str, str]) -> Iterator[tuple[Node, str]]:
     """Every variable that gives a secret, with its place."""
-    for node, path in scalars(file.at):
-        if path.startswith(RESOLVED) and re.fullmatch(HIDDEN, path):
+    for node in scalars(file.at):
+        if node.path.startswith(RESOLVED) and re.fullmatch(HIDDEN, node.path):
             for name in given_by((node.text,), environ):
-                yield node, path, name
+                yield node, name
     for secret in file.secrets:
         if name := variable_of(secret):
-            yield secret.at, "secrets", name
+            yield secret.at, name
 
 
 _MASKED = r"masked-[0-9a-f]{16}"
@@ -196,9 +192,7 @@ def masked_copy(source: str) -> str:
     root, _ = parse(source)
     if root is None:
         return source
-    changed = {
-        node.span: value for node, path in scalars(root) if (value := without_keys(node.text, path)) != node.text
-    }
+    changed = {node.span: value for node in scalars(root) if (value := without_keys(node.text, node.path)) != node.text}
     parts, at = [], 0
     for start, end in sorted(set(_spans(root))):
         body = re.sub(_PROPERTIES, "", source[start:end], count=1)

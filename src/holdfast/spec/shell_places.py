@@ -42,11 +42,11 @@ IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or mo
 """The way out where no PARAM_ variable is."""
 
 
-def report_unquotable(reader: Reader, node: Node, path: str, command: str, hint: str = "") -> None:
+def report_unquotable(reader: Reader, node: Node, command: str, hint: str = "") -> None:
     """Reports references to parameters that cannot be quoted where they stand in the command."""
     for place in shell_places(command) if "{{" in command else ():
         if place.fault:
-            reader.error(node, path, place.message, hint=hint or place.hint, code="unquotable-param")
+            reader.error(node, place.message, hint=hint or place.hint, code="unquotable-param")
 
 
 def shell_places(command: str) -> Iterator[ShellPlace]:

@@ -12,6 +12,7 @@ from holdfast.reading.file import read_file
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
 from holdfast.spec.agent import agent_problems, agent_spec
+from holdfast.spec.explain import report_inner
 from holdfast.spec.sections.agent import AgentSection
 from holdfast.spec.sections.file import File
 
@@ -34,24 +35,20 @@ def stored_agent(reader: Reader, file: File, folder: Path) -> AgentSpec:
         held = AgentSpec(type="command", binary=PROGRAM)
     else:
         message = f"{name} holds no agent: expected {DESCRIPTION}, or an executable {PROGRAM}"
-        reader.error(file.agent.at.get("snapshot"), "agent.snapshot", message, code="no-agent")
+        reader.error(file.agent.at.get("snapshot"), message, code="no-agent")
         return own
     timeout = own.timeout_ms if file.agent.at.has("timeout") else held.timeout_ms
     return replace(held, dir=name, timeout_ms=timeout, env={**held.env, **own.env}, position=own.position)
 
 
 def _described(reader: Reader, file: File, path: Path) -> AgentSpec:
-    """What the folder's own file says; its problems are told at the name that leads there."""
+    """What the folder's own file says; its problems are reported at the name of the agent."""
     source = read_file(path)
     root, problems = parse(source.text) if source.problem is None else (None, [source.problem])
     inner = Reader(reader.value_of)
     inner.problems += problems
-    section = inner.section(AgentSection, root, "") if root is not None else None
+    section = inner.section(AgentSection, root) if root is not None else None
     if isinstance(section, AgentSection):
         agent_problems(inner, section)
-    for problem in inner.problems:
-        if problem.severity == "error":
-            where = f"{path.parent.name}/{path.name}:{problem.line}:{problem.column} {problem.path}"
-            at = file.agent.at.get("snapshot")
-            reader.error(at, "agent.snapshot", f"{where} {problem.message}", hint=problem.hint, code=problem.code)
+    report_inner(reader, file.agent.at.get("snapshot"), f"{path.parent.name}/{path.name}", inner.problems)
     return agent_spec(section) if isinstance(section, AgentSection) else AgentSpec()

@@ -12,12 +12,12 @@ from holdfast.errors import SpecError
 from holdfast.model.spec import Unbuilt
 from holdfast.model.task import SimulatedUser, Task, UserScript
 from holdfast.reading.file import opens
-from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.reading.words import near
+from holdfast.spec.explain import report_inner
 from holdfast.spec.references import names
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.task import TaskSection, UserSection
+from holdfast.spec.sections.task import TaskSection, UserSection, answer_pattern, read_script
 
 
 def task_of(section: TaskSection, kind: Literal["golden", "task"]) -> Task:
@@ -38,87 +38,68 @@ def _user(section: UserSection) -> SimulatedUser:
     )
 
 
-def asked(file: File) -> Iterator[tuple[str, TaskSection]]:
-    """Everything that the file asks, with its path."""
-    for index, prompt in enumerate(file.golden_prompts):
-        yield f"golden_prompts[{index}]", prompt
-    if file.task is not None:
-        yield "task", file.task
+def _prompts(file: File) -> tuple[TaskSection, ...]:
+    """Everything that the file asks."""
+    return (*file.golden_prompts, *((file.task,) if file.task is not None else ()))
 
 
-def users(file: File) -> Iterator[tuple[str, UserSection]]:
-    """The simulated users of the file, with their paths."""
-    return ((f"{path}.user", task.user) for path, task in asked(file) if task.user is not None)
+def users(file: File) -> Iterator[UserSection]:
+    """The simulated users of the file."""
+    return (task.user for task in _prompts(file) if task.user is not None)
 
 
 def task_problems(reader: Reader, file: File) -> None:
     """Reports what asks nothing, and users that cannot be."""
-    for path, task in asked(file):
-        if not task.asked and not reader.failed(path):
-            reader.error(task.at, f"{path}.prompt", "missing", hint="what the agent is asked", code="missing-key")
+    for task in _prompts(file):
+        if not task.asked and not reader.failed(task.at.path):
+            reader.missing(task.at, "prompt", hint="what the agent is asked")
         if task.user is not None:
-            _user_problems(reader, task.user, f"{path}.user", len(task.asked))
+            _user_problems(reader, task.user, len(task.asked))
 
 
-def _user_problems(reader: Reader, user: UserSection, path: str, written: int) -> None:
-    at = user.at
+def _user_problems(reader: Reader, user: UserSection, written: int) -> None:
+    at, path = user.at, user.at.path
     if user.script is not None and user.model is not None:
-        message = "written twice: a user has a script or a model"
-        reader.error(at.key("model"), f"{path}.model", message, hint="remove one of them", code="conflict")
+        reader.error(at.key("model"), "script and model cannot be combined", hint="remove one", code="conflict")
     elif user.script is None and user.model is None and not reader.failed(path):
         hint = "script: a file with what the user says, or model: who plays the user"
-        reader.error(at, path, "needs one of script, model", hint=hint, code="missing-key")
+        reader.error(at, "needs one of script, model", hint=hint, code="missing-key")
     if user.model is not None and user.script is None and user.goal is None and not reader.failed(f"{path}.goal"):
-        reader.error(at, f"{path}.goal", "missing", hint="what the user wants of the agent", code="missing-key")
+        reader.missing(at, "goal", hint="what the user wants from the agent")
     if user.model is None and user.script is not None and user.goal is not None:
-        message = "a script says what it says: a goal is for a model"
-        reader.error(at.key("goal"), f"{path}.goal", message, hint="remove it", code="conflict")
+        reader.error(at.key("goal"), "a goal is for a model, not for a script", hint="remove it", code="conflict")
     if user.max_turns <= written:
         message = f"{written} turns are written already, so the user would never speak"
-        node: Node = at.get("max_turns") if at.has("max_turns") else at
         hint = f"at least {written + 1}: the written turns count"
-        reader.error(node, f"{path}.max_turns", message, hint=hint, code="conflict")
+        reader.error(at.get("max_turns"), message, hint=hint, code="conflict")
     lines = user.script if isinstance(user.script, UserScript) else UserScript()
     if user.script == UserScript() and not reader.failed(f"{path}.script"):
         hint = "write a list of what the user says"
-        reader.error(at.get("script"), f"{path}.script", "the user says nothing", hint=hint, code="empty")
+        reader.error(at.get("script"), "the user says nothing", hint=hint, code="empty")
     said = [("script", text) for text in (*lines.texts, *(rule.say for rule in lines.rules))]
     for key, text in (("script", user.script_file), ("model", user.model), ("stop", user.stop), *said):
         if text is not None and names(text).params:
             message = "{{ params }} are not filled in here"
-            reader.error(at.get(key), f"{path}.{key}", message, hint="only the goal has them", code="unknown-reference")
-    if user.stop is not None:
-        from holdfast.spec.sections.task import answer_pattern
-
-        if wrong := answer_pattern(user.stop).fault():
-            reader.error(at.get("stop"), f"{path}.stop", wrong[0], hint=wrong[1], code="bad-regex")
+            reader.error(at.get(key), message, hint="only the goal has them", code="unknown-reference")
+    if user.stop is not None and (wrong := answer_pattern(user.stop).fault()):
+        reader.error(at.get("stop"), wrong[0], hint=wrong[1], code="bad-regex")
 
 
 def user_scripts(reader: Reader, file: File, folder: Path) -> None:
     """Reports what is wrong in the scripts of users; one that is missing is reported elsewhere."""
-    for path, user in users(file):
+    for user in users(file):
         name = user.script_file
         if name is not None and not names(name).any and opens(folder / name):
-            _script(reader, user, name, path, folder)
-
-
-def _script(reader: Reader, user: UserSection, name: str, path: str, folder: Path) -> None:
-    from holdfast.spec.sections.task import read_script  # few files have users
-
-    try:
-        read_script(folder / name, shown=name)
-    except SpecError as wrong:
-        for problem in wrong.problems:
-            spot = f":{problem.line}:{problem.column}" if problem.line else ""
-            place = f"{name}{spot} {problem.path}".rstrip()
-            node, where = user.at.get("script"), f"{path}.script"
-            reader.error(node, where, f"{place}: {problem.message}", hint=problem.hint, code="bad-script")
+            try:
+                read_script(folder / name, shown=name)
+            except SpecError as wrong:
+                report_inner(reader, user.at.get("script"), name, wrong.problems, code="bad-script")
 
 
 def users_unbuilt(file: File) -> Iterator[Unbuilt]:
     """Users whose model nothing here answers for."""
     models = {name: model.spec for name, model in file.models.items()}
-    for path, user in users(file):
+    for user in users(file):
         if user.model is None:
             continue
         from holdfast.planes.llm.sources.provider_hosts import is_hosted, meaning, without_meaning
@@ -126,5 +107,5 @@ def users_unbuilt(file: File) -> Iterator[Unbuilt]:
         if meaning(models, user.model) is None:
             close = near(user.model, models)
             hint = f"did you mean {close}?" if close else ""
-            why, at = without_meaning(user.model), user.at.get("model").position
-            yield Unbuilt(f"{path}.model", why, at, hint, mistake=not is_hosted(user.model))
+            at = user.at.get("model")
+            yield Unbuilt(at.path, without_meaning(user.model), at.position, hint, mistake=not is_hosted(user.model))

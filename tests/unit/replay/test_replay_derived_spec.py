@@ -17,7 +17,7 @@ from holdfast.model.task import DialogueMessage, Recording
 from holdfast.plan import plan
 from holdfast.replay.derived_spec import replay_spec, replayed, unjudged
 from holdfast.replay.session_list import ListedSessions
-from holdfast.spec import load
+from holdfast.spec import LoadOptions, load
 
 FAILED = answered("search", "down", 503)
 RULES = """
@@ -41,7 +41,7 @@ def made(tmp_path: Path, rules: str) -> Spec:
         'agent: {type: python, endpoint: "agent:ask", tools: ["agent:search"]}\ngolden_prompts: [hello]\n'
         f"contract:\n  name: Shop\n  invariants:{rules}  chaos_matrix: [{{name: calm}}]\n"
     )
-    return load(tmp_path / "holdfast.yaml", environ={}, part="replay")[0]
+    return load(tmp_path / "holdfast.yaml", environ={}, options=LoadOptions(part="replay"))[0]
 
 
 def judged_by(derived: Spec, id: str) -> list[str]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.plan import RunOptions
 from holdfast.runner.job import Job, trusts_commands
-from holdfast.spec import load
+from holdfast.spec import LoadOptions, load
 
 SPEC = {
     "version": 1,
@@ -25,7 +25,7 @@ EXTERNAL = {"name": "db", "type": "external", "url": "postgresql://127.0.0.1/app
 def job(folder: Path, options: RunOptions, **sections: object) -> Job:
     path = folder / "x.yaml"
     path.write_text(yaml.safe_dump({**SPEC, **sections}))
-    spec, _ = load(path, environ={}, part="scenario")
+    spec, _ = load(path, environ={}, options=LoadOptions(part="scenario"))
     return Job(spec, options, {})
 
 

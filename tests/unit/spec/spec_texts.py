@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.model.spec import Problem, Spec
-from holdfast.spec import Checked, check
+from holdfast.spec import Checked, LoadOptions, check
 from holdfast.spec.explain import explain
 
 HTTP = """
@@ -39,7 +39,7 @@ class File:
     def check(self, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> Checked:
         path = self.folder / "spec.yaml"
         path.write_text(text, "utf-8")
-        return check(path, environ=environ or {}, **overrides)  # type: ignore[arg-type]
+        return check(path, environ=environ or {}, options=LoadOptions(**overrides))  # type: ignore[arg-type]
 
     def spec(self, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> Spec:
         """The Spec of a text that must load."""

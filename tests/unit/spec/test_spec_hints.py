@@ -36,8 +36,12 @@ def with_rule(rule):
         (SPEC + 'replicas: "3"\n', '"3"', "write 3 without quotes"),
         (with_rule("type: similarity, expected: a, method: modell"), "modell", "did you mean model?"),
         (SPEC + "chaos_matrix: []\n", "chaos_matrix", "write it once"),
-        (SPEC.replace("Paris}", "Paris}\n    - {id: cites, type: completes}"), "cites, type: comp", "of its own"),
-        (SPEC + "  - name: no-chaos\n", "no-chaos", "of its own"),
+        (
+            SPEC.replace("Paris}", "Paris}\n    - {id: cites, type: completes}"),
+            "cites, type: comp",
+            "another id",
+        ),
+        (SPEC + "  - name: no-chaos\n", "no-chaos", "another name"),
     ],
 )
 def test_a_wrong_shape_says_what_to_write(file, text, place, hint):

@@ -31,7 +31,7 @@ def read(text: str) -> tuple[MutationSpec, list[Problem]]:
     assert root is not None
     assert not problems
     reader = Reader()
-    file = reader.section(File, root, "")
+    file = reader.section(File, root)
     assert isinstance(file, File)
     return mutation_spec(reader, file), reader.problems
 
@@ -80,24 +80,23 @@ def test_a_model_that_models_knows_is_that_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "line", "message"),
+    ("text", "path", "line", "code"),
     [
-        (HTTP + "mutations: {types: [noise, paraphrase]}", "mutations.types[1]", 3, "written by a model, and there is"),
-        (PYTHON + "mutations: {types: [payload_size_attack]}", "mutations.types[0]", 3, "needs an HTTP agent"),
-        (HTTP + "mutations: {types: [custom]}", "mutations.types[0]", 3, "custom needs custom_templates"),
+        (HTTP + "mutations: {types: [noise, paraphrase]}", "mutations.types[1]", 3, "no-model"),
+        (PYTHON + "mutations: {types: [payload_size_attack]}", "mutations.types[0]", 3, "conflict"),
+        (HTTP + "mutations: {types: [custom]}", "mutations.types[0]", 3, "missing-key"),
         (HTTP + "mutations:\n  types: [custom]\n  custom_templates: {a: no place}", "mutations.custom_templates.a", 5,
-         "has no {prompt}, found 'no place'"),
+         "bad-value"),
         (HTTP + "mutations:\n  types: [custom]\n  custom_templates: {a: '{prompt}'}", "mutations.custom_templates.a", 5,
-         "is the prompt as it is"),
-        (HTTP + "mutations:\n  types: [noise]\n  weights: {noise: 0}", "mutations.weights", 5, "every weight is 0"),
-        (HTTP + "model: {provider: openai}\nmutations: {types: [tone_shift]}", "model.name", 3, "missing"),
-        (HTTP + "model: {name: m, base_url: nowhere}", "model.base_url", 3, "found 'nowhere'"),
+         "bad-value"),
+        (HTTP + "mutations:\n  types: [noise]\n  weights: {noise: 0}", "mutations.weights", 5, "bad-weights"),
+        (HTTP + "model: {provider: openai}\nmutations: {types: [tone_shift]}", "model.name", 3, "missing-key"),
+        (HTTP + "model: {name: m, base_url: nowhere}", "model.base_url", 3, "bad-value"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_an_error_at_its_place(text: str, path: str, line: int, message: str) -> None:
+def test_what_cannot_be_done_is_an_error_at_its_place(text: str, path: str, line: int, code: str) -> None:
     problem = only(text)
-    assert (problem.severity, problem.path, problem.line) == ("error", path, line)
-    assert message in problem.message
+    assert (problem.severity, problem.path, problem.line, problem.code) == ("error", path, line, code)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.spec import check
+from holdfast.spec import LoadOptions, check
 
 AGENT = 'version: 1\nid: a-b\nagent: {type: python, endpoint: "a:b", tools: ["a:t"]}\n'
 PROMPTS = "golden_prompts: [p, q]\n"
@@ -23,7 +23,7 @@ def read(folder: Path, text: str, **more: object):
     (folder / "a.py").write_text("def b(x): return t()\ndef t(): return 1\n")
     path = folder / "s.yaml"
     path.write_text(text)
-    return check(path, environ={}, **more)  # type: ignore[arg-type]
+    return check(path, environ={}, options=LoadOptions(**more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

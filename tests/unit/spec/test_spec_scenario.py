@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.model.task import Task
-from holdfast.spec import check
+from holdfast.spec import LoadOptions, check
 
 HEAD = 'version: 1\nid: a-b\nagent: {endpoint: "http://x"}\ntask: {prompt: p}\n'
 MAP = "invariants: {r: {description: d, check: {type: contains, value: x}}}\n"
@@ -17,7 +17,7 @@ MATRIX = "chaos_matrix: [{name: quiet}]\n"
 def read(folder: Path, text: str, **more: object):
     path = folder / "s.yaml"
     path.write_text(text)
-    return check(path, environ={}, part="scenario", **more)  # type: ignore[arg-type]
+    return check(path, environ={}, options=LoadOptions(part="scenario", **more))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", ["version", "id", "task", "invariants"])

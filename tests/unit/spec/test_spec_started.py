@@ -41,7 +41,7 @@ def test_ready_as_url_port_or_text_is_kept(file, ready):
 
 def test_ready_that_looks_like_a_path_is_a_warning(file):
     (found,) = file.warnings(SERVER % "ready: /health", "lint-ready-path")
-    assert found.hint == "a URL is written whole: http://localhost:{port}/health"
+    assert "http://localhost:{port}/health" in found.hint
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_braces_that_are_none_of_ours_stay_as_they_are(file, command):
 
 
 @pytest.mark.parametrize(
-    ("agent", "message"),
+    "agent",
     [
-        (COMMAND % "command: 'run {mcp_config}'", "{mcp_config} has nothing to stand for"),
-        (COMMAND % "command: 'run {port}'", "{port} is not filled here: a command agent has no port"),
-        ("agent: {endpoint: 'http://x', command: 'run {prompt}'}\n" + ASK, "{prompt} is not filled here"),
+        COMMAND % "command: 'run {mcp_config}'",
+        COMMAND % "command: 'run {port}'",
+        "agent: {endpoint: 'http://x', command: 'run {prompt}'}\n" + ASK,
     ],
 )
-def test_place_that_nothing_fills_is_an_error(file, agent, message):
+def test_place_that_nothing_fills_is_an_error(file, agent):
     found = file.error(agent)
-    assert (found.path, found.message.startswith(message)) == ("agent.command", True)
+    assert (found.path, found.code) == ("agent.command", "bad-place")
 
 
 @pytest.mark.parametrize("agent", [COMMAND % "command: '   '", COMMAND % "binary: '  '", COMMAND % "command: ''"])

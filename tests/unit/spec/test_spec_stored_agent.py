@@ -50,13 +50,13 @@ def test_what_is_wrong_with_the_description_is_told_where_it_is_named(bot: Path)
     problems = check(bot.parent / "spec.yaml", environ={}).problems
     wrong = next(p for p in problems if p.code == "unknown-key")
     assert wrong.path == "agent.snapshot"
-    assert wrong.message == "bot/holdfast.agent.yaml:2:1 comand unknown key"
+    assert "bot/holdfast.agent.yaml:2:1 comand" in wrong.message
     assert "command" in wrong.hint
 
 
 def test_a_folder_without_an_agent_is_an_error(bot: Path) -> None:
     problems = check(bot.parent / "spec.yaml", environ={}).problems
-    assert any("expected holdfast.agent.yaml, or an executable run" in p.message for p in problems)
+    assert "no-agent" in [p.code for p in problems]
 
 
 def test_a_description_that_is_no_text_is_told(bot: Path) -> None:

@@ -54,40 +54,38 @@ def test_a_task_may_have_a_user_too(file: File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "code", "words"),
+    ("text", "path", "code"),
     [
-        (asking("  - {turns: []}\n"), "golden_prompts[0].prompt", "missing-key", "missing"),
-        (asking("  - {prompt: a, trns: [b]}\n"), "golden_prompts[0].trns", "unknown-key", "unknown"),
-        (asking("  - {prompt: a, turns: ['']}\n"), "golden_prompts[0].turns[0]", "out-of-range", ""),
-        (asking("  - [a, b]\n"), "golden_prompts[0]", "wrong-type", "text or a map"),
-        (asking("  - 5\n"), "golden_prompts[0]", "wrong-type", "expected text"),
-        (user(""), "golden_prompts[0].user", "missing-key", "script, model"),
-        (user("script: u.txt, model: gpt-4o"), "golden_prompts[0].user.model", "conflict", "twice"),
-        (user("script: u.txt, goal: x"), "golden_prompts[0].user.goal", "conflict", "for a model"),
-        (user("model: gpt-4o"), "golden_prompts[0].user.goal", "missing-key", "missing"),
-        (user("script: []"), "golden_prompts[0].user.script", "empty", "nothing"),
-        (user("script: [a, '']"), "golden_prompts[0].user.script[1]", "out-of-range", ""),
-        (user("script: [{when: '(', say: a}]"), "golden_prompts[0].user.script[0].when", "bad-regex", ""),
-        (user("script: [{wen: a, say: a}]"), "golden_prompts[0].user.script[0].wen", "unknown-key", ""),
-        (user("script: gone.txt"), "golden_prompts[0].user.script", "missing-file", "gone.txt"),
-        (user("script: bad.yaml"), "golden_prompts[0].user.script", "bad-script", "bad.yaml:2:"),
-        (user("script: u.txt, stop: '('"), "golden_prompts[0].user.stop", "bad-regex", "regular expression"),
-        (user("script: u.txt, max_turns: 1"), "golden_prompts[0].user.max_turns", "out-of-range", ""),
-        (user("script: u.txt, max_truns: 3"), "golden_prompts[0].user.max_truns", "unknown-key", "unknown"),
+        (asking("  - {turns: []}\n"), "golden_prompts[0].prompt", "missing-key"),
+        (asking("  - {prompt: a, trns: [b]}\n"), "golden_prompts[0].trns", "unknown-key"),
+        (asking("  - {prompt: a, turns: ['']}\n"), "golden_prompts[0].turns[0]", "out-of-range"),
+        (asking("  - [a, b]\n"), "golden_prompts[0]", "wrong-type"),
+        (asking("  - 5\n"), "golden_prompts[0]", "wrong-type"),
+        (user(""), "golden_prompts[0].user", "missing-key"),
+        (user("script: u.txt, model: gpt-4o"), "golden_prompts[0].user.model", "conflict"),
+        (user("script: u.txt, goal: x"), "golden_prompts[0].user.goal", "conflict"),
+        (user("model: gpt-4o"), "golden_prompts[0].user.goal", "missing-key"),
+        (user("script: []"), "golden_prompts[0].user.script", "empty"),
+        (user("script: [a, '']"), "golden_prompts[0].user.script[1]", "out-of-range"),
+        (user("script: [{when: '(', say: a}]"), "golden_prompts[0].user.script[0].when", "bad-regex"),
+        (user("script: [{wen: a, say: a}]"), "golden_prompts[0].user.script[0].wen", "unknown-key"),
+        (user("script: gone.txt"), "golden_prompts[0].user.script", "missing-file"),
+        (user("script: bad.yaml"), "golden_prompts[0].user.script", "bad-script"),
+        (user("script: u.txt, stop: '('"), "golden_prompts[0].user.stop", "bad-regex"),
+        (user("script: u.txt, max_turns: 1"), "golden_prompts[0].user.max_turns", "out-of-range"),
+        (user("script: u.txt, max_truns: 3"), "golden_prompts[0].user.max_truns", "unknown-key"),
         (
             user("script: u.txt, max_turns: 2", prompt="turns: [a, b]"),
             "golden_prompts[0].user.max_turns",
             "conflict",
-            "never speak",
         ),
     ],
 )
-def test_what_cannot_be_asked_is_an_error_at_its_place(file: File, text: str, path: str, code: str, words: str) -> None:
+def test_what_cannot_be_asked_is_an_error_at_its_place(file: File, text: str, path: str, code: str) -> None:
     file.beside("u.txt", "more\n")
     file.beside("bad.yaml", "- a\n- {when: x}\n")
     problem = file.error(text)
     assert (problem.path, problem.code) == (path, code)
-    assert words in problem.message
     assert problem.line >= 3
 
 

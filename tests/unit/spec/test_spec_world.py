@@ -186,7 +186,7 @@ def test_agent_module_is_a_file_of_the_spec(file):
         ("fixtures: [{type: directory, source: nowhere}]", "fixtures[0].source"),
         ("audit: {db_writes: false}\nforbidden: {db_writes_outside: [a]}", "forbidden.db_writes_outside"),
         ("secrets: [{name: A, source: vault}]", "secrets[0].source"),
-        ("secrets: [A, A]", "secrets[1].name"),
+        ("secrets: [A, A]", "secrets[1]"),
         ("services: [{name: a, type: http_mock, env: {B: c}}]", "services[0].env"),
         ("services: [{name: a, type: external, url: 'http://h', wait_for: w}]", "services[0].wait_for"),
         ("services: [{name: a, image: i, url: 'http://h'}]", "services[0].url"),

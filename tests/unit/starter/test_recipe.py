@@ -10,7 +10,7 @@ import yaml
 from holdfast.cli.init import chosen_files, list_recipes
 from holdfast.errors import UsageError
 from holdfast.processes.startable import install_line
-from holdfast.spec import check
+from holdfast.spec import LoadOptions, check
 from holdfast.starter.recipe import read_recipe, recipe_files, recipe_names
 
 NAMES = [
@@ -53,7 +53,7 @@ def test_the_recipes_are_those_of_the_list() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_a_valid_spec_without_a_warning(name: str, tmp_path: Path) -> None:
-    checked = check(placed(tmp_path, recipe_files(name)), environ={}, part="scenario")
+    checked = check(placed(tmp_path, recipe_files(name)), environ={}, options=LoadOptions(part="scenario"))
     assert [str(problem) for problem in checked.problems] == []
     assert checked.spec is not None
 
@@ -83,7 +83,7 @@ def test_a_real_model_takes_the_place_of_the_script(name: str, tmp_path: Path) -
     files = chosen_files(name, f"{speaks}/{model[speaks]}")
     assert "model.yaml" not in files
     assert yaml.safe_load(files["holdfast.yaml"])["models"]["*"]["provider"] == speaks
-    checked = check(placed(tmp_path, files), environ=KEY, part="scenario")
+    checked = check(placed(tmp_path, files), environ=KEY, options=LoadOptions(part="scenario"))
     assert [str(problem) for problem in checked.problems] == []
 
 

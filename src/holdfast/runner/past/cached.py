@@ -88,7 +88,7 @@ def variables(job: Job) -> tuple[str, ...]:
     world = job.spec.world
     secrets = [one for one in (world.secrets if world is not None else ()) if not one.source.startswith(_FIXED)]
     root, _ = parse(source_of(job.spec))  # of its values alone: a comment names nothing
-    written = [node.text for node, _ in scalars(root)] if root is not None else []
+    written = [node.text for node in scalars(root)] if root is not None else []
     texts = (*written, *job.spec.secrets, *job.spec.passed_on)
     return (*given_by(texts, job.environ), *(one.name for one in secrets))
 

@@ -14,7 +14,6 @@ from holdfast.reading.reader import Reader
 from holdfast.spec.rules.contract import ContractRules, ScenarioSet
 from holdfast.spec.rules.reach import Reach
 from holdfast.spec.rules.rules import RuleEntry
-from holdfast.spec.rules.variants import spot
 from holdfast.spec.sections.file import File
 
 _PATTERN_KEYS = ("pattern", "patterns", "matches")
@@ -30,20 +29,20 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet,
     _numbers(reader, file, rules)
     _temperatures(reader, file, rules)
     _descriptions(reader, file)
-    _repeated(reader, file.at.get("golden_prompts"), "golden_prompts")
+    _repeated(reader, file.at.get("golden_prompts"))
     for rule in rules.all:
-        _repeated(reader, rule.at.get("probes"), f"{rule.path}.probes")
+        _repeated(reader, rule.at.get("probes"))
 
 
-def _repeated(reader: Reader, prompts: Node, path: str) -> None:
+def _repeated(reader: Reader, prompts: Node) -> None:
     """The same question is the same trial: it is asked once."""
     first: dict[str, Node] = {}
-    for index, node in enumerate(prompts.items):
+    for node in prompts.items:
         text = node.text if node.kind != "map" else repr(node.plain())
         if first.setdefault(text, node) is not node:
             message = f"the same as on line {first[text].line}: it is asked once"
             hint = "to ask more often, set replicas"
-            reader.warn(node, f"{path}[{index}]", message, hint=hint, code="lint-repeated-prompt")
+            reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
 
 
 # -- one rule -----------------------------------------------------------------------------------
@@ -52,22 +51,20 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
     for key in _PATTERN_KEYS:
         if rule.settings_at.has(key) and not rule.invariant.settings.get("literal"):
             value = rule.settings_at.get(key)
-            nodes = value.items if value.kind == "list" else [value]
-            for index, node in enumerate(nodes):
-                where = f"{rule.settings_path}.{key}" + (f"[{index}]" if value.kind == "list" else "")
-                if _escaped(reader, node, where, rule.invariant.id):
-                    escaped.add(where)
+            for node in value.items if value.kind == "list" else [value]:
+                if _escaped(reader, node, rule.invariant.id):
+                    escaped.add(node.path)
     if isinstance(rule.made, AdvisingCheck):
         for code, field, message in rule.made.lint():
-            node, where = spot(rule.settings_at, rule.settings_path, field)
-            if code == "lint-never-matches" and where in escaped:
-                continue  # said already, with its reason
+            node = rule.settings_at.find(field)
+            if code == "lint-never-matches" and node.path in escaped:
+                continue  # lint-escaped-regex gives the reason
             named = f" (rule {rule.invariant.id})" if code == "lint-never-matches" else ""
-            reader.warn(node, where, message + named, code=code)
+            reader.warn(node, message + named, code=code)
     _judged(reader, rule)
 
 
-def _escaped(reader: Reader, node: Node, path: str, id: str) -> bool:
+def _escaped(reader: Reader, node: Node, id: str) -> bool:
     """A doubled backslash outside double quotes reaches the regex doubled: whether that was warned of."""
     mended = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
     if not mended or mended == node.text:
@@ -76,7 +73,7 @@ def _escaped(reader: Reader, node: Node, path: str, id: str) -> bool:
     shown = f"'{mended}'" if node.style == "'" else mended
     hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
     message = f"can never match what it seems to mean (rule {id})"
-    reader.warn(node, path, message, hint=hint, code="lint-escaped-regex", length=1)
+    reader.warn(node, message, hint=hint, code="lint-escaped-regex", length=1)
     return True
 
 
@@ -89,11 +86,11 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
     if traits.compares_words and not traits.asks_model:
         message = f"a {weight} that depends on word similarity: a wrong answer may pass it and a paraphrase may fail it"
         hint = "set method: model and a model to ask, or use an exact rule such as contains, regex or json_field"
-        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-likeness-of-words")
+        reader.warn(rule.at, message, hint=hint, code="lint-likeness-of-words")
     if traits.asks_model and int(invariant.settings.get("votes", 1)) == 1:
         message = f"a {weight} that hangs on one vote of a judge"
         hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
-        reader.warn(rule.at, rule.path, message, hint=hint, code="lint-judge-one-vote")
+        reader.warn(rule.at, message, hint=hint, code="lint-judge-one-vote")
 
 
 def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> None:
@@ -106,9 +103,8 @@ def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> No
         for field, glob in tools:
             hint = None if "://" in glob else reach.unknown_tool(glob)
             if hint is not None:
-                node, where = spot(rule.settings_at, rule.settings_path, field)
                 message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
-                reader.warn(node, where, message, hint=hint, code="lint-unknown-tool")
+                reader.warn(rule.settings_at.find(field), message, hint=hint, code="lint-unknown-tool")
 
 
 # -- the contract -------------------------------------------------------------------------------
@@ -118,13 +114,13 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
     if whole and len(silent) == len(rules.all) and any(rule.negative for rule in rules.all):
         message = "every rule is negative: no rule asks for anything to be in the answer"
         hint = "add output_not_empty or completes"
-        reader.warn(rules.all[0].at, rules.all[0].path, message, hint=hint, code="lint-only-negative")
+        reader.warn(rules.all[0].at, message, hint=hint, code="lint-only-negative")
     if not weather.scenarios or reader.failed("chaos_matrix", "contract.chaos_matrix"):
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):
         message = "no calm scenario: a failure under chaos cannot be told from one in calm"
         hint = "add - name: no-chaos"
-        reader.warn(weather.at, weather.path, message, hint=hint, code="lint-no-calm")
+        reader.warn(weather.at, message, hint=hint, code="lint-no-calm")
     for scenario in weather.scenarios:
         if (
             weather.at is not None
@@ -134,11 +130,11 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
         ):
             message = f"no rule is judged in {scenario.name}: it proves nothing, and the run will say so"
             hint = "give a rule `when: always`, or take the scenario out"
-            reader.warn(weather.at, weather.path, message, hint=hint, code="lint-idle-scenario")
+            reader.warn(weather.at, message, hint=hint, code="lint-idle-scenario")
     for rule in rules.all:
         if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
             message = f"no scenario meets when: {rule.invariant.when}, so this rule is never judged"
-            reader.warn(rule.at.get("when"), f"{rule.path}.when", message, code="lint-when-unmet")
+            reader.warn(rule.at.get("when"), message, code="lint-when-unmet")
 
 
 # -- numbers ------------------------------------------------------------------------------------
@@ -149,34 +145,32 @@ def _delays(reader: Reader, file: File, weather: ScenarioSet) -> None:
         if delay >= limit:
             message = f"the delay of {delay:g} ms is not below agent.timeout, which is {limit} ms"
             hint = "every trial that meets it will time out"
-            where = f"{fault.path}.delay_ms" if fault.at.has("delay_ms") else fault.path
-            reader.warn(fault.at.get("delay_ms"), where, message, hint=hint, code="lint-delay-timeout")
+            node = fault.at.get("delay_ms") if fault.at.has("delay_ms") else fault.at
+            reader.warn(node, message, hint=hint, code="lint-delay-timeout")
 
 
 def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
     score = file.scoring.min_score if file.scoring else None
     if file.scoring and score is not None and 0 < score <= 1:
         message = f"min_score is 0 to 100: {score:g} means {score:g} %"
-        reader.warn(file.scoring.at.get("min_score"), "scoring.min_score", message, code="lint-min-score-fraction")
+        reader.warn(file.scoring.at.get("min_score"), message, code="lint-min-score-fraction")
     cores = os.cpu_count() or 1
     timed = any(rule.traits.reads == "latency" for rule in rules.all)
     if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
         message = f"{file.advanced.concurrency} trials at once on {cores} cores, beside a latency rule"
         hint = "trials that wait for a core look slow"
-        where = "advanced.concurrency"
-        reader.warn(file.advanced.at.get("concurrency"), where, message, hint=hint, code="lint-concurrency-latency")
+        reader.warn(file.advanced.at.get("concurrency"), message, hint=hint, code="lint-concurrency-latency")
 
 
 def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
     """Agents set their own; a model's entry says what a judge sends."""
     if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
         return
-    for name, model in file.models.items():
+    for model in file.models.values():
         if model.at.has("temperature"):
             message = "is used by rules that ask a model only, and no rule of this file does"
             hint = "remove it; the agent sends its own temperature"
-            where = f"models.{name}.temperature"
-            reader.warn(model.at.key("temperature"), where, message, hint=hint, code="lint-temperature")
+            reader.warn(model.at.key("temperature"), message, hint=hint, code="lint-temperature")
 
 
 def _descriptions(reader: Reader, file: File) -> None:
@@ -184,4 +178,4 @@ def _descriptions(reader: Reader, file: File) -> None:
     for rule in file.mapped:
         if not rule.invariant.description:
             key = file.at.get("invariants").key(rule.invariant.id)
-            reader.warn(key, rule.path, "has no description", code="lint-no-description")
+            reader.warn(key, "has no description", code="lint-no-description")

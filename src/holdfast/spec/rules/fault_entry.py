@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from holdfast import plugins
 from holdfast.model.codec import to_builtins
@@ -16,8 +16,7 @@ from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
 from holdfast.protocols.fault import TaskFault, WireFault
 from holdfast.reading.fields import key_names
 from holdfast.reading.node import Node
-from holdfast.reading.reader import BAD, Bad, Reader, join
-from holdfast.reading.words import found
+from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, misspelt_selector, settings
 from holdfast.spec.sections.weather import (
     AttackKeys,
@@ -35,17 +34,17 @@ LONGEST = 2000
 """Characters that are looked at: no host and no tool has a longer name."""
 
 
-def glob_problems(reader: Reader, node: Node, path: str) -> None:
+def glob_problems(reader: Reader, node: Node) -> None:
     """Reports what no tool and no host is called. A tool that is met at its URL may be called anything."""
     url, tool = _text(node, "match_url"), _text(node, "tool")
     if _is_open(_host(url)):
         message = "the [ in its host is never closed, so no URL is meant"
         hint = "close it: an IPv6 address is written [::1], a class of characters [ab]"
-        reader.error(node.get("match_url"), f"{path}.match_url", message, hint=hint, code="bad-value")
+        reader.error(node.get("match_url"), message, hint=hint, code="bad-value")
     elif not url and _is_open(tool):
         message = "the [ is never closed, so no tool is meant"
         hint = "close it, as in [ab]*; a [ itself is written [[]"
-        reader.error(node.get("tool"), f"{path}.tool", message, hint=hint, code="bad-value")
+        reader.error(node.get("tool"), message, hint=hint, code="bad-value")
 
 
 def _text(node: Node, key: str) -> str:
@@ -64,6 +63,12 @@ FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
 ]
 _SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "match")
+_EXCLUSIVE = (
+    ("on_event", "after_ms", "a fault begins at a time or at an event"),
+    ("on_call", "after_calls", "on_call counts all calls"),
+    ("trigger_probability", "probability", "they mean the same"),
+)
+"""Two keys of a schedule, and why a fault has only one of them."""
 _PLACES = ("tool", "match_url", "service")
 """Keys that say where a fault acts."""
 
@@ -99,7 +104,6 @@ class FaultEntry(Struct, frozen=True):
     injection: Injection
     made: Any
     at: Node
-    path: str
 
 
 def written_faults(injections: Iterable[Injection]) -> dict[str, list[dict[str, Any]]]:
@@ -136,17 +140,17 @@ def menu(name: FamilyName) -> Menu:
     return Menu(family.selector, find, names)
 
 
-def read_faults(reader: Reader, name: FamilyName, node: Node, path: str) -> tuple[FaultEntry, ...] | Bad:
+def read_faults(reader: Reader, name: FamilyName, node: Node) -> tuple[FaultEntry, ...] | Bad:
     """The faults of one list; context attacks may also be a map of type to settings."""
     if name == "context_attacks" and node.kind == "map":
-        entries = [(_named(key, key_node, value), join(path, key)) for key, (key_node, value) in node.pairs.items()]
+        entries = [_named(key, *pair) for key, pair in node.pairs.items()]
     elif node.kind == "list":
-        entries = [(item, f"{path}[{i}]") for i, item in enumerate(node.items)]
+        entries = node.items
     else:
         expected = "a list or a map" if name == "context_attacks" else "a list"
         hint = "write [] for none" if node.kind == "null" else ""
-        return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="wrong-type")
-    placed = [_fault(reader, FAMILIES[name], entry, where) for entry, where in entries]
+        return reader.expected(node, expected, hint=hint)
+    placed = [_fault(reader, FAMILIES[name], entry) for entry in entries]
     return tuple(p for p in placed if not isinstance(p, Bad))
 
 
@@ -154,54 +158,46 @@ def _named(key: str, key_node: Node, value: Node) -> Node:
     """An entry of the map form, as an entry of the list form."""
     if value.kind not in ("map", "null") or value.has("type"):
         return value
-    kind = Node("text", key_node.line, key_node.column, key_node.length, key, key)
-    entry = Node("map", key_node.line, key_node.column, key_node.length)
-    entry.pairs = {"type": (key_node, kind), **value.pairs}
-    return entry
+    kind = replace(key_node, kind="text", value=key, text=key, path=f"{key_node.path}.type")
+    return replace(key_node, kind="map", pairs={"type": (key_node, kind), **value.pairs})
 
 
-def _fault(reader: Reader, family: Family, node: Node, path: str) -> FaultEntry | Bad:
+def _fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     if node.kind != "map":
-        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
-    common = reader.keys(family.keys, node, path)
+        return reader.expected(node, "a map")
+    common = reader.keys(family.keys, node)
     if not node.has(family.selector):
-        misspelt_selector(reader, family.selector, node, path, key_names(family.keys))
-    choice = choose(reader, menu(family.name), node, path) if node.has(family.selector) else BAD
+        misspelt_selector(reader, family.selector, node, key_names(family.keys))
+    choice = choose(reader, menu(family.name), node) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD
-    chosen = settings(reader, choice, node, path, key_names(family.keys))
-    _schedule_problems(reader, node, path)
-    _match_problems(reader, family, node, path)
-    glob_problems(reader, node, path)
+    chosen = settings(reader, choice, node, key_names(family.keys))
+    _schedule_problems(reader, node)
+    _match_problems(reader, family, node)
+    glob_problems(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad):
         return BAD
-    return _placed(reader, family, common, chosen, node, path)
+    return _placed(reader, family, common, chosen, node)
 
 
-def _schedule_problems(reader: Reader, node: Node, path: str) -> None:
-    if node.has("on_event") and node.has("after_ms"):
-        message = "after_ms and on_event exclude each other: a fault begins at a time or at an event"
-        reader.error(node.key("on_event"), f"{path}.on_event", message, code="conflict")
-    if node.has("on_call") and node.has("after_calls"):
-        message = "on_call and after_calls exclude each other: on_call counts all calls"
-        reader.error(node.key("on_call"), f"{path}.on_call", message, code="conflict")
-    if node.has("probability") and node.has("trigger_probability"):
-        message = "written twice: probability and trigger_probability are the same"
-        reader.error(node.key("trigger_probability"), f"{path}.trigger_probability", message, code="conflict")
+def _schedule_problems(reader: Reader, node: Node) -> None:
+    for key, other, why in _EXCLUSIVE:
+        if node.has(key) and node.has(other):
+            reader.error(node.key(key), f"{other} and {key} cannot be combined: {why}", code="conflict")
     for key in ("probability", "trigger_probability"):
         if node.has(key) and node.get(key).kind in ("int", "float") and node.get(key).value == 0:
             message = "with probability 0 this fault never fires"
-            reader.warn(node.get(key), f"{path}.{key}", message, code="lint-probability-zero")
+            reader.warn(node.get(key), message, code="lint-probability-zero")
 
 
-def _match_problems(reader: Reader, family: Family, node: Node, path: str) -> None:
+def _match_problems(reader: Reader, family: Family, node: Node) -> None:
     """A key of the fault itself inside `match`, which is for arguments: no call would ever match."""
     match = node.get("match")
     for key in match.pairs if match.kind == "map" else ():
         if key in _PLACES and key in key_names(family.keys) and not node.has(key):
             message = f"match is for the arguments of a call, and {key} is a key of the fault itself"
             hint = f"write {key}: next to match; for an argument called {key} write both"
-            reader.error(match.key(key), f"{path}.match.{key}", message, hint=hint, code="conflict")
+            reader.error(match.key(key), message, hint=hint, code="conflict")
 
 
 NOT_OF_INPUT = {"match": "arguments", "match_url": "URL", "tool": "tool"}
@@ -213,32 +209,30 @@ def is_on_input(plugin: type) -> bool:
     return issubclass(plugin, TaskFault) and not issubclass(plugin, WireFault)
 
 
-def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node, path: str) -> str | Bad:
+def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node: Node) -> str | Bad:
     """What an attack is placed on: tools, or the input."""
     if is_on_input(chosen.choice.type):
         for key, what in NOT_OF_INPUT.items():
             if key in common:
                 message = f"this attack is on the input, which has no {what}"
-                return reader.error(node.key(key), f"{path}.{key}", message)
+                return reader.error(node.key(key), message)
         return INPUT
     if "tool" in common and "match_url" in common:
         message = "tool and match_url cannot be combined: an attack is on a tool's results, or on the replies of a URL"
-        return reader.error(node.key("tool"), f"{path}.tool", message, code="conflict")
+        return reader.error(node.key("tool"), message, code="conflict")
     if common.get("tool") == INPUT:
         hint = f"write [{INPUT[0]}]{INPUT[1:]}"
-        return reader.error(node.get("tool"), f"{path}.tool", f"{INPUT} means what the agent is asked", hint=hint)
+        return reader.error(node.get("tool"), f"{INPUT} means what the agent is asked", hint=hint)
     return str(common.get("tool", "*"))
 
 
-def _placed(
-    reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node, path: str
-) -> FaultEntry | Bad:
+def _placed(reader: Reader, family: Family, common: dict[str, Any], chosen: Chosen, node: Node) -> FaultEntry | Bad:
     schedule = {key: common[key] for key in _SCHEDULE if key in common}
     if "trigger_probability" in common:
         schedule["probability"] = common["trigger_probability"]
     target: str | Bad = common.get(family.target, "*") if family.target else "*"
     if family.name == "context_attacks":
-        target = _attack_target(reader, common, chosen, node, path)
+        target = _attack_target(reader, common, chosen, node)
     if isinstance(target, Bad):
         return BAD
     own = dict(chosen.settings)
@@ -253,4 +247,4 @@ def _placed(
         raises=common.get("raises"),
         position=node.position,
     )
-    return FaultEntry(family, injection, chosen.made, node, path)
+    return FaultEntry(family, injection, chosen.made, node)

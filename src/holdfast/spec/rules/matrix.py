@@ -9,29 +9,29 @@ from msgspec import Struct
 
 from holdfast import plugins
 from holdfast.reading.fields import Schema, ValueForm, about
-from holdfast.reading.node import Node, from_plain
-from holdfast.reading.reader import Bad, Reader, join
-from holdfast.reading.words import found, near_hint
+from holdfast.reading.node import Node, from_plain, join
+from holdfast.reading.reader import Bad, Reader
+from holdfast.reading.words import near_hint
 from holdfast.spec.catalogue.schema import closed, first_line, required, selected, shared, variant
 from holdfast.spec.rules.fault_entry import FAMILIES, FamilyName, FaultEntry, read_faults
 
 
 def _faults(name: FamilyName) -> ValueForm:
-    def read(reader: Reader, node: Node, path: str) -> Any:
-        return read_faults(reader, name, node, path)
+    def read(reader: Reader, node: Node) -> Any:
+        return read_faults(reader, name, node)
 
     words = "a list, or a map of type to settings" if name == "context_attacks" else "a list of faults"
     return ValueForm(read, lambda: faults_schema(name), words)
 
 
-def _read_profile(reader: Reader, node: Node, path: str) -> Any:
+def _read_profile(reader: Reader, node: Node) -> Any:
     from holdfast.faults import profiles
 
     if node.kind != "text":
-        return reader.error(node, path, f"expected a profile's name, found {found(node)}", code="wrong-type")
+        return reader.expected(node, "a profile's name")
     if node.text not in profiles.names():
         hint = near_hint(node.text, profiles.names(), label="profiles")
-        return reader.error(node, path, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
+        return reader.error(node, f"unknown profile {node.text[:60]!r}", hint=hint, code="unknown-value")
     return node.text
 
 
@@ -92,21 +92,21 @@ class FaultSet(Struct, frozen=True):
     faults: tuple[FaultEntry, ...]
 
 
-def profile_sets(reader: Reader, profile: str, at: Node, path: str) -> tuple[FaultSet, ...]:
+def profile_sets(reader: Reader, profile: str, at: Node) -> tuple[FaultSet, ...]:
     """The faults of a profile, placed where it was named: one set, or one for each of its scenarios."""
     from holdfast.faults import profiles
 
     written = profiles.load(profile)
     if "scenarios" not in written:
-        return (FaultSet("", _placed(reader, written, at, path)),)
-    return tuple(FaultSet(one["name"], _placed(reader, one, at, path)) for one in written["scenarios"])
+        return (FaultSet("", _placed(reader, written, at)),)
+    return tuple(FaultSet(one["name"], _placed(reader, one, at)) for one in written["scenarios"])
 
 
-def _placed(reader: Reader, written: Mapping[str, Any], at: Node, path: str) -> tuple[FaultEntry, ...]:
+def _placed(reader: Reader, written: Mapping[str, Any], at: Node) -> tuple[FaultEntry, ...]:
     placed: list[FaultEntry] = []
     for family in FAMILIES:
         if family in written:
-            read = read_faults(reader, family, from_plain(written[family], at), join(path, family))
+            read = read_faults(reader, family, from_plain(written[family], at, join(at.path, family)))
             placed += () if isinstance(read, Bad) else read
     return tuple(placed)
 

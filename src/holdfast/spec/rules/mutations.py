@@ -54,10 +54,9 @@ def _attacks_only(reader: Reader, file: File) -> None:
     types = file.mutations.types if file.mutations else DEFAULT_MUTATIONS
     if file.run_rules and all(rule.invariant.attacks_only for rule in file.run_rules) and INTENT_KEPT & set(types):
         first = file.run_rules[0]
-        message = "every rule has it, so only attacks are asked: no rule judges mutations that keep the intent"
+        message = "every rule has it, so no rule judges mutations that keep the intent"
         hint = "remove it from the rules that hold for every prompt"
-        node, path = first.at.key("dangerous_prompts"), f"{first.path}.dangerous_prompts"
-        reader.warn(node, path, message, hint=hint, code="lint-attacks-only")
+        reader.warn(first.at.key("dangerous_prompts"), message, hint=hint, code="lint-attacks-only")
 
 
 def _model(reader: Reader, file: File) -> ModelSpec | None:
@@ -71,8 +70,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         _nameless(reader, file, at)
         return None
     if section.base_url is not None and (wrong := url_fault(section.base_url)):
-        found = f"{wrong}, found {section.base_url[:60]!r}"
-        reader.error(at.get("base_url"), "model.base_url", found, code="bad-value")
+        reader.error(at.get("base_url"), f"{wrong}, found {section.base_url[:60]!r}")
     models = {name: entry.spec for name, entry in file.models.items()}
     from holdfast.planes.llm.sources.provider_hosts import entry_for
 
@@ -97,56 +95,51 @@ def _nameless(reader: Reader, file: File, at: Node) -> None:
     hint = "the model's name at its provider, or a name of models:"
     listed = file.mutations is not None and file.mutations.at.has("types")
     if listed and file.mutations is not None and not MODEL_MUTATIONS.isdisjoint(file.mutations.types):
-        reader.error(at, "model.name", "missing", hint=hint, code="missing-key")
+        reader.missing(at, "name", hint=hint)
     elif file.run_rules and not listed:
-        message = "has no name: no mutation is written by it"
-        reader.warn(at, "model", message, hint=hint, code="lint-nameless-model")
+        reader.warn(at, "has no name, so it writes no mutations", hint=hint, code="lint-nameless-model")
 
 
 def _types(reader: Reader, file: File, at: Node, made: MutationSpec) -> None:
     """Types that the file lists, and that cannot be made here."""
     seen: set[str] = set()
-    for index, item in enumerate(at.items):
-        where, name = f"mutations.types[{index}]", item.text
+    for item in at.items:
+        name = item.text
         if name in seen:
-            reader.warn(item, where, f"{name} is listed twice: it is taken once", code="lint-repeated-type")
+            reader.warn(item, f"{name} is listed twice", code="lint-repeated-type")
         seen.add(name)
         if name in MODEL_MUTATIONS and not file.at.has("model"):
-            reader.error(
-                item, where, f"{name} is written by a model, and there is none", hint=_NO_MODEL, code="no-model"
-            )
+            reader.error(item, f"a model writes {name}, and the file has none", hint=_NO_MODEL, code="no-model")
         if name in REQUEST_MUTATIONS and file.agent.type != "http" and not reader.failed("agent"):
             message = f"{name} needs an HTTP agent, and this one is {file.agent.type}"
-            reader.error(item, where, message, hint=_NO_HTTP, code="conflict")
+            reader.error(item, message, hint=_NO_HTTP, code="conflict")
         if name == "custom" and not made.custom_templates and not reader.failed("mutations.custom_templates"):
             hint = 'custom_templates: {polite: "Please help: {prompt}"}'
-            reader.error(item, where, "custom needs custom_templates", hint=hint, code="missing-key")
+            reader.error(item, "custom needs custom_templates", hint=hint, code="missing-key")
 
 
 def _weights(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("weights")
     for name in section.weights:
         if name not in made.types and section.weights[name] == MUTATION_WEIGHTS[name]:
-            unused_default(reader, at.key(name), f"mutations.weights.{name}")
+            unused_default(reader, at.key(name))
         elif name not in made.types:
-            message = f"{name} is none of the types: its weight counts for nothing"
-            reader.warn(at.key(name), f"mutations.weights.{name}", message, code="lint-unused-weight")
+            message = f"{name} is not one of the types, so its weight has no effect"
+            reader.warn(at.key(name), message, code="lint-unused-weight")
     if made.types and not any(made.weights[name] for name in made.types):
         hint = "give one type a weight above 0"
-        reader.error(at, "mutations.weights", "every weight is 0", hint=hint, code="bad-weights")
+        reader.error(at, "every weight is 0", hint=hint, code="bad-weights")
 
 
 def _templates(reader: Reader, section: MutationsSection, made: MutationSpec) -> None:
     at = section.at.get("custom_templates")
     for name, text in section.custom_templates.items():
         if "{prompt}" not in text:
-            found = f"has no {{prompt}}, found {text[:60]!r}"
             hint = "{prompt} is where the golden prompt goes"
-            reader.error(at.get(name), f"mutations.custom_templates.{name}", found, hint=hint, code="bad-value")
+            reader.error(at.get(name), f"has no {{prompt}}, found {text[:60]!r}", hint=hint)
         elif text.strip() == "{prompt}":
-            reader.error(at.get(name), f"mutations.custom_templates.{name}", "is the prompt as it is", code="bad-value")
+            reader.error(at.get(name), "does not change the prompt")
     custom: MutationType = "custom"
     if section.custom_templates and custom not in made.types:
-        key = section.at.key("custom_templates")
         hint = "add custom to mutations.types"
-        reader.warn(key, "mutations.custom_templates", "are not used", hint=hint, code="lint-unused-templates")
+        reader.warn(section.at.key("custom_templates"), "are not used", hint=hint, code="lint-unused-templates")

@@ -88,29 +88,28 @@ def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functio
     """Reports keys that no call of this fault can have; `functions`: it acts on the agent's Python functions."""
     _match(reader, agent, fault, functions)
     if fault.injection.raises is not None and not functions:
-        node, path = fault.at.key("raises"), f"{fault.path}.raises"
-        message = "names a Python exception, but this fault meets no Python function of the agent's"
-        hint = "remove it: what the agent's own libraries make of the failure is what is raised"
-        reader.error(node, path, message, hint=hint, code="conflict")
+        message = "names a Python exception, but this fault does not act on a Python function of the agent"
+        hint = "remove it: the agent's own libraries raise what they make of the failure"
+        reader.error(fault.at.key("raises"), message, hint=hint, code="conflict")
 
 
 def _match(reader: Reader, agent: AgentSection, fault: FaultEntry, functions: bool) -> None:
     match = fault.injection.schedule.match
     if match is None:
         return
-    node, path, calls = fault.at.get("match"), f"{fault.path}.match", _calls(agent, fault, functions)
+    node, calls = fault.at.get("match"), _calls(agent, fault, functions)
     if calls.names == ():
         hint = "remove match: the fault then meets every such call"
-        reader.error(fault.at.key("match"), path, f"{calls.what}, so this can never match", hint=hint, code="conflict")
+        reader.error(fault.at.key("match"), f"{calls.what}, so this can never match", hint=hint, code="conflict")
         return
     for key in match:
         if calls.names is not None and key not in calls.names:
             hint = near_hint(key, calls.names, label="there are")
             message = f"{calls.what} no {key[:60]!r}, so this can never match"
-            reader.error(node.key(key), f"{path}.{key}", message, hint=hint, code="unknown-key")
+            reader.error(node.key(key), message, hint=hint, code="unknown-key")
     if calls.names is None and "headers" in match and _on_web(fault):
         message = "looks at a field of the query or body; the request's headers cannot be matched"
-        reader.warn(node.key("headers"), f"{path}.headers", message, code="lint-match-headers")
+        reader.warn(node.key("headers"), message, code="lint-match-headers")
 
 
 def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArguments:

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import Part, PartAsked, PartWeights
+from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
-from holdfast.spec.rules.contract import CALM, ContractRules, Overrides, ScenarioSet
+from holdfast.spec.rules.contract import CALM, ContractRules, LoadOptions, ScenarioSet, added_entry, is_profile
 from holdfast.spec.rules.matrix import MatrixEntry
 from holdfast.spec.rules.reach import Reach, scenarios
 from holdfast.spec.sections.file import File
@@ -33,16 +34,16 @@ def scenario_problems(reader: Reader, file: File, path: Path) -> None:
         key = "contract" if file.contract is not None else "golden_prompts"
         hint = f"type: holdfast contract run {quote(str(path))}"
         message = "this file is a contract and has no task: holdfast run needs one"
-        reader.error(file.at.key(key), key, message, hint=hint, code="missing-key")
+        reader.error(file.at.key(key), message, hint=hint, code="missing-key")
         return
     if file.run_rules:
         message = "a list holds the rules of golden prompts: those of a task are a map"
         hint = f"write {_NEEDED['invariants']}, or add golden_prompts"
-        reader.error(file.at.key("invariants"), "invariants", message, hint=hint, code="wrong-type")
+        reader.error(file.at.key("invariants"), message, hint=hint, code="wrong-type")
         return
     for key, hint in _NEEDED.items():
         if not file.at.has(key):
-            reader.error(file.at, key, "missing: holdfast run needs it", hint=hint, code="missing-key")
+            reader.missing(file.at, key, "missing: holdfast run needs it", hint=hint)
 
 
 CHAOS = "chaos"
@@ -116,7 +117,7 @@ def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
 
 
 def part_weather(
-    reader: Reader, file: File, part: Part, asked: Overrides, root: Path, contract: ScenarioSet
+    reader: Reader, file: File, part: Part, asked: LoadOptions, root: Path, contract: ScenarioSet
 ) -> ScenarioSet:
     """The scenarios of a part: of a contract and a scenario those of the matrix."""
     if part == "replay":
@@ -128,88 +129,64 @@ def part_weather(
     if part == "mutation" and stormy:
         return made
     calm = Scenario(CALM, position=file.agent.at.position)
-    return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.path, made.tools_on_wire)
+    return ScenarioSet((calm, *made.scenarios), ((), *made.faults), made.at, made.tools_on_wire)
 
 
-def _stormy(reader: Reader, file: File, asked: Overrides, root: Path) -> ScenarioSet:
+def _stormy(reader: Reader, file: File, asked: LoadOptions, root: Path) -> ScenarioSet:
     """The weather of the `chaos` block, or of the profile that is named instead."""
-    entry, path = _chaos_entry(reader, file, asked.chaos_profile)
+    entry = _chaos_entry(reader, file, asked.chaos_profile)
     if entry is None:
         return ScenarioSet()
     reach = None if reader.failed("agent") else Reach(file.agent, root, world_spec(file))
-    made = scenarios(reader, reach, entry, path)
+    made = scenarios(reader, reach, entry)
     on_wire = reach is not None and reach.tools_on_wire
-    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, path, on_wire)
+    return ScenarioSet(tuple(s for s, _ in made), tuple(f for _, f in made), entry.at, on_wire)
 
 
-def _chaos_entry(reader: Reader, file: File, profile: str | None) -> tuple[MatrixEntry | None, str]:
+def _chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry | None:
     if profile is not None:
-        return _profile_entry(reader, file, profile), "--chaos-profile"
+        known = is_profile(reader, profile, "--chaos-profile")
+        return added_entry(file, profile, "--chaos-profile", profile) if known else None
     block = file.chaos
     if block is None:
         hint = "add chaos: with tool_faults, llm_faults or context_attacks, or name one: --chaos-profile NAME"
-        reader.error(file.at, "chaos", "missing: --chaos needs it", hint=hint, code="missing-key")
-        return None, "chaos"
+        reader.missing(file.at, "chaos", "missing: --chaos needs it", hint=hint)
+        return None
     if not (block.tool_faults or block.llm_faults or block.context_attacks):
         if not reader.failed("chaos"):
-            reader.error(block.at, "chaos", "no fault: it would be calm", hint="add one", code="empty")
-        return None, "chaos"
-    entry = MatrixEntry(
-        at=block.at,
-        name=CHAOS,
-        tool_faults=block.tool_faults,
-        llm_faults=block.llm_faults,
-        context_attacks=block.context_attacks,
-    )
-    return entry, "chaos"
-
-
-def _profile_entry(reader: Reader, file: File, profile: str) -> MatrixEntry | None:
-    from holdfast.faults import profiles
-    from holdfast.reading.words import near_hint
-
-    if profile not in profiles.names():
-        hint = near_hint(profile, profiles.names(), label="profiles")
-        message = f"unknown profile {profile[:60]!r}"
-        reader.error(Node("null", 0, 0), "--chaos-profile", message, hint=hint, code="unknown-value")
+            reader.error(block.at, "no fault: it would be calm", hint="add one", code="empty")
         return None
-    at = file.agent.at
-    return MatrixEntry(at=Node("map", at.line, at.column, at.length), name=profile, profile=profile)
+    return convert(MatrixEntry, block, name=CHAOS)
 
 
 def part_weights(file: File) -> PartWeights:
     """The shares of the parts in the overall score."""
     section = file.scoring
-    if section is None:
-        return PartWeights()
-    written = section.weights or section
-    return PartWeights(written.mutation, written.chaos, written.contract, written.replay)
+    return PartWeights() if section is None else convert(PartWeights, section.weights or section)
 
 
-def part_problems(reader: Reader, file: File, part: Part, asked: Overrides) -> None:
+def part_problems(reader: Reader, file: File, part: Part, asked: LoadOptions) -> None:
     """What `run` needs for mutated prompts and prompts in chaos; a task that no part asks."""
     if file.task is not None and file.golden_prompts and file.run_rules:
         hint = "move the task, with a map of invariants, into a file of its own"
-        message = "nothing asks it: the rules of a task are a map of invariants, and this file has a list of them"
-        reader.error(file.at.key("task"), "task", message, hint=hint, code="conflict")
+        message = "is not used: the rules of a task are a map of invariants, and this file has a list"
+        reader.error(file.at.key("task"), message, hint=hint, code="conflict")
     if part == "scenario" and (asked.chaos or asked.chaos_profile is not None):
         option = "--chaos-profile" if asked.chaos_profile is not None else "--chaos"
         hint = "add a chaos_matrix: the task is then run in each of its scenarios"
         message = f"{option} is for golden prompts with a list of invariants, and this file has a task"
-        reader.error(Node("null", 0, 0), option, message, hint=hint, code="conflict")
+        reader.error(Node("null", 0, 0, path=option), message, hint=hint, code="conflict")
     if part not in ("mutation", "chaos"):
         for key in ("mutations", "chaos"):
             if file.at.has(key) and not (file.run_rules and file.golden_prompts):
-                hint = "add golden_prompts and a top-level list of invariants: the rules of run"
-                reader.warn(file.at.key(key), key, "no part asks it", hint=hint, code="lint-unused-section")
+                hint = "it needs golden_prompts and a top-level list of invariants, the rules of run"
+                reader.warn(file.at.key(key), "is not used", hint=hint, code="lint-unused-section")
         return
     if not file.golden_prompts:
-        hint = "add golden_prompts: what the agent is asked"
-        reader.error(file.at, "golden_prompts", "missing: nothing to ask", hint=hint, code="missing-key")
+        reader.missing(file.at, "golden_prompts", "missing: nothing to ask", hint="what the agent is asked")
     if not file.run_rules and not reader.failed("invariants"):
-        where = file.at.key("invariants") if file.at.has("invariants") else file.at
-        hint = "a top-level invariants: list holds the rules of run"
-        reader.error(where, "invariants", "no rules of run", hint=hint, code="missing-key")
+        hint = "a top-level list of invariants has the rules of run"
+        reader.error(file.at.key("invariants"), "no rules for run", hint=hint, code="missing-key")
 
 
 def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
@@ -220,4 +197,4 @@ def unused_scoring(reader: Reader, file: File, parts: tuple[Part, ...]) -> None:
         if file.scoring.at.has(key):
             hint = "it is for a task with a map of invariants; for cells there are severity and min_score"
             message = "is not used: a contract has cells and no composite"
-            reader.warn(file.scoring.at.key(key), f"scoring.{key}", message, hint=hint, code="lint-unused-scoring")
+            reader.warn(file.scoring.at.key(key), message, hint=hint, code="lint-unused-scoring")

@@ -12,7 +12,7 @@ from holdfast.reading.reader import Reader
 from holdfast.reading.words import listed, near
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.matrix import FaultSet, MatrixEntry, profile_sets
-from holdfast.spec.rules.obstacles import Obstacle, world_obstacle
+from holdfast.spec.rules.obstacles import Obstacle, wire_keys, world_obstacle
 from holdfast.spec.rules.tools import Tools, tools_of
 from holdfast.spec.sections.agent import AgentSection
 
@@ -147,25 +147,23 @@ class Reach:
 
 def _of_a_provider(url: str) -> bool:
     """Whether a URL glob names the host of a model's provider."""
-    from holdfast.planes.llm.codecs.formats import provider_of_host
+    from holdfast.planes.llm.codecs.formats import provider_of_host  # the codecs are heavy
 
     host = url.partition("://")[2] or url
     return provider_of_host(host.partition("/")[0].partition(":")[0]) is not None
 
 
-def scenarios(
-    reader: Reader, reach: Reach | None, entry: MatrixEntry, path: str
-) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
+def scenarios(reader: Reader, reach: Reach | None, entry: MatrixEntry) -> list[tuple[Scenario, tuple[FaultEntry, ...]]]:
     """The scenarios of an entry, each with its faults: those of its profile first. No reach: the agent is not known.
 
     An entry is one scenario, unless its profile holds several: then each of them is one, named after both.
     """
     sets: tuple[FaultSet, ...] = (FaultSet("", ()),)
     if entry.profile is not None:
-        sets = profile_sets(reader, entry.profile, entry.at.get("profile"), _named(path))
+        sets = profile_sets(reader, entry.profile, entry.at.get("profile"))
     if reach is not None:
         _own_faults(reader, reach, entry)
-        sets = _reached(reader, reach, entry, sets, path)
+        sets = _reached(reader, reach, entry, sets)
     return [_scenario(reach, entry, one) for one in sets]
 
 
@@ -185,13 +183,14 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
     return scenario, faults
 
 
-def _reached(
-    reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...], path: str
-) -> tuple[FaultSet, ...]:
+def _reached(reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]) -> tuple[FaultSet, ...]:
     """The sets of which the agent can meet something. The others are named with the reason; none left is an error."""
     beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]
     if len(beyond) == len(sets) and not (entry.own and not sets[0].name):
-        _nothing_left(reader, reach, entry, beyond[0].faults, path)
+        obstacle = reach.obstacle(beyond[0].faults[0])
+        message = f"the agent can meet none of the faults of profile {entry.profile}"
+        hint = obstacle.hint if obstacle else ""
+        reader.error(entry.at.get("profile"), message, hint=hint, code="unreachable-fault")
         return sets
     for one in beyond:
         obstacle = reach.obstacle(one.faults[0])
@@ -199,34 +198,20 @@ def _reached(
             values = (f"{entry.name}/{one.name}", obstacle.message)
             message = f"{values[0]} is left out: {obstacle.message}"
             at = entry.at.get("profile")
-            reader.warn(at, _named(path), message, hint=obstacle.hint, code="left-out-scenario", values=values)
+            reader.warn(at, message, hint=obstacle.hint, code="left-out-scenario", values=values)
     return tuple(one for one in sets if not one.name or not any(one is other for other in beyond))
 
 
 def _own_faults(reader: Reader, reach: Reach, entry: MatrixEntry) -> None:
     for fault in entry.own:
-        from holdfast.spec.rules.obstacles import wire_keys
-
         obstacle = reach.obstacle(fault)
         if obstacle is _NO_MCP and reach.takes_relays:
-            reader.warn(fault.at, fault.path, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
+            reader.warn(fault.at, _BY_HAND.message, hint=_BY_HAND.hint, code="lint-mcp-by-hand")
         elif obstacle is not None:
-            reader.error(fault.at, fault.path, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
+            reader.error(fault.at, obstacle.message, hint=obstacle.hint, code="unreachable-fault")
             continue
         wire_keys(reader, reach.agent, fault, functions=reach.functions(fault))
         hint = reach.stranger(fault)
         if hint is not None:
             message = f"no tool is called {fault.injection.target[:60]!r}"
-            reader.error(fault.at.get("tool"), f"{fault.path}.tool", message, hint=hint, code="unknown-tool")
-
-
-def _nothing_left(reader: Reader, reach: Reach, entry: MatrixEntry, faults: tuple[FaultEntry, ...], path: str) -> None:
-    obstacle = reach.obstacle(faults[0])
-    hint = obstacle.hint if obstacle else ""
-    message = f"the agent can meet none of the faults of profile {entry.profile}"
-    reader.error(entry.at.get("profile"), _named(path), message, hint=hint, code="unreachable-fault")
-
-
-def _named(path: str) -> str:
-    """Where the profile was named: in the entry at `path`, or by the option."""
-    return path if path.startswith("--") else f"{path}.profile"
+            reader.error(fault.at.get("tool"), message, hint=hint, code="unknown-tool")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,12 +12,13 @@ from holdfast.errors import SpecError
 from holdfast.model.codec import encode
 from holdfast.model.scenario import Scenario
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
-from holdfast.model.spec import Invariant, Problem
+from holdfast.model.spec import Invariant
 from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
+from holdfast.spec.explain import report_inner
 from holdfast.spec.rules.matrix import MatrixEntry
 from holdfast.spec.rules.rules import duplicates
 from holdfast.spec.sections.file import ContractSection
@@ -44,121 +45,104 @@ def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | Non
 
     `folder` is where the files lie; None: they were checked when the copy was made.
     """
-    for index, session in enumerate(section.sessions):
-        path = f"replays.sessions[{index}]"
-        _needed(reader, session, path)
+    for session in section.sessions:
+        _check_keys(reader, session)
         if session.file is not None and folder is not None:
-            _file_problem(reader, session, path, folder)
-    inline = [(one, f"replays.sessions[{index}]") for index, one in enumerate(section.sessions)]
-    _same_ids(reader, inline)
-    for index, source in enumerate(section.sources):
-        needed = "project" if source.type == "langsmith" else "run_id"
-        if not source.at.has(needed):
-            reader.error(source.at, f"replays.sources[{index}].{needed}", "missing", code="missing-key")
+            _file_problem(reader, session, folder)
+    _same_ids(reader, section.sessions)
+    for source in section.sources:
+        required = "project" if source.type == "langsmith" else "run_id"
+        if not source.at.has(required):
+            reader.missing(source.at, required)
 
 
 def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
     """The sessions of a file, YAML or JSON; SpecError with everything that is wrong with it."""
     shown = name or str(path)
-    file = read_file(path)
-    if file.problem is not None:
-        raise SpecError(shown, [file.problem], source=file.text)
-    root, problems = parse(file.text)
-    reader = Reader()
-    reader.problems += problems
-    read = list(_entries(reader, root)) if root is not None else []
-    for entry, at in read:
-        _needed(reader, entry, at, nested=True)
-    _same_ids(reader, read)
-    if any(problem.severity == "error" for problem in reader.problems):
-        found = sorted(reader.problems, key=lambda one: (one.line, one.column))
-        raise SpecError(shown, found, source=file.text)
-    return tuple(_session(entry, shown) for entry, _ in read)
+    reader, root, source = _open(path, shown)
+    entries = list(_entries(reader, root)) if root is not None else []
+    for entry in entries:
+        _check_keys(reader, entry, nested=True)
+    _same_ids(reader, entries)
+    if reader.failed(""):
+        raise SpecError(shown, sorted(reader.problems, key=lambda one: (one.line, one.column)), source=source)
+    return tuple(_session(entry, shown) for entry in entries)
 
 
 def read_contract(path: Path, name: str = "") -> NamedContract:
     """The `contract` section of a file, without its matrix; SpecError with everything that is wrong with it."""
     shown = name or str(path)
-    file = read_file(path)
-    if file.problem is not None:
-        raise SpecError(shown, [file.problem], source=file.text)
-    root, problems = parse(file.text)
-    reader = Reader()
-    reader.problems += problems
+    reader, root, source = _open(path, shown)
     section = _contract(reader, root) if root is not None else None
-    if section is None or any(problem.severity == "error" for problem in reader.problems):
-        raise SpecError(shown, reader.problems, source=file.text)
+    if section is None or reader.failed(""):
+        raise SpecError(shown, reader.problems, source=source)
     return NamedContract(section.name or path.stem, tuple(rule.invariant for rule in section.invariants))
 
 
 # -- parts --------------------------------------------------------------------------------------
-def _entries(reader: Reader, root: Node) -> Iterator[tuple[ReplaySession, str]]:
-    """Every session of the file that could be read, with its path."""
-    node, start = root, ""
+def _open(path: Path, shown: str) -> tuple[Reader, Node | None, str]:
+    """A reader with the problems of the file's form, the tree, and the text; SpecError if there is no text."""
+    file = read_file(path)
+    if file.problem is not None:
+        raise SpecError(shown, [file.problem], source=file.text)
+    reader = Reader()
+    root, problems = parse(file.text)
+    reader.problems += problems
+    return reader, root, file.text
+
+
+def _entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
+    """Every session of the file that could be read."""
+    node = root
     if root.kind == "map" and root.has("sessions"):
-        reader.unknown_keys(root, "", ("sessions",))
-        node, start = root.get("sessions"), "sessions"
+        reader.unknown_keys(root, ("sessions",))
+        node = root.get("sessions")
     listed = node.kind == "list"
-    if not listed and (start or node.kind != "map"):
-        reader.error(node, start, "expected a session or a list of sessions", hint=_SHAPE, code="wrong-type")
+    if not listed and (node is not root or node.kind != "map"):
+        reader.error(node, "expected a session or a list of sessions", hint=_SHAPE, code="wrong-type")
         return
     if listed and not node.items:
-        reader.error(node, start, "there is no session in it", hint=_SHAPE, code="empty")
-    for index, item in enumerate(node.items if listed else [node]):
-        path = f"{start}[{index}]" if listed else start
-        read = reader.section(ReplaySession, item, path)
-        if not isinstance(read, Bad):
-            yield read, path
+        reader.error(node, "there is no session in it", hint=_SHAPE, code="empty")
+    for item in node.items if listed else [node]:
+        session = reader.section(ReplaySession, item)
+        if not isinstance(session, Bad):
+            yield session
 
 
-def _needed(reader: Reader, session: ReplaySession, path: str, *, nested: bool = False) -> None:
+def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False) -> None:
     if session.file is not None and nested:
         message = "unknown key: this is the session's own file"
-        reader.error(session.at.key("file"), f"{path}.file".lstrip("."), message, hint=_SHAPE, code="unknown-key")
+        reader.error(session.at.key("file"), message, hint=_SHAPE, code="unknown-key")
         return
     if session.file is not None:
         for key in session.at.pairs:
             if key != "file":
-                message = "stands beside file: the session's own file says it"
-                reader.error(session.at.key(key), f"{path}.{key}", message, code="conflict")
+                reader.error(session.at.key(key), "belongs into the session's own file", code="conflict")
         return
     missing = [key for key in ("id", "input") if not session.at.has(key)]
     if missing and not nested:
-        reader.error(session.at, path, "needs a file, or an id and an input", code="missing-key")
+        reader.error(session.at, "needs a file, or an id and an input", code="missing-key")
         return
     for key in missing:
-        reader.error(session.at, f"{path}.{key}".lstrip("."), "missing", hint=_SHAPE, code="missing-key")
+        reader.missing(session.at, key, hint=_SHAPE)
     if session.scenario is not None and session.scenario.profile is not None:
         where, message = session.scenario.at.key("profile"), "a session lists its faults one by one"
-        reader.error(where, f"{path}.scenario.profile".lstrip("."), message, code="unknown-key")
+        reader.error(where, message, code="unknown-key")
 
 
-def _same_ids(reader: Reader, read: list[tuple[ReplaySession, str]]) -> None:
-    seen: dict[str, ReplaySession] = {}
-    for session, path in read:
-        first = seen.setdefault(session.id, session) if session.id else session
-        if first is not session:
-            message = f"the id {session.id!r} is used twice: first on line {first.at.line}"
-            reader.error(session.at.get("id"), f"{path}.id".lstrip("."), message, code="duplicate-id")
+def _same_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
+    reader.twice(((one.id, one.at.get("id")) for one in sessions if one.id), "id")
 
 
-def _file_problem(reader: Reader, session: ReplaySession, path: str, folder: Path) -> None:
-    """A session file that cannot be used, in one line; one that is not there is told elsewhere."""
+def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
+    """A session file that cannot be used, in one line; a missing file is reported elsewhere."""
     assert session.file is not None
     if not (folder / session.file).is_file():
         return
     try:
         read_sessions(folder / session.file, session.file)
     except SpecError as wrong:
-        told = [one for one in wrong.problems if one.severity == "error"]
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        message = f"{_placed(session.file, told[0])}{more}"
-        reader.error(session.at.get("file"), f"{path}.file", message, hint=told[0].hint, code="bad-session")
-
-
-def _placed(file: str, problem: Problem) -> str:
-    where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
-    return f"{where}: {problem.path} {problem.message}" if problem.path else f"{where}: {problem.message}"
+        report_inner(reader, session.at.get("file"), session.file, wrong.problems, code="bad-session", most=1)
 
 
 def _session(entry: ReplaySession, file: str) -> RecordedSession:
@@ -216,16 +200,14 @@ def _source(entry: ReplaySource) -> SessionSource:
 def _contract(reader: Reader, root: Node) -> ContractSection | None:
     if root.kind != "map" or not root.has("contract"):
         hint = "a session's contract is the `contract:` section of a file"
-        reader.error(root, "contract", "there is no contract in it", hint=hint, code="missing-key")
+        reader.missing(root, "contract", "there is no contract in it", hint=hint)
         return None
     node = root.get("contract")
-    rules = Node(node.kind, node.line, node.column, node.length, node.value, node.text, items=node.items)
-    rules.pairs = {key: pair for key, pair in node.pairs.items() if key != "chaos_matrix"}
-    section = reader.section(ContractSection, rules, "contract")
+    rules = replace(node, pairs={key: pair for key, pair in node.pairs.items() if key != "chaos_matrix"})
+    section: ContractSection | Bad = reader.section(ContractSection, rules)
     if isinstance(section, Bad):
         return None
     if not section.invariants and not reader.failed("contract.invariants"):
-        reader.error(rules, "contract.invariants", "missing", hint="its rules", code="missing-key")
+        reader.missing(rules, "invariants", hint="its rules")
     duplicates(reader, section.invariants)
-    made: ContractSection = section
-    return made
+    return section

@@ -13,8 +13,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.protocols.check import Check, check_traits
 from holdfast.reading.fields import about, key_names
 from holdfast.reading.node import Node
-from holdfast.reading.reader import BAD, Bad, Reader, join
-from holdfast.reading.words import found
+from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.spec.explain import unused_default
 from holdfast.spec.rules.variants import Choice, Chosen, Menu, choose, settings
 from holdfast.spec.sections.forms import Aggregate
@@ -51,8 +50,6 @@ class RuleEntry(Struct, frozen=True):
     """The check, built from its settings."""
     at: Node
     settings_at: Node
-    path: str
-    settings_path: str
 
     @property
     def negative(self) -> bool:
@@ -95,21 +92,20 @@ _ELSEWHERE: Mapping[str, str] = {
 MENU = Menu("type", find_check, check_names, _ELSEWHERE)
 
 
-def read_rules(reader: Reader, node: Node, path: str, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
+def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
     """The rules of a list or a map. In a contract a list's rules need ids."""
     if node.kind == "list":
         run = not contract
-        entries = [(item, f"{path}[{i}]", _list_id(item, i, contract)) for i, item in enumerate(node.items)]
-        rules = [_entry(reader, item, where, name, run=run) for item, where, name in entries]
+        rules = [_entry(reader, item, _list_id(item, i, contract), run=run) for i, item in enumerate(node.items)]
     elif node.kind == "map" and node.has("type") and node.get("type").kind == "text":
         hint = "start each rule with a dash: - id: …"
-        return reader.error(node, path, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
+        return reader.error(node, "expected a list of rules, found one rule", hint=hint, code="wrong-type")
     elif node.kind == "map":
-        rules = [_entry(reader, value, join(path, key), key, named=True) for key, (_, value) in node.pairs.items()]
+        rules = [_entry(reader, value, key, named=True) for key, (_, value) in node.pairs.items()]
     else:
-        return reader.error(node, path, f"expected a list or a map, found {found(node)}", code="wrong-type")
+        return reader.expected(node, "a list or a map")
     if not rules:
-        return reader.error(node, path, "expected at least one rule, found none", code="empty")
+        return reader.error(node, "expected at least one rule, found none", code="empty")
     return tuple(r for r in rules if not isinstance(r, Bad))
 
 
@@ -120,85 +116,69 @@ def _list_id(node: Node, index: int, contract: bool) -> str | None:
     return None if contract else f"rule-{index + 1}"
 
 
-def _entry(
-    reader: Reader, node: Node, path: str, name: str | None, *, named: bool = False, run: bool = False
-) -> RuleEntry | Bad:
+def _entry(reader: Reader, node: Node, name: str | None, *, named: bool = False, run: bool = False) -> RuleEntry | Bad:
     if node.kind != "map":
-        hint = "write {id: …, type: …}"
-        return reader.error(node, path, f"expected a map, found {found(node)}", hint=hint, code="wrong-type")
+        return reader.expected(node, "a map", hint="write {id: …, type: …}")
     if name is None:
-        reader.error(node, f"{path}.id", "missing", hint="a unique name for this rule", code="missing-key")
+        reader.missing(node, "id", hint="a unique name for this rule")
     if named and node.has("id"):
         message = "unknown key: in a map the rule's name is its id"
-        reader.error(node.key("id"), f"{path}.id", message, code="unknown-key")
+        reader.error(node.key("id"), message, code="unknown-key")
     if not run and node.has("dangerous_prompts"):
         message = "unknown key: it is for the rules of run, a top-level list"
-        reader.error(node.key("dangerous_prompts"), f"{path}.dangerous_prompts", message, code="unknown-key")
-    common = reader.keys(RuleKeys, node, path)
-    chosen = _check(reader, node, path)
+        reader.error(node.key("dangerous_prompts"), message, code="unknown-key")
+    common = reader.keys(RuleKeys, node)
+    chosen = _check(reader, node)
     if isinstance(common, Bad) or isinstance(chosen, Bad) or name is None:
         return BAD
-    return _rule(reader, name, common, chosen, node, path)
+    return _rule(reader, name, common, chosen, node)
 
 
-def _check(reader: Reader, node: Node, path: str) -> Chosen | Bad:
-    """The check: nested under `check:`, or flat beside the common keys."""
+def _check(reader: Reader, node: Node) -> Chosen | Bad:
+    """The check: nested under `check:`, or flat among the common keys."""
     common = key_names(RuleKeys)
     if not node.has("check"):
-        choice = choose(reader, MENU, node, path)
+        choice = choose(reader, MENU, node)
         if isinstance(choice, Bad):
             return BAD
-        idle = _idle_defaults(reader, choice, node, path)
-        return settings(reader, choice, node, path, [*common, "type", *idle])
-    reader.unknown_keys(node, path, [*common, "check"], message=_beside(node))
-    inner, where = node.get("check"), join(path, "check")
+        idle = _idle_defaults(reader, choice, node)
+        return settings(reader, choice, node, [*common, "type", *idle])
+    message = "type is written next to check: write it inside" if node.has("type") else "unknown key next to check"
+    reader.unknown_keys(node, [*common, "check"], message=message)
+    inner = node.get("check")
     if inner.kind != "map":
-        return reader.error(inner, where, f"expected a map, found {found(inner)}", code="wrong-type")
-    choice = choose(reader, MENU, inner, where)
-    return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, where, ["type"])
+        return reader.expected(inner, "a map")
+    choice = choose(reader, MENU, inner)
+    return BAD if isinstance(choice, Bad) else settings(reader, choice, inner, ["type"])
 
 
-def _idle_defaults(reader: Reader, choice: Choice, node: Node, path: str) -> list[str]:
-    """Keys of other types that hold their default, as a file has them whose every default was written out."""
+def _idle_defaults(reader: Reader, choice: Choice, node: Node) -> list[str]:
+    """Keys of other types with their default values: `flakestorm init` writes every default into a file."""
     own = key_names(choice.type)
     idle = [key for key in _DEFAULTS if key not in own and node.has(key) and node.get(key).value == _DEFAULTS[key]]
     for key in idle:
-        unused_default(reader, node.key(key), join(path, key))
+        unused_default(reader, node.key(key))
     return idle
 
 
-def _beside(node: Node) -> str:
-    return "type is written beside check: write it inside" if node.has("type") else "unknown key beside check"
-
-
-def _rule(
-    reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node, path: str
-) -> RuleEntry | Bad:
+def _rule(reader: Reader, name: str, common: Mapping[str, Any], chosen: Chosen, node: Node) -> RuleEntry | Bad:
     kept = {key: value for key, value in common.items() if key not in ("id", "dangerous_prompts")}
     choice = chosen.choice
     if chosen.made.traits.requires_probes and not kept.get("probes"):
         message = f"missing: {choice.name} needs prompts to probe with"
-        return reader.error(node, f"{path}.probes", message, code="missing-key")
+        return reader.missing(node, "probes", message)
     if kept.get("over") and (read := chosen.made.traits.reads) in ("trace", "state"):
         what = "calls of a trial" if read == "trace" else "state the agent left"
         message = f"has no meaning here: {choice.name} judges the {what}, not its turns"
-        return reader.error(node.key("over"), f"{path}.over", message, hint="leave it out", code="bad-setting")
+        return reader.error(node.key("over"), message, hint="leave it out", code="bad-setting")
     attacks_only = bool(common.get("dangerous_prompts")) and not kept.get("probes")
     invariant = Invariant(name, choice.name, chosen.settings, position=node.position, attacks_only=attacks_only, **kept)
-    inner = node.get("check") if node.has("check") else node
-    where = join(path, "check") if node.has("check") else path
-    return RuleEntry(invariant, chosen.made, node, inner, path, where)
+    return RuleEntry(invariant, chosen.made, node, node.get("check") if node.has("check") else node)
 
 
 def duplicates(reader: Reader, rules: Iterable[RuleEntry]) -> None:
     """Reports every id that an earlier rule has."""
-    seen: dict[str, RuleEntry] = {}
-    for rule in rules:
-        first = seen.setdefault(rule.invariant.id, rule)
-        if first is not rule:
-            place = rule.at.get("id") if rule.at.has("id") else rule.at
-            message = f"the id {rule.invariant.id!r} is used twice: first on line {first.at.line}"
-            reader.error(place, rule.path, message, hint="give it an id of its own", code="duplicate-id")
+    reader.twice(((rule.invariant.id, rule.at.get("id") if rule.at.has("id") else rule.at) for rule in rules), "id")
 
 
 def aggregation_problem(aggregation: Aggregation, replicas: int, *, contract: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from msgspec import Struct
@@ -12,8 +13,8 @@ from holdfast.model.codec import to_builtins
 from holdfast.protocols.check import FastidiousPlugin
 from holdfast.reading.fields import key_names, keys_of
 from holdfast.reading.node import Node
-from holdfast.reading.reader import BAD, Bad, Reader, join
-from holdfast.reading.words import found, listed, near_hint, suggest
+from holdfast.reading.reader import BAD, Bad, Reader
+from holdfast.reading.words import listed, near_hint
 
 
 class Choice(Struct, frozen=True):
@@ -41,78 +42,54 @@ class Chosen(Struct, frozen=True):
     made: Any
 
 
-def choose(reader: Reader, menu: Menu, node: Node, path: str) -> Choice | Bad:
+def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
     """The kind that the map's selector names."""
     if not node.has(menu.selector):
-        misspelt_selector(reader, menu.selector, node, path, ())
-        hint = f"one of {listed(menu.names())}"
-        return reader.error(node, join(path, menu.selector), "missing", hint=hint, code="missing-key")
-    value, where = node.get(menu.selector), join(path, menu.selector)
+        misspelt_selector(reader, menu.selector, node, ())
+        return reader.missing(node, menu.selector, hint=f"one of {listed(menu.names())}")
+    value = node.get(menu.selector)
     if value.kind != "text":
-        return reader.error(value, where, f"expected a name, found {found(value)}", code="wrong-type")
+        return reader.expected(value, "a name")
     try:
         choice = menu.find(value.text)
     except PluginError as broken:
-        return reader.error(value, where, str(broken), code="broken-plugin")
+        return reader.error(value, str(broken), code="broken-plugin")
     if choice is None:
         hint = menu.elsewhere.get(value.text) or near_hint(value.text, menu.names())
-        return reader.error(
-            value, where, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value"
-        )
+        return reader.error(value, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
     return choice
 
 
-def misspelt_selector(reader: Reader, selector: str, node: Node, path: str, known: Iterable[str]) -> None:
+def misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable[str]) -> None:
     """Reports the key that was probably meant to be the selector."""
-    from difflib import get_close_matches
-
     for key in get_close_matches(selector, [key for key in node.pairs if key not in known], 1, 0.75):
         hint = f"did you mean {selector}?"
-        reader.error(node.key(key), join(path, key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
+        reader.error(node.key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
 
 
-def settings(reader: Reader, choice: Choice, node: Node, path: str, beside: Iterable[str]) -> Chosen | Bad:
-    """The kind's own keys; `beside` are keys that the map may hold besides them."""
-    own = key_names(choice.type)
-    for key, (key_node, _) in node.pairs.items():
-        if key not in own and key not in beside:
-            meant, hint = suggest(key, [*own, *beside], label=f"{choice.name} takes")
-            if not meant and not own:
-                hint = f"{choice.name} takes no settings of its own"
-            reader.error(key_node, join(path, key), "unknown key", hint=hint, code="unknown-key", suggestion=meant)
+def settings(reader: Reader, choice: Choice, node: Node, common: Iterable[str]) -> Chosen | Bad:
+    """The kind's own keys; `common` are other keys that the map may have."""
+    reader.unknown_keys(node, [*key_names(choice.type), *common], label=f"{choice.name} takes")
     before = len(reader.problems)
-    values = reader.keys(choice.type, node, path)
+    values = reader.keys(choice.type, node)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):
         return BAD
-    made = _make(reader, choice, values, node, path)
+    made = _make(reader, choice, values, node)
     return made if isinstance(made, Bad) else Chosen(choice, _written(choice, values), made)
 
 
-def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node, path: str) -> Any:
+def _make(reader: Reader, choice: Choice, values: dict[str, Any], node: Node) -> Any:
     try:
         made = choice.type(**values)
     except (TypeError, ValueError) as refused:
-        return reader.error(node, path, str(refused))
+        return reader.error(node, str(refused))
     if isinstance(made, FastidiousPlugin):
         wrong = list(made.problems())
         for field, message in wrong:
-            place, where = spot(node, path, field)
-            reader.error(place, where, message, code="bad-setting")
+            reader.error(node.find(field), message, code="bad-setting")
         if wrong:
             return BAD
     return made
-
-
-def spot(node: Node, path: str, field: str) -> tuple[Node, str]:
-    """Where a field such as `assertions[1].field` was written, as near as can be told."""
-    for part in field.replace("[", ".[").split(".") if field else ():
-        if part.startswith("[") and node.kind == "list" and part[1:-1].isdigit() and int(part[1:-1]) < len(node.items):
-            node = node.items[int(part[1:-1])]
-        elif node.kind == "map" and node.has(part):
-            node = node.get(part)
-        else:
-            break
-    return node, f"{path}.{field}" if field and path else field or path
 
 
 def _written(choice: Choice, values: dict[str, Any]) -> dict[str, Any]:

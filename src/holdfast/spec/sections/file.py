@@ -9,7 +9,6 @@ from msgspec import Struct
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import found
 from holdfast.spec.rules.matrix import ChaosSection, MatrixEntry
 from holdfast.spec.rules.rules import RuleEntry, read_rules
 from holdfast.spec.sections.agent import AgentSection
@@ -40,27 +39,27 @@ from holdfast.spec.sections.world import (
 VERSIONS = ("1", "1.0", "2.0")
 
 
-def _contract_rules(reader: Reader, node: Node, path: str) -> Any:
-    return read_rules(reader, node, path, contract=True)
+def _contract_rules(reader: Reader, node: Node) -> Any:
+    return read_rules(reader, node, contract=True)
 
 
-def _top_rules(reader: Reader, node: Node, path: str) -> Any:
-    return read_rules(reader, node, path, contract=False)
+def _top_rules(reader: Reader, node: Node) -> Any:
+    return read_rules(reader, node, contract=False)
 
 
-def _version(reader: Reader, node: Node, path: str) -> Any:
+def _version(reader: Reader, node: Node) -> Any:
     if node.kind not in ("int", "float", "text"):
-        return reader.error(node, path, f"expected a version such as 1 or 2.0, found {found(node)}", code="wrong-type")
+        return reader.expected(node, "a version such as 1 or 2.0")
     if node.text not in VERSIONS:
         message = f"unknown version {node.text!r}; expected {' or '.join(VERSIONS)}"
-        return reader.error(node, path, message, code="unknown-value")
+        return reader.error(node, message, code="unknown-value")
     return node.text
 
 
-def _secret(reader: Reader, node: Node, path: str) -> Any:
+def _secret(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
-        return reader.section(SecretEntry, node, path)
-    name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node, path)
+        return reader.section(SecretEntry, node)
+    name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node)
     return BAD if name is BAD else SecretEntry(at=node, name=name, source="env")
 
 

@@ -12,14 +12,14 @@ from holdfast.model.spec import Aggregation, ToolRef
 from holdfast.reading.fields import Schema, ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import found, near_hint, suggest
+from holdfast.reading.words import describe, near_hint, suggest
 
 _SOURCE = r"env|env:[A-Za-z_][A-Za-z0-9_]*|file:.+|command:.+"
 _FROM = r"static://.*|generated"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
-def _read_source(reader: Reader, node: Node, path: str) -> Any:
+def _read_source(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and re.fullmatch(_SOURCE, node.text):
         return node.text
     takes = 'source takes env, "env:OTHER", "file:path" or "command:…"'
@@ -28,21 +28,21 @@ def _read_source(reader: Reader, node: Node, path: str) -> Any:
         hint = f"write {_written('from', node.text)}"
     elif node.kind == "text" and re.fullmatch(_VARIABLE, node.text):
         hint = f"write {_written('source', f'env:{node.text}')}"
-    return _refused(reader, node, path, takes, hint)
+    return _refused(reader, node, takes, hint)
 
 
-def _read_from(reader: Reader, node: Node, path: str) -> Any:
+def _read_from(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and re.fullmatch(_FROM, node.text):
         return node.text
     takes = 'from takes generated or "static://value"'
     hint = 'from: generated makes one up; a value that is somewhere is source: "env:OTHER" or source: "file:path"'
     if node.kind == "text" and re.fullmatch(_SOURCE, node.text):
         hint = f"write {_written('source', node.text)}"
-    return _refused(reader, node, path, takes, hint)
+    return _refused(reader, node, takes, hint)
 
 
-def _refused(reader: Reader, node: Node, path: str, takes: str, hint: str) -> Any:
-    bad = reader.error(node, path, f"{takes}, found {found(node)}", hint=hint, code="bad-value")
+def _refused(reader: Reader, node: Node, takes: str, hint: str) -> Any:
+    bad = reader.error(node, f"{takes}, found {describe(node)}", hint=hint, code="bad-value")
     return node.text if node.kind == "text" else bad  # else it would be taken for a secret without a source
 
 
@@ -66,14 +66,14 @@ CODE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 
 # -- sizes --------------------------------------------------------------------------------------
-def _read_size(reader: Reader, node: Node, path: str) -> Any:
+def _read_size(reader: Reader, node: Node) -> Any:
     if node.kind == "int" and node.value >= 0:
         return node.value
     if node.kind == "text" and (size := re.fullmatch(_SIZE, node.text)):
         value = float(size["number"]) * _UNITS[(size["unit"] or "").lower()]
         if value < _TOO_MUCH:
             return int(value)
-    return reader.error(node, path, f"expected a size such as 512Mi or 2Gi, found {found(node)}", code="wrong-type")
+    return reader.expected(node, "a size such as 512Mi or 2Gi")
 
 
 Size: TypeAlias = Annotated[
@@ -87,12 +87,12 @@ def formats() -> list[str]:
     return [*plugins.names("reporters"), "terminal"]
 
 
-def _read_format(reader: Reader, node: Node, path: str) -> Any:
+def _read_format(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and node.text in formats():
         return node.text
     hint = near_hint(node.text, formats()) if node.kind == "text" else ""
     expected = f"one of {', '.join(formats())}"
-    return reader.error(node, path, f"expected {expected}, found {found(node)}", hint=hint, code="unknown-value")
+    return reader.expected(node, f"{expected}", hint=hint, code="unknown-value")
 
 
 _OURS = " | ".join((*plugins.BUILT_IN["reporters"], "terminal"))
@@ -102,26 +102,26 @@ Format: TypeAlias = Annotated[
 
 
 # -- references to code -------------------------------------------------------------------------
-def _read_code(reader: Reader, node: Node, path: str) -> Any:
+def _read_code(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and re.fullmatch(CODE, node.text):
         return node.text
     hint = "module:function, as in my_agent:search"
-    return reader.error(node, path, f"expected module:attribute, found {found(node)}", hint=hint, code="bad-reference")
+    return reader.expected(node, "module:attribute", hint=hint, code="bad-reference")
 
 
 _CODE_SCHEMA: Schema = {"type": "string", "pattern": f"^{CODE}$"}
 Code: TypeAlias = Annotated[str, ValueForm(_read_code, lambda: _CODE_SCHEMA, "module:attribute")]
 
 
-def _read_tool(reader: Reader, node: Node, path: str) -> Any:
+def _read_tool(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
-        read = _read_code(reader, node, path)
+        read = _read_code(reader, node)
         return BAD if read is BAD else ToolRef(read)
-    reader.unknown_keys(node, path, ("name", "callable"))
+    reader.unknown_keys(node, ("name", "callable"))
     if not node.has("callable"):
-        return reader.error(node, f"{path}.callable", "missing", hint="module:function", code="missing-key")
-    name = reader.read(str, node.get("name"), f"{path}.name") if node.has("name") else None
-    code = _read_code(reader, node.get("callable"), f"{path}.callable")
+        return reader.missing(node, "callable", hint="module:function")
+    name = reader.read(str, node.get("name")) if node.has("name") else None
+    code = _read_code(reader, node.get("callable"))
     return BAD if code is BAD or name is BAD else ToolRef(code, name)
 
 
@@ -138,10 +138,10 @@ def _tool_schema() -> Schema:
 Tool: TypeAlias = Annotated[ToolRef, ValueForm(_read_tool, _tool_schema, "module:function, or {name, callable}")]
 
 
-def _read_tools(reader: Reader, node: Node, path: str) -> Any:
+def _read_tools(reader: Reader, node: Node) -> Any:
     if node.kind == "list":
-        return reader.read(tuple[Tool, ...], node, path)
-    read = _read_tool(reader, node, path)
+        return reader.read(tuple[Tool, ...], node)
+    read = _read_tool(reader, node)
     return BAD if read is BAD else (read,)
 
 
@@ -159,24 +159,24 @@ OneOrMoreTools: TypeAlias = Annotated[
 _WORDS = ("all", "any", "majority", "mean")
 
 
-def _read_aggregation(reader: Reader, node: Node, path: str) -> Any:
+def _read_aggregation(reader: Reader, node: Node) -> Any:
     if node.kind == "text" and node.text in _WORDS:
         return Aggregation(node.text)  # type: ignore[arg-type]  # one of _WORDS
     if node.kind == "map" and len(node.pairs) == 1:
         name, (key, value) = next(iter(node.pairs.items()))
         if name == "at_least":
-            return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value, path)
+            return _counted(reader, Annotated[int, Meta(ge=1)], "at_least", value)
         if name == "rate":
-            return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value, path)
+            return _counted(reader, Annotated[float, Meta(ge=0, le=1)], "rate", value)
         meant, hint = suggest(name, ("at_least", "rate"))
-        return reader.error(key, f"{path}.{name}", "unknown key", hint=hint, code="unknown-key", suggestion=meant)
-    message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {found(node)}"
+        return reader.error(key, "unknown key", hint=hint, code="unknown-key", suggestion=meant)
+    message = f"expected all, any, majority, mean, {{at_least: k}} or {{rate: 0.8}}, found {describe(node)}"
     hint = near_hint(node.text, _WORDS) if node.kind == "text" else ""
-    return reader.error(node, path, message, hint=hint, code="unknown-value")
+    return reader.error(node, message, hint=hint, code="unknown-value")
 
 
-def _counted(reader: Reader, hint: Any, kind: Any, node: Node, path: str) -> Any:
-    value = reader.read(hint, node, f"{path}.{kind}")
+def _counted(reader: Reader, hint: Any, kind: Any, node: Node) -> Any:
+    value = reader.read(hint, node)
     return BAD if value is BAD else Aggregation(kind, float(value))
 
 

@@ -14,7 +14,6 @@ from holdfast.model.task import DialogueMessage
 from holdfast.reading.fields import Schema, ValueForm, about
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import found
 from holdfast.spec.rules.matrix import MatrixEntry
 from holdfast.spec.sections.forms import Aggregate, Code, Format
 
@@ -40,44 +39,44 @@ def range_seconds(text: str) -> int | None:
     return int(said[1]) * {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}[said[2]]
 
 
-def _messages(reader: Reader, node: Node, path: str) -> Any:
+def _messages(reader: Reader, node: Node) -> Any:
     """Texts are what the user said."""
     if node.kind != "list":
         hint = "a list of {role, content}, or of texts that the user wrote"
-        return reader.error(node, path, f"expected a list, found {found(node)}", hint=hint, code="wrong-type")
-    read = [_message(reader, item, f"{path}[{index}]") for index, item in enumerate(node.items)]
+        return reader.expected(node, "a list", hint=hint)
+    read = [_message(reader, item) for index, item in enumerate(node.items)]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
 
-def _message(reader: Reader, node: Node, path: str) -> Any:
+def _message(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
-        text = reader.read(_TEXT, node, path)
+        text = reader.read(_TEXT, node)
         return BAD if text is BAD else DialogueMessage("user", text)
-    said = reader.section(MessageKeys, node, path)
+    said = reader.section(MessageKeys, node)
     return BAD if said is BAD else DialogueMessage(said.role, said.content)
 
 
-def _input(reader: Reader, node: Node, path: str) -> Any:
+def _input(reader: Reader, node: Node) -> Any:
     if node.kind != "list":
-        text = reader.read(_TEXT, node, path)
+        text = reader.read(_TEXT, node)
         return BAD if text is BAD else (DialogueMessage("user", text),)
-    said = _messages(reader, node, path)
+    said = _messages(reader, node)
     if said is BAD:
         return BAD
     if not said or said[-1].role != "user":
         hint = "the last message is what is asked; put what was answered before into context"
-        return reader.error(node, path, "ends without a message of the user", hint=hint, code="bad-value")
+        return reader.error(node, "ends without a message of the user", hint=hint, code="bad-value")
     return said
 
 
-def _date_range(reader: Reader, node: Node, path: str) -> Any:
-    text = reader.read(str, node, path)
+def _date_range(reader: Reader, node: Node) -> Any:
+    text = reader.read(str, node)
     if text is BAD:
         return BAD
     try:
         range_seconds(text)
     except ValueError as wrong:
-        return reader.error(node, path, str(wrong), code="bad-value")
+        return reader.error(node, str(wrong), code="bad-value")
     return text
 
 

@@ -16,7 +16,6 @@ from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.tree import parse
-from holdfast.reading.words import found
 
 _LINE = Annotated[str, about("", min_length=1)]
 
@@ -58,40 +57,40 @@ def _listed(reader: Reader, source: Source) -> UserScript:
         return UserScript()
     if root.kind != "list":
         hint = "what the user says, one entry a turn; or {when: ..., say: ...}"
-        reader.error(root, "", f"expected a list, found {found(root)}", hint=hint, code="wrong-type")
+        reader.expected(root, "a list", hint=hint)
         return UserScript()
-    return read_lines(reader, root, "")
+    return read_lines(reader, root)
 
 
-def read_lines(reader: Reader, root: Node, path: str) -> UserScript:
+def read_lines(reader: Reader, root: Node) -> UserScript:
     """The script of a list: texts, and rules."""
     texts: list[str] = []
     rules: list[SayRule] = []
-    for index, node in enumerate(root.items):
+    for node in root.items:
         if node.kind == "map":
-            rules += _rule(reader, node, f"{path}[{index}]")
-        elif (text := reader.read(_LINE, node, f"{path}[{index}]")) is not BAD:
+            rules += _rule(reader, node)
+        elif (text := reader.read(_LINE, node)) is not BAD:
             texts.append(text)
     return UserScript(tuple(texts), tuple(rules))
 
 
-def _rule(reader: Reader, node: Node, path: str) -> list[SayRule]:
-    rule = reader.section(SayRuleKeys, node, path)
+def _rule(reader: Reader, node: Node) -> list[SayRule]:
+    rule = reader.section(SayRuleKeys, node)
     if rule is BAD:
         return []
     if wrong := answer_pattern(rule.when).fault():
-        reader.error(node.get("when"), f"{path}.when", wrong[0], hint=wrong[1], code="bad-regex")
+        reader.error(node.get("when"), wrong[0], hint=wrong[1], code="bad-regex")
     return [SayRule(rule.when, rule.say)]
 
 
 _TEXT = Annotated[str, about("", min_length=1)]
 
 
-def _read_script(reader: Reader, node: Node, path: str) -> Any:
+def _read_script(reader: Reader, node: Node) -> Any:
     if node.kind != "list":
-        return reader.read(_TEXT, node, path)
+        return reader.read(_TEXT, node)
 
-    return read_lines(reader, node, path)
+    return read_lines(reader, node)
 
 
 def _script_schema() -> Schema:
@@ -140,13 +139,13 @@ class TaskSection(Struct, frozen=True, kw_only=True):
         return (*((self.prompt,) if self.prompt else ()), *self.turns)
 
 
-def _read(reader: Reader, node: Node, path: str) -> Any:
+def _read(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
-        return reader.section(TaskSection, node, path)
+        return reader.section(TaskSection, node)
     if node.kind == "list":
         hint = "several turns of one conversation are {turns: [...]}"
-        return reader.error(node, path, f"expected text or a map, found {found(node)}", hint=hint, code="wrong-type")
-    text = reader.read(_TEXT, node, path)
+        return reader.expected(node, "text or a map", hint=hint)
+    text = reader.read(_TEXT, node)
     return BAD if text is BAD else TaskSection(at=node, prompt=text)
 
 

@@ -12,8 +12,8 @@ from holdfast.model.world import CONTAINER, ServiceSpec
 from holdfast.reading.durations import Duration, Written
 from holdfast.reading.fields import about, key_names
 from holdfast.reading.node import Node
-from holdfast.reading.reader import BAD, Bad, Reader, join
-from holdfast.reading.words import found, near_hint
+from holdfast.reading.reader import BAD, Bad, Reader
+from holdfast.reading.words import describe, near_hint
 from holdfast.spec.rules.variants import Choice, Chosen, settings
 from holdfast.spec.sections.forms import SecretFrom, SecretSource, Size
 from holdfast.spec.sections.run import SEED
@@ -197,56 +197,55 @@ class ServiceEntry(Struct, frozen=True):
         return self.spec.name
 
 
-def read_service(reader: Reader, node: Node, path: str) -> ServiceEntry | Bad:
+def read_service(reader: Reader, node: Node) -> ServiceEntry | Bad:
     """One entry of `services`."""
     if node.kind != "map":
-        return reader.error(node, path, f"expected a map, found {found(node)}", code="wrong-type")
-    common = reader.keys(ServiceKeys, node, path)
+        return reader.expected(node, "a map")
+    common = reader.keys(ServiceKeys, node)
     if isinstance(common, Bad) or (node.has("type") and "type" not in common):
         return BAD
     kind = common.pop("type", CONTAINER)
-    image = _image(reader, node, path) if kind == CONTAINER else {}
-    choice = BAD if isinstance(image, Bad) else _choice(reader, kind, image, node, path)
+    image = _image(reader, node) if kind == CONTAINER else {}
+    choice = BAD if isinstance(image, Bad) else _choice(reader, kind, image, node)
     if isinstance(choice, Bad) or isinstance(image, Bad):
         return BAD
-    own = _own(reader, kind, choice, node, path)
+    own = _own(reader, kind, choice, node)
     if isinstance(own, Bad):
         return BAD
     return ServiceEntry(node, kind, ServiceSpec(kind=choice.name, settings=own.settings, **common, **image))
 
 
-def _image(reader: Reader, node: Node, path: str) -> dict[str, Any] | Bad:
+def _image(reader: Reader, node: Node) -> dict[str, Any] | Bad:
     if not node.has("image"):
-        hint = "or is it type: http_mock?"
-        return reader.error(node, join(path, "image"), "missing", hint=hint, code="missing-key")
-    keys: dict[str, Any] | Bad = reader.keys(ImageKeys, node, path)
+        return reader.missing(node, "image", hint="or is it type: http_mock?")
+    keys: dict[str, Any] | Bad = reader.keys(ImageKeys, node)
     return keys
 
 
-def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node, path: str) -> Choice | Bad:
+def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Choice | Bad:
     """The plug-in that the entry asks for, by its type or its image."""
-    place, where = node.get("type" if node.has("type") else "image"), join(path, "type")
+    place = node.get("type" if node.has("type") else "image")
     try:
         name = service_kinds.of_image(image["image"]) if image else kind
         plugin = service_kinds.find(name)
     except PluginError as broken:
-        return reader.error(place, where, str(broken), code="broken-plugin")
+        return reader.error(place, str(broken), code="broken-plugin")
     if plugin is None or (plugin.traits.images and not image):
         known = service_kinds.types()
-        message = f"expected one of {', '.join(known)}, found {found(place)}"
+        message = f"expected one of {', '.join(known)}, found {describe(place)}"
         hint = near_hint(kind, known) if plugin is None else f"write image: {plugin.traits.images[0]} instead"
-        return reader.error(place, where, message, hint=hint, code="unknown-value")
+        return reader.error(place, message, hint=hint, code="unknown-value")
     return Choice(name, plugin)
 
 
-def _own(reader: Reader, kind: str, choice: Choice, node: Node, path: str) -> Chosen | Bad:
+def _own(reader: Reader, kind: str, choice: Choice, node: Node) -> Chosen | Bad:
     """The keys of its kind; one that another kind has is told with that."""
     beside = [*key_names(ServiceKeys), *(key_names(ImageKeys) if kind == CONTAINER else ())]
     mine = {*beside, *key_names(choice.type)}
     foreign = {key: home for key in node.pairs if key not in mine and (home := _home(key))}
     for key, home in foreign.items():
-        reader.error(node.key(key), join(path, key), f"is for type: {home}", code="conflict")
-    return settings(reader, choice, node, path, [*beside, *foreign])
+        reader.error(node.key(key), f"is for type: {home}", code="conflict")
+    return settings(reader, choice, node, [*beside, *foreign])
 
 
 def _home(key: str) -> str:

@@ -14,9 +14,9 @@ from holdfast.reading.reader import Reader
 from holdfast.service_kinds import spoken, url_of
 from holdfast.spec.references import names
 from holdfast.spec.rules.rules import RuleEntry
-from holdfast.spec.rules.variants import spot
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
+from holdfast.sqltext.bare_table import bare_table
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""
@@ -28,12 +28,12 @@ def database_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fo
     bare = {service.name: (n, service) for n, service in enumerate(file.services) if _has_none(service)}
     if not bare or reader.failed("services", "fixtures"):
         return
-    for place, where, name, table in (*_fixtures(file, bare, folder), *_rules(rules, bare)):
+    for place, name, table in (*_fixtures(file, bare, folder), *_rules(rules, bare)):
         index, service = bare[name]
         what = "MYSQL_DATABASE: app in its env" if service.type == CONTAINER else "its name at the end of the url"
-        message = f"{table[:60]!r} is a table of no database: {name} has none unless it is named"
+        message = f"the table {table[:60]!r} is in no database: {name} has none unless it is named"
         hint = f"give services[{index}] (line {service.at.line}) {what}, or write app.{table[:60]}"
-        reader.error(place, where, message, hint=hint, code="no-database")
+        reader.error(place, message, hint=hint, code="no-database")
 
 
 def _has_none(service: ServiceEntry) -> bool:
@@ -49,20 +49,18 @@ def _has_none(service: ServiceEntry) -> bool:
         return False
 
 
-_Found = Iterator[tuple[Node, str, str, str]]
-"""Where it is, its path, the service, the table."""
+_Tables = Iterator[tuple[Node, str, str]]
+"""Where it is, the service, the table."""
 
 
-def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Found:
-    from holdfast.sqltext.bare_table import bare_table
-
-    for index, fixture in enumerate(file.fixtures):
+def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
+    for fixture in file.fixtures:
         if fixture.service is None or fixture.service not in bare:
             continue
         key = "table" if fixture.type == "drift" else "sql" if fixture.sql is not None else "file"
         table = fixture.table if fixture.type == "drift" else bare_table(_statements(fixture.sql, fixture.file, folder))
         if table and "." not in table:
-            yield fixture.at.get(key), f"fixtures[{index}].{key}", fixture.service, table
+            yield fixture.at.get(key), fixture.service, table
 
 
 def _statements(sql: str | None, file: str | None, folder: Path) -> str:
@@ -72,8 +70,8 @@ def _statements(sql: str | None, file: str | None, folder: Path) -> str:
     return text if len(text) <= READ else text[:READ].rpartition(";")[0]
 
 
-def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Found:
+def _rules(rules: Iterable[RuleEntry], bare: Collection[str]) -> _Tables:
     for rule in rules:
         service = next((one.name for one in rule.traits.services if one.name in bare), "")
         for setting, table in rule.made.tables_read() if service and isinstance(rule.made, TableCheck) else ():
-            yield *spot(rule.settings_at, rule.settings_path, setting), service, table
+            yield rule.settings_at.find(setting), service, table

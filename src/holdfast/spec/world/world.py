@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
+from msgspec.structs import asdict
+
 from holdfast.model.traits import CheckTraits, ServiceRead
 from holdfast.model.world import CONTAINER, EXTERNAL
 from holdfast.plugins import BUILT_IN
@@ -17,7 +19,6 @@ from holdfast.service_kinds import of_url, recorders, spoken, traits_of, url_of
 from holdfast.spec.references import REFERENCE, names
 from holdfast.spec.rules.fault_entry import FaultEntry
 from holdfast.spec.rules.rules import RuleEntry
-from holdfast.spec.rules.variants import spot
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import FixtureEntry, ServiceEntry
 from holdfast.spec.shell_places import IN_SETUP_ENV, report_unquotable
@@ -49,9 +50,9 @@ _AUDITED = {
 
 def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
     """Reports names that nothing has, and keys that lack their companions."""
-    _services(reader, file)
-    for index, fixture in enumerate(file.fixtures):
-        _fixture(reader, file, fixture, f"fixtures[{index}]")
+    reader.twice(((service.name, service.at.get("name")) for service in file.services), "name")
+    for fixture in file.fixtures:
+        _fixture(reader, file, fixture)
     _shell_params(reader, file)
     _placed_files(reader, file)
     _workdir(reader, file)
@@ -63,41 +64,33 @@ def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], fault
     if file.network is not None:
         for host, name in file.network.dns_overrides.items():
             node = file.network.at.get("dns_overrides").get(host)
-            _known(reader, file, name, node, f"network.dns_overrides.{host}")
+            _known(reader, file, name, node)
     for rule in rules:
         _rule_service(reader, file, rule)
         if key := rule.traits.shell_setting:
-            node, path = rule.settings_at.get(key), f"{rule.settings_path}.{key}"
-            report_unquotable(reader, node, path, str(rule.invariant.settings[key]), IN_SETUP_ENV)
+            node = rule.settings_at.get(key)
+            report_unquotable(reader, node, str(rule.invariant.settings[key]), IN_SETUP_ENV)
     for fault in faults:
         if fault.injection.plane == "service":
-            _known(reader, file, fault.injection.target, fault.at.get("service"), f"{fault.path}.service")
+            _known(reader, file, fault.injection.target, fault.at.get("service"))
 
 
 def _shell_params(reader: Reader, file: File) -> None:
     if file.setup is not None:
-        nodes = file.setup.at.get("commands").items if file.setup.at.has("commands") else ()
-        for number, (node, command) in enumerate(zip(nodes, file.setup.commands, strict=False)):
-            report_unquotable(reader, node, f"setup.commands[{number}]", command, IN_SETUP_ENV)
-    for number, service in enumerate(file.services):
-        path = f"services[{number}].wait_for"
-        report_unquotable(reader, service.at.get("wait_for"), path, service.spec.wait_for or "", "move it out")
+        for node in file.setup.at.get("commands").items:
+            report_unquotable(reader, node, node.text, IN_SETUP_ENV)
+    for service in file.services:
+        report_unquotable(reader, service.at.get("wait_for"), service.spec.wait_for or "", "move it out")
 
 
 def _secrets(reader: Reader, file: File) -> None:
-    seen: set[str] = set()
-    for index, secret in enumerate(file.secrets):
-        path = f"secrets[{index}]"
-        if secret.name in seen:
-            message = f"the name {secret.name!r} is used twice"
-            reader.error(secret.at.get("name"), f"{path}.name", message, code="duplicate-id")
-        seen.add(secret.name)
+    named = ((secret.name, secret.at.get("name") if secret.at.has("name") else secret.at) for secret in file.secrets)
+    reader.twice(named, "name")
+    for secret in file.secrets:
         if secret.scope.file is not None:
-            place, where = spot(secret.at, path, "scope.file")
-            _inside(reader, secret.scope.file, place, where)
+            _inside(reader, secret.scope.file, secret.at.find("scope.file"))
         if secret.source is not None and secret.from_ is not None:
-            message = "source and from exclude each other"
-            reader.error(secret.at.key("from"), f"{path}.from", message, code="conflict")
+            reader.error(secret.at.key("from"), "source and from cannot be combined", code="conflict")
 
 
 def _clock(reader: Reader, file: File) -> None:
@@ -108,52 +101,40 @@ def _clock(reader: Reader, file: File) -> None:
         datetime.fromisoformat(text)
     except ValueError:
         message = f"expected a moment such as 2026-01-01T00:00:00Z, found {text[:60]!r}"
-        reader.error(file.determinism.at.get("clock"), "determinism.clock", message, code="bad-setting")
+        reader.error(file.determinism.at.get("clock"), message, code="bad-setting")
 
 
-def _services(reader: Reader, file: File) -> None:
-    seen: dict[str, ServiceEntry] = {}
-    for index, service in enumerate(file.services):
-        path = f"services[{index}]"
-        first = seen.setdefault(service.name, service)
-        if first is not service:
-            message = f"the name {service.name!r} is used twice: first on line {first.at.line}"
-            reader.error(service.at.get("name"), f"{path}.name", message, code="duplicate-id")
-
-
-def _fixture(reader: Reader, file: File, fixture: FixtureEntry, path: str) -> None:
+def _fixture(reader: Reader, file: File, fixture: FixtureEntry) -> None:
     at = fixture.at
     for key in _NEEDS[fixture.type]:
         if not at.has(key):
-            reader.error(at, f"{path}.{key}", f"missing: {fixture.type} needs it", code="missing-key")
+            reader.missing(at, key, f"missing: {fixture.type} needs it")
     for key in at.pairs:
         if key != "type" and key not in _TAKES[fixture.type]:
             hint = f"{fixture.type} takes {', '.join(_TAKES[fixture.type])}"
-            reader.error(at.key(key), f"{path}.{key}", f"is no key of {fixture.type}", hint=hint, code="unknown-key")
+            reader.error(at.key(key), f"is not a key of {fixture.type}", hint=hint, code="unknown-key")
     if fixture.type == "sql" and (fixture.sql is None) == (fixture.file is None):
-        reader.error(at, path, "needs one of sql, file", code="missing-key")
+        reader.error(at, "needs one of sql, file", code="missing-key")
     if fixture.path is not None:
-        _inside(reader, fixture.path, at.get("path"), f"{path}.path")
+        _inside(reader, fixture.path, at.get("path"))
     if fixture.service is not None and not reader.failed("services"):
-        _known(reader, file, fixture.service, at.get("service"), f"{path}.service")
+        _known(reader, file, fixture.service, at.get("service"))
 
 
-def _inside(reader: Reader, written: str, node: Node, path: str, folder: str = "the workspace") -> None:
+def _inside(reader: Reader, written: str, node: Node, folder: str = "the workspace") -> None:
     """Reports a path that leaves the workspace, or the home."""
     for _, message in outside(written if folder == "the home" else in_workspace(written), folder):
-        reader.error(node, path, message, code="bad-setting")
+        reader.error(node, message, code="bad-setting")
 
 
 def _placed_files(reader: Reader, file: File) -> None:
-    setup = file.setup
-    groups = [("setup.files", setup.files), ("setup.home_files", setup.home_files)] if setup else []
-    groups += [(f"fixtures[{i}].files", f.files) for i, f in enumerate(file.fixtures)]
-    for path, entries in groups:
-        for index, entry in enumerate(entries):
-            folder = "the home" if path == "setup.home_files" else "the workspace"
-            _inside(reader, entry.path, entry.at.get("path"), f"{path}[{index}].path", folder)
-            if (entry.content is None) == (entry.source is None):
-                reader.error(entry.at, f"{path}[{index}]", "needs one of content, source", code="missing-key")
+    of_home = file.setup.home_files if file.setup else ()
+    placed = (*(file.setup.files if file.setup else ()), *(entry for f in file.fixtures for entry in f.files))
+    for entry in (*of_home, *placed):
+        folder = "the home" if any(entry is one for one in of_home) else "the workspace"
+        _inside(reader, entry.path, entry.at.get("path"), folder)
+        if (entry.content is None) == (entry.source is None):
+            reader.error(entry.at, "needs one of content, source", code="missing-key")
 
 
 def _workdir(reader: Reader, file: File) -> None:
@@ -162,7 +143,7 @@ def _workdir(reader: Reader, file: File) -> None:
     if file.setup is None or path is None or can_be_workdir(path):
         return
     message = f"expected an absolute path that is free in a sandbox, such as /app, found {path[:60]!r}"
-    reader.error(file.setup.at.get("workdir"), "setup.workdir", message, code="bad-setting")
+    reader.error(file.setup.at.get("workdir"), message, code="bad-setting")
 
 
 def may_be_database(service: ServiceEntry) -> bool:
@@ -180,39 +161,37 @@ def _unaudited(reader: Reader, file: File) -> None:
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
         return
     if holding and not any(map(may_be_database, holding)):
-        message = f"cannot be told: {holding[0].name} is no Postgres or MySQL, and writes of others are not seen"
-        reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+        message = f"cannot be checked: Holdfast sees writes of PostgreSQL and MySQL, and {holding[0].name} is neither"
+        reader.error(file.forbidden.at.key(rule), message, code="conflict")
 
 
 def _forbidden(reader: Reader, file: File) -> None:
     _unaudited(reader, file)
     if file.forbidden is None or file.audit is None:
         return
-    switched = {"db_writes": file.audit.db_writes, "http_calls": file.audit.http_calls}
-    switched["file_writes"] = file.audit.file_writes
+    switched = asdict(file.audit)
     for rule, audit in _AUDITED.items():
         if file.forbidden.at.has(rule) and not switched[audit]:
-            message = f"cannot be told: audit.{audit} is false"
-            reader.error(file.forbidden.at.key(rule), f"forbidden.{rule}", message, code="conflict")
+            reader.error(file.forbidden.at.key(rule), f"cannot be checked: audit.{audit} is false", code="conflict")
 
 
-def _known(reader: Reader, file: File, name: str, node: Node, path: str) -> ServiceEntry | None:
+def _known(reader: Reader, file: File, name: str, node: Node) -> ServiceEntry | None:
     for service in file.services:
         if service.name == name:
             return service
     hint = near_hint(name, [s.name for s in file.services], label="services") or "the file has no services"
-    reader.error(node, path, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
+    reader.error(node, f"no service is called {name[:60]!r}", hint=hint, code="unknown-service")
     return None
 
 
 def _rule_service(reader: Reader, file: File, rule: RuleEntry) -> None:
     traits = rule.traits
     for read in traits.services:
-        node, path = spot(rule.settings_at, rule.settings_path, read.setting)
-        service = _known(reader, file, read.name, node, path)
+        node = rule.settings_at.find(read.setting)
+        service = _known(reader, file, read.name, node)
         message = _unfit(service, rule.invariant.check, read) if service is not None else ""
         if message:
-            reader.error(node, path, message, code="conflict")
+            reader.error(node, message, code="conflict")
     _unaudited_deeds(reader, file, rule, traits)
 
 
@@ -223,21 +202,16 @@ def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
         records = mock and service.spec.settings.get("record")
         return "" if records else f"{service.name} records nothing: it needs type: {recorders()} and record: true"
     if mock:
-        return f"{service.name} is a mock, and {kind} asks a database"
-    return "" if may_be_database(service) else f"{service.name} is no Postgres or MySQL, and {kind} asks one of these"
+        return f"{kind} needs a database, and {service.name} is a mock"
+    return "" if may_be_database(service) else f"{kind} needs PostgreSQL or MySQL, and {service.name} is neither"
 
 
 def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
     """Reports deeds that the audit log will not have."""
     if file.audit is None or not traits.audits:
         return
-    audit = {
-        "commands": file.audit.commands,
-        "db_writes": file.audit.db_writes,
-        "file_writes": file.audit.file_writes,
-        "http_calls": file.audit.http_calls,
-    }
+    audit = asdict(file.audit)
     for setting, name in traits.audits:
         if not audit[name]:
-            node, path = spot(rule.settings_at, rule.settings_path, setting)
-            reader.error(node, path, f"cannot be told: audit.{name} is false", code="conflict")
+            node = rule.settings_at.find(setting)
+            reader.error(node, f"cannot be checked: audit.{name} is false", code="conflict")

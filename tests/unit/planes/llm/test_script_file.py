@@ -54,7 +54,7 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
         ("replies:\n  - {status: 200}\n", 2, 14, "expected 400 to 599, found the number 200", ""),
         ("replies:\n  - just text\n", 2, 5, "expected a map, found the text 'just text'", "write key: value"),
         ("replies: []\n", 1, 10, "no rule: the model can say nothing", ""),
-        ("rules: []\n", 1, 1, "unknown key", "did you mean replies?"),
+        ("replys: []\n", 1, 1, "unknown key", "did you mean replies?"),
         ("replies:\n  - {tool_calls: [{arguments: {}}]}\n", 2, 19, "missing", "the tool's name"),
         (
             "replies:\n  - {tool_calls: [{name: a, arguments: 3}]}\n",

@@ -11,7 +11,6 @@ from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
-from holdfast.reading.words import found
 
 _NOT_IN_A_FAILURE = ("text", "tool_calls", "token_delay_ms", "chunks", "finish", "usage")
 _OF_TEXT = ("token_delay_ms", "chunks")
@@ -40,42 +39,42 @@ def _unusable(shown: str, source: Source, problems: list[Problem]) -> SpecError:
 
 def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
     if root.kind != "map":
-        reader.error(root, "", f"expected a map, found {found(root)}", code="wrong-type")
+        reader.expected(root, "a map")
         return ()
-    reader.unknown_keys(root, "", ("replies",))
+    reader.unknown_keys(root, ("replies",))
     listed = root.get("replies")
     if not root.has("replies"):
-        reader.error(root, "replies", "missing", hint="replies: a list of rules", code="missing-key")
+        reader.missing(root, "replies", hint="replies: a list of rules")
         return ()
-    rules = reader.read(tuple[ScriptRule, ...], listed, "replies")
-    for at, node in enumerate(listed.items):
-        _check_rule(reader, node, f"replies[{at}]")
+    rules = reader.read(tuple[ScriptRule, ...], listed)
+    for node in listed.items:
+        _check_rule(reader, node)
     if isinstance(rules, Bad):
         return ()
     if not listed.items:
-        reader.error(listed, "replies", "no rule: the model can say nothing")
+        reader.error(listed, "no rule: the model can say nothing")
     if not reader.problems:
         _check_order(reader, rules, listed.items)
     return rules  # type: ignore[no-any-return]  # the reader gives what it was asked for
 
 
-def _check_rule(reader: Reader, node: Node, path: str) -> None:
+def _check_rule(reader: Reader, node: Node) -> None:
     """What does not go together."""
     if node.kind != "map":
         return
     if node.has("status"):
         for name in _NOT_IN_A_FAILURE:
             if node.has(name):
-                reader.error(node.get(name), f"{path}.{name}", "a rule with a status says nothing but its error")
+                reader.error(node.get(name), "a rule with a status says nothing but its error")
     elif node.has("error"):
         hint = "status: the HTTP status of the failure, such as 429"
-        reader.error(node.get("error"), f"{path}.error", "an error needs a status", hint=hint)
+        reader.error(node.get("error"), "an error needs a status", hint=hint)
     elif not node.has("text") and not node.has("tool_calls"):
         hint = 'give text, tool_calls, or status; an empty answer is text: ""'
-        reader.error(node, path, "the rule says nothing", hint=hint, code="missing-key")
+        reader.error(node, "the rule says nothing", hint=hint, code="missing-key")
     for name in _OF_TEXT:
         if node.has(name) and not node.has("text") and not node.has("status"):
-            reader.error(node.get(name), f"{path}.{name}", "there is no text to send piece by piece")
+            reader.error(node.get(name), "there is no text to send piece by piece")
 
 
 def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
@@ -84,7 +83,7 @@ def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node
     if first is not None and first + 1 < len(rules):
         message = f"never used: the rule on line {nodes[first].line} fits every request"
         hint = "put it last, or give it a match or times"
-        reader.error(nodes[first + 1], f"replies[{first + 1}]", message, hint=hint, code="never-used")
+        reader.error(nodes[first + 1], message, hint=hint, code="never-used")
 
 
 def _fits_all(rule: ScriptRule) -> bool:

@@ -18,7 +18,7 @@ from holdfast.planes.llm.sources.source import UpstreamDown
 from holdfast.reading.fields import ValueForm
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
-from holdfast.reading.words import found, near_hint
+from holdfast.reading.words import describe, near_hint
 
 LIMIT_S = 2.0
 """What a user's regex may take: an agent's text can make some of them run for ever."""
@@ -201,15 +201,15 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _text(reader: Reader, node: Node, path: str) -> Any:
+def _text(reader: Reader, node: Node) -> Any:
     """A text, as it is written: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
-        return reader.error(node, path, f"expected a text, found {found(node)}", code="wrong-type")
+        return reader.expected(node, "a text")
     return node.text
 
 
-def _pattern(reader: Reader, node: Node, path: str) -> Any:
-    text = _text(reader, node, path)
+def _pattern(reader: Reader, node: Node) -> Any:
+    text = _text(reader, node)
     if text is BAD:
         return BAD
     pattern = Pattern(text)
@@ -217,49 +217,48 @@ def _pattern(reader: Reader, node: Node, path: str) -> Any:
     if wrong is None:
         return pattern
     message, hint = wrong
-    return reader.error(node, path, message, hint=hint, code="bad-regex")
+    return reader.error(node, message, hint=hint, code="bad-regex")
 
 
-def _patterns(reader: Reader, node: Node, path: str) -> Any:
+def _patterns(reader: Reader, node: Node) -> Any:
     """One, or a list of them."""
-    nodes = [(item, f"{path}[{at}]") for at, item in enumerate(node.items)] if node.kind == "list" else [(node, path)]
-    read = [_pattern(reader, one, where) for one, where in nodes]
+    read = [_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
 
-def _template(reader: Reader, node: Node, path: str) -> Any:
-    text = _text(reader, node, path)
-    return BAD if text is BAD else _with_holes(reader, node, path, text)
+def _template(reader: Reader, node: Node) -> Any:
+    text = _text(reader, node)
+    return BAD if text is BAD else _with_holes(reader, node, text)
 
 
-def _with_holes(reader: Reader, node: Node, path: str, text: str) -> Any:
+def _with_holes(reader: Reader, node: Node, text: str) -> Any:
     try:
         return template(text)
     except ValueError as unknown:
         name = str(unknown)
     if not name:
         hint = "close it by }}; a text cannot hold two braces of its own"
-        return reader.error(node, path, "a {{ is opened and not closed", hint=hint, code="bad-template")
+        return reader.error(node, "a {{ is opened and not closed", hint=hint, code="bad-template")
     root = name.partition(".")[0]
     message = f"nothing can fill {{{{ {name[:60]} }}}}: expected one of {', '.join(FORMS)}"
     hint = near_hint(root, ROOTS) if root not in ROOTS else ""
-    return reader.error(node, path, message, hint=hint, code="bad-template")
+    return reader.error(node, message, hint=hint, code="bad-template")
 
 
-def _arguments(reader: Reader, node: Node, path: str) -> Any:
+def _arguments(reader: Reader, node: Node) -> Any:
     if node.kind != "map":
-        message = f"expected a map of the tool's arguments, found {found(node)}"
-        return reader.error(node, path, message, code="wrong-type")
-    return _filled(reader, node, path)
+        message = f"expected a map of the tool's arguments, found {describe(node)}"
+        return reader.error(node, message, code="wrong-type")
+    return _filled(reader, node)
 
 
-def _filled(reader: Reader, node: Node, path: str) -> Any:
+def _filled(reader: Reader, node: Node) -> Any:
     """A value of any form, its texts as templates."""
     if node.kind == "list":
-        return [_filled(reader, item, f"{path}[{at}]") for at, item in enumerate(node.items)]
+        return [_filled(reader, item) for at, item in enumerate(node.items)]
     if node.kind == "map":
-        return {name: _filled(reader, value, f"{path}.{name}") for name, (_, value) in node.pairs.items()}
-    return _with_holes(reader, node, path, node.text) if node.kind == "text" else node.value
+        return {name: _filled(reader, value) for name, (_, value) in node.pairs.items()}
+    return _with_holes(reader, node, node.text) if node.kind == "text" else node.value
 
 
 def _form(read: Any, words: str) -> ValueForm:
