@@ -111,7 +111,7 @@ def test_prompts_begin_with_different_variants() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_names_every_variant_and_what_it_plants_or_breaks(kind: str) -> None:
-    page = (Path(__file__).parents[4] / "docs/mutation_requests.md").read_text()
+    page = (Path(__file__).parents[4] / "docs/mutation.md").read_text()
     rows = page.split(f"| `{kind}`")[1].split("\n| `")[0].splitlines()
     names = dict(pair for row in rows if "|" in row for pair in re.findall(r"`(\w+)`( \*| †|)", row.split("|")[-3]))
     assert set(names) == set(variants(kind))
