@@ -19,8 +19,8 @@ from holdfast.processes import scratch
 from holdfast.spec.references import interpolate, resolve
 from holdfast.spec.shell_places import in_command
 from holdfast.world.mounted_agent import MountedAgent
-from holdfast.world.shortcomings import refuse_lacking, shortcomings
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
+from holdfast.world.unsupported import refuse_lacking, unsupported
 from holdfast.world.world_factory import WorldFactory
 
 
@@ -81,11 +81,11 @@ async def open_factory(
         opened.push_async_callback(backend.close)
         settings = _settings(spec, seen, root, environ, options)
         shown = (*settings.visible, *settings.links)
-        lacks = await shortcomings(spec.world, spec.scenarios, backend, agent=seen.agent, shown=shown)
+        lacks = await unsupported(spec.world, spec.scenarios, backend, agent=seen.agent, shown=shown)
         if options.strict:
             refuse_lacking(spec.world, (*backend.isolation, *lacks), backend.name)
         shared = SiteWorlds(settings, backend, planes, folder)
-        shared.shortcomings = lacks
+        shared.unsupported = lacks
         opened.pop_all()  # closed with the factory from here on
     return WorldFactory(shared)
 

@@ -65,7 +65,7 @@ def find_backend(name: str) -> type[SandboxBackend]:
 
 
 def kept_here(backend: SandboxBackend) -> str:
-    """One line: how much of what a sandbox promises is kept here, and what is not."""
+    """One line: how many features of a sandbox are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:
         if not one.enforced:

@@ -205,13 +205,15 @@ class WorldSpec(Struct, frozen=True, omit_defaults=True):
 
 # -- what is found ------------------------------------------------------------------------------
 class Isolation(Struct, frozen=True, omit_defaults=True):
-    """One thing that a sandbox promises: whether it is kept on this machine, and if not, why."""
+    """A feature of a sandbox: whether it is enforced on this machine, and if not, why."""
 
     feature: str
     enforced: bool
     why: str = ""
     asked: bool = True
     """False: a limit that nobody set, so that it is no lack."""
+    code: str = ""
+    """Why it is not enforced: a key of `capabilities.LACKS`."""
 
 
 class FileTexts(Struct, frozen=True, omit_defaults=True):

@@ -139,10 +139,6 @@ class SandboxSpec(Struct, frozen=True):
     latest by the freeze."""
 
 
-THROWAWAY = "throwaway checks"
-"""The promise that nothing is left of what a throwaway command writes."""
-
-
 class Sandbox(Protocol):
     """One trial's place: its workspace, its network, its processes. Everything raises HarnessError if it breaks."""
 

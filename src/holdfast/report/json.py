@@ -186,7 +186,7 @@ def _replica(run: Run, case: Case, one: ReplicaRow) -> dict[str, Any]:
 
 
 def _promise(one: Isolation) -> dict[str, Any]:
-    return {"feature": one.feature, "enforced": one.enforced, "why": one.why}
+    return {"feature": one.feature, "enforced": one.enforced, "why": one.why, "code": one.code}
 
 
 def _contract(run: Run, score: Score) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast import plugins
+from holdfast.model.capabilities import lacks
 from holdfast.model.codec import canonical
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Case, Score
@@ -183,8 +184,7 @@ def _own_word(spec: Spec) -> Iterator[Isolation]:
     """Of a world: what the agent's own process tells of its calls, nobody else has seen."""
     agent = spec.agent
     if spec.world is not None and agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
-        why = "one process cannot be kept from itself: it could forge calls of its functions, and faults that they met"
-        yield Isolation("evidence of functions", False, why)
+        yield lacks("functions-unproven")
 
 
 def _unkept(ended: RunEnd) -> Iterator[str]:

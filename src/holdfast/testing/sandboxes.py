@@ -20,8 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from holdfast.errors import HarnessError, OutsideError
+from holdfast.model.capabilities import THROWAWAY
 from holdfast.protocols.sandbox import (
-    THROWAWAY,
     Command,
     CommandEnd,
     Disturbable,

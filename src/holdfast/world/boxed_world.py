@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
+from holdfast.model.capabilities import COMMANDS, FILES, HTTP
 from holdfast.model.codec import encode
 from holdfast.model.world import AuditEvent, Isolation, WorldSpec
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, Sandbox
@@ -23,8 +24,8 @@ from holdfast.world.forbidden import Overheard
 from holdfast.world.ingress import IngressPorts
 from holdfast.world.kept_world import KeptWorld, WorldKeeper, without
 from holdfast.world.service_planes import ServicePlanes, TrialServices
-from holdfast.world.shortcomings import disturbed
 from holdfast.world.site_worlds import SiteWorlds
+from holdfast.world.unsupported import disturbed
 from holdfast.world.world_clock import WorldClock
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 LENT = "/run/holdfast"
 """Where the agent finds what it is lent: its prompt, its configuration, certificates."""
-_AUDITS = {"command audit": "commands", "http audit": "http_calls", "file audit": "writes_outside"}
+_AUDITS = {COMMANDS: "commands", HTTP: "http_calls", FILES: "writes_outside"}
 
 
 class BoxedWorld:
@@ -175,7 +176,7 @@ class BoxedWorld:
     def isolation(self) -> tuple[Isolation, ...]:
         """What the sandbox enforces, and what of the spec this world could not do."""
         own = (*(self.clock.isolation if self.wants_clock else ()), *self.ingress.isolation)
-        told = [one for one in self._site.shortcomings if one.feature not in {one.feature for one in own}]
+        told = [one for one in self._site.unsupported if one.feature not in {one.feature for one in own}]
         return (*self.sandbox.isolation, *told, *own)
 
     async def close(self) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from holdfast.model.capabilities import INGRESS, enforced, lacks
 from holdfast.model.world import Isolation, Network
 from holdfast.planes.port_forward import PortForward
 from holdfast.protocols.sandbox import Sandbox
 
-FEATURE = "network.ingress"
 _HOST = "127.0.0.1"
-_SHARED = "the agent's ports are this machine's own"
-_NAMED_ALONE = "only ports that network.ingress.allow names are led to the agent"
 
 
 class IngressPorts:
@@ -24,7 +24,7 @@ class IngressPorts:
         self._shared = shared
         self._forwards: list[PortForward] = []
         self._told: list[str] = []
-        self._lacks: list[str] = []
+        self._missing: list[Isolation] = []
         self.notes: list[str] = []
         """Of ways that begin elsewhere than the spec says."""
 
@@ -32,12 +32,12 @@ class IngressPorts:
         """Opens every way that the spec names; `ours` are ports inside that are Holdfast's own."""
         for port in () if self._shared else named(self._network):
             if port in ours:
-                self._lacks.append(f"port {port} inside is Holdfast's own in this trial")
+                self._missing.append(lacks("ingress-own-port", port=port))
                 continue
             try:
                 at = listener(port)
             except OSError as refused:
-                self._lacks.append(_refused(port, refused))
+                self._missing.append(lacks("ingress-refused", port=port, why=refused.strerror))
                 continue
             forward = await PortForward.open(sandbox, port, at)
             self._forwards.append(forward)
@@ -50,10 +50,9 @@ class IngressPorts:
         """One line where the spec asks for a way in: where each one begins, and what is not done."""
         if not asked(self._network):
             return ()
-        always = [*lacks(self._network, shared=self._shared)]
-        missing = (*self._lacks, *always)
-        told = self._told or ([f"{_SHARED}: each is reached where it listens"] if self._shared and not missing else [])
-        return (Isolation(FEATURE, not missing, "; ".join((*told, *missing))),)
+        missing = (*self._missing, *_never_done(self._network, shared=self._shared))
+        shared = ["the agent's ports are this machine's own: all are reachable"] if self._shared and not missing else []
+        return (_joined(missing, self._told or shared),)
 
     async def close(self) -> None:
         """Nothing leads inside any more."""
@@ -61,16 +60,16 @@ class IngressPorts:
             await self._forwards.pop().close()
 
 
-def shortcoming(network: Network, *, shared: bool) -> Iterator[Isolation]:
+def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """What no trial on this machine can do of it; `shared`: the backend gives the agent no ports of its own."""
-    missing = [*lacks(network, shared=shared)]
+    missing = [*_never_done(network, shared=shared)]
     for port in () if shared else named(network):
         try:
             listener(port).close()
         except OSError as refused:
-            missing.append(_refused(port, refused))
+            missing.append(lacks("ingress-refused", port=port, why=refused.strerror))
     if missing:
-        yield Isolation(FEATURE, False, "; ".join(missing))
+        yield _joined(missing)
 
 
 def asked(network: Network) -> bool:
@@ -82,13 +81,18 @@ def named(network: Network) -> tuple[int, ...]:
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
-def lacks(network: Network, *, shared: bool) -> Iterator[str]:
+def _joined(missing: Sequence[Isolation], reached: Sequence[str] = ()) -> Isolation:
+    """All of it as one feature; the first reason gives the code."""
+    why = "; ".join((*reached, *(one.why for one in missing)))
+    return replace(missing[0], why=why) if missing else enforced(INGRESS, why)
+
+
+def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
     """What cannot be had whatever the ports are; `shared`: the agent has no network of its own."""
     if not shared and network.ingress == "allow":
-        yield _NAMED_ALONE
+        yield lacks("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
-        ports = ", ".join(map(str, named(network)))
-        yield f"{_SHARED}: each is reached where it listens, not {ports} alone"
+        yield lacks("ingress-shared", ports=", ".join(map(str, named(network))))
 
 
 def listener(port: int) -> socket.socket:
@@ -112,7 +116,3 @@ def _bound(port: int) -> socket.socket:
         raise
     found.setblocking(False)
     return found
-
-
-def _refused(port: int, why: OSError) -> str:
-    return f"port {port} of this machine cannot be listened on: {why.strerror}"

@@ -54,7 +54,8 @@ class SiteWorlds:
         self.settings = settings
         self.backend = backend
         self.site_planes = site_planes
-        self.shortcomings: tuple[Isolation, ...] = ()
+        self.unsupported: tuple[Isolation, ...] = ()
+        """What the spec asks for and no trial here can do."""
         self.clock: Isolation | None = None
         """Whether agents see the clock that is set for them, once that was tried."""
         self.folder = folder

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.errors import HarnessError
+from holdfast.model.capabilities import CLOCK, enforced, lacks
 from holdfast.model.world import Isolation
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.world.compiled import CannotCompile, compiled
@@ -108,15 +109,7 @@ def clock_environ(library_inside: str, starts: datetime, now: float, control: st
 
 
 SOURCE = Path(__file__).with_name("realtime.c")
-FEATURE = "clock"
 COVERED = "what programs read through this machine's C library, where they keep their environment"
-OTHERS = Isolation(
-    "clock of other programs",
-    False,
-    "programs that are statically linked, ask the kernel themselves (Go) or clear their environment (env -i) see the "
-    "real time, and so do the times of files and monotonic clocks",
-)
-"""What no preloaded library reaches, and no namespace of the kernel either."""
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
 _TRIED_AT_S = 1_000_000_000
@@ -129,11 +122,11 @@ _SLACK_S = 60
 async def clock_library() -> Path | Isolation:
     """The library; where it cannot be had, the promise that is not kept, and why."""
     if sys.platform != "linux":
-        return Isolation(FEATURE, False, "a program's clock can be set on Linux only")
+        return lacks("clock-platform")
     try:
         return await asyncio.to_thread(compiled, SOURCE, _FLAGS, _LIBRARIES, _try)
     except CannotCompile as why:
-        return Isolation(FEATURE, False, str(why))
+        return lacks("clock-failed", why=why)
 
 
 async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
@@ -141,12 +134,12 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
     try:
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
     except OSError as missing:
-        return Isolation(FEATURE, False, f"it cannot be tried: the sandbox cannot execute date: {missing.strerror}")
+        return lacks("clock-failed", why=f"the sandbox cannot execute date: {missing.strerror}")
     shown = ran.stdout.strip()
     if shown.isdigit() and abs(int(shown) - clock.time_ns // 10**9) <= _SLACK_S:
-        return Isolation(FEATURE, True, COVERED)
+        return enforced(CLOCK, COVERED)
     said = ran.stderr.decode("utf-8", "replace").strip()[-200:]
-    return Isolation(FEATURE, False, f"programs in the sandbox see another time: {said or shown.decode()}")
+    return lacks("clock-ignored", shown=said or shown.decode())
 
 
 def _try(library: Path) -> None:
@@ -183,7 +176,7 @@ class WorldClock:
         self._known = known
         self._clock: Clock | None = None
         self._readings: ClockReadings | None = None
-        self.kept = Isolation(FEATURE, False, "no clock was asked for")
+        self.kept = lacks("clock-unused")
         self.environ: dict[str, str] = {}
         self.changes = 0
         """How often it was changed since it was wound."""
@@ -215,7 +208,7 @@ class WorldClock:
     @property
     def isolation(self) -> tuple[Isolation, ...]:
         """What is covered, and what is not."""
-        return (self.kept, OTHERS) if self.kept.enforced else (self.kept,)
+        return (self.kept, lacks("clock-environment")) if self.kept.enforced else (self.kept,)
 
     def time(self) -> float:
         """What the agent's clock shows."""

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.model.capabilities import WORKDIR
 from holdfast.model.world import PlacedFile
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options
 from holdfast.planes.site_planes import placeholders
@@ -20,7 +21,6 @@ from holdfast.world.boxed_world import LENT, BoxedWorld
 from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.sandbox.workspace import copy_tree
 from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, hosts, listening, variables
-from holdfast.world.shortcomings import WORKDIR
 from holdfast.world.site_worlds import SiteWorlds
 from holdfast.world.workspace import fill, lay_out, place_files, set_up
 
@@ -160,7 +160,7 @@ class _WorldOpening:
     def _links(self) -> dict[str, str]:
         """Links to programs of this machine, and the second path of the workspace."""
         workdir = self._spec.setup.workdir
-        lacking = any(one.feature == WORKDIR for one in self._site.shortcomings)
+        lacking = any(one.feature == WORKDIR for one in self._site.unsupported)
         also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
         return {**self._settings.links, **also}
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from free_port import free_port
 from holdfast.model.world import Network, WayIn
 from holdfast.world import ingress
-from holdfast.world.ingress import IngressPorts, shortcoming
+from holdfast.world.ingress import IngressPorts, unsupported_ingress
 
 NOBODY = SimpleNamespace(connect=None)
 
@@ -59,34 +59,32 @@ def test_a_port_that_cannot_be_had_is_told(monkeypatch):
     port = free_port()
     monkeypatch.setattr(ingress, "listener", refused)
     (one,) = told(ways(port))
-    assert not one.enforced
-    assert one.why == f"port {port} of this machine cannot be listened on: Permission denied"
-    assert [*shortcoming(ways(port), shared=False)] == [one]
+    assert (one.enforced, one.code) == (False, "ingress-refused")
+    assert [*unsupported_ingress(ways(port), shared=False)] == [one]
 
 
 def test_holdfast_itself_is_not_reached():
     port = free_port()
     (one,) = told(ways(port), ours={port})
-    assert (one.enforced, one.why) == (False, f"port {port} inside is Holdfast's own in this trial")
+    assert (one.enforced, one.code) == (False, "ingress-own-port")
 
 
 def test_any_port_cannot_be_led_in_but_those_that_are_named_are():
     port = free_port()
     (one,) = told(ways(port, default="allow"))
-    assert not one.enforced
-    assert one.why.startswith(f"127.0.0.1:{port} reaches port {port} of the agent; only ports that")
-    assert [found.enforced for found in shortcoming(ways(default="allow"), shared=False)] == [False]
+    assert (one.enforced, one.code) == (False, "ingress-unnamed")
+    assert one.why.startswith(f"127.0.0.1:{port} reaches port {port} of the agent; ")
+    assert [found.enforced for found in unsupported_ingress(ways(default="allow"), shared=False)] == [False]
 
 
 def test_without_a_network_of_its_own_every_port_can_be_reached():
     (any_port,) = told(ways(default="allow"), shared=True)
     assert any_port.enforced
     (named,) = told(ways(3000), shared=True)
-    assert not named.enforced
-    assert "not 3000 alone" in named.why
-    assert [*shortcoming(ways(default="allow"), shared=True)] == []
-    assert [*shortcoming(ways(3000), shared=True)] == [named]
+    assert (named.enforced, named.code) == (False, "ingress-shared")
+    assert [*unsupported_ingress(ways(default="allow"), shared=True)] == []
+    assert [*unsupported_ingress(ways(3000), shared=True)] == [named]
 
 
-def test_a_way_that_can_be_opened_is_no_shortcoming():
-    assert [*shortcoming(ways(free_port()), shared=False)] == []
+def test_a_way_that_can_be_opened_is_no_unsupported_ingress():
+    assert [*unsupported_ingress(ways(free_port()), shared=False)] == []

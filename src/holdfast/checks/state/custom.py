@@ -22,6 +22,7 @@ from holdfast.checks.state.host_services import host_services
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.capabilities import THROWAWAY
 from holdfast.model.codec import canonical, encodable, encode
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation
@@ -29,7 +30,7 @@ from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Evidence
 from holdfast.protocols.check import Exhibit
-from holdfast.protocols.sandbox import THROWAWAY, Ran
+from holdfast.protocols.sandbox import Ran
 from holdfast.protocols.world import World
 from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about

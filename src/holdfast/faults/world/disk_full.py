@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from holdfast.errors import HarnessError
 from holdfast.faults.world.files import command, touch, untouch, untouched, watch
+from holdfast.model.capabilities import DISK
 from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
@@ -21,7 +22,7 @@ class DiskFull:
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent's programs found no room.")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
-        limited = next((one for one in world.sandbox.isolation if one.feature == "disk limit"), None)
+        limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)
         if limited is None or not limited.enforced or limited.why:  # a limit nobody set is a good part of the memory
             why = limited.why if limited is not None else "this sandbox knows of none"
             raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.model.capabilities import LACKS
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.run_warning import WARNINGS
 from holdfast.model.verdict import CODES
@@ -107,6 +108,15 @@ the property (`warning.stateful`), SARIF under `properties`. A warning about the
 |---|---|"""
 
 
+_LACKS_INTRO = """
+## Codes of missing features
+
+What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`; where a sandbox cannot
+be made at all, the command ends with one of them as its error code.
+
+| code | feature | why |
+|---|---|---|"""
+
 _ERRORS_INTRO = """
 ## Codes of errors
 
@@ -127,7 +137,9 @@ def codes_page() -> str:
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
     warnings = [f"| `{code}` | {meaning} |" for code, meaning in sorted(WARNINGS.items())]
     errors = [f"| `{code}` | {meaning} |" for code, meaning in sorted(ERROR_CODES.items())]
-    return "\n".join([_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings, _ERRORS_INTRO, *errors]) + "\n"
+    missing = [f"| `{code}` | {lack.feature or 'several'} | {lack.why} |" for code, lack in sorted(LACKS.items())]
+    tables = [_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings, _ERRORS_INTRO, *errors, _LACKS_INTRO, *missing]
+    return "\n".join(tables) + "\n"
 
 
 if __name__ == "__main__":

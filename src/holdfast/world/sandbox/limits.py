@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import HarnessError
-from holdfast.model.world import Isolation, Resources
+from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S
 
 PREFIX = "holdfast-"
@@ -129,16 +129,6 @@ def wanted(resources: Resources) -> dict[str, dict[str, str]]:
         if folder is not None:
             found[controller] = dict(_settings(controller, limit, unified=_unified(folder)))
     return found
-
-
-def kept() -> tuple[Isolation, ...]:
-    """Whether a machine keeps limits of memory and processor time for a sandbox as a whole."""
-    found = parents()
-    alone = "no control group may be made here; each process is limited on its own"
-    memory = "" if "memory" in found else alone
-    cpu = "" if "cpu" in found else "no control group may be made here"
-    counted = "with what is written to disk, which is kept in memory"
-    return (Isolation("memory limit", not memory, memory or counted), Isolation("cpu limit", not cpu, cpu))
 
 
 def parents() -> dict[str, Path]:

@@ -10,22 +10,20 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from holdfast.model.capabilities import ALWAYS, CPU, FAMILIES, MEMORY, PIDS, lacks
 from holdfast.model.world import Isolation, Resources, SandboxTraits
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import BeginProgram, Program, all_ended
-from holdfast.protocols.sandbox import THROWAWAY, SandboxSpec, Stdio
+from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
-from holdfast.world.sandbox.promises import ALWAYS
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove
 
-WHY = "the process backend isolates nothing"
 ISOLATION = (
-    *(Isolation(feature, False, WHY) for feature in (*ALWAYS, "socket families")),
-    *(Isolation(f"{what} limit", False, WHY) for what in ("pids", "memory", "cpu")),
-    Isolation("command audit", False, "the process backend does not hear of commands"),
-    Isolation("file audit", False, "the process backend does not see what is written outside the workspace"),
-    Isolation(THROWAWAY, False, "commands of checks run in the workspace itself, last"),
+    *(lacks("no-isolation", feature) for feature in (*ALWAYS, FAMILIES, PIDS, MEMORY, CPU)),
+    lacks("commands-unreported", who="the process backend"),
+    lacks("files-unreported"),
+    lacks("throwaway-shared"),
 )
 
 

@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from socket import socket
 from typing import NamedTuple, TypeVar
 
-from holdfast.errors import OutsideError, SandboxFailed
+from holdfast.errors import OutsideError, SandboxFailed, UserError
+from holdfast.model.capabilities import remedy, words
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
@@ -128,6 +129,11 @@ async def opened(sandbox: S) -> S:
             raise SandboxFailed(f"the workspace could not be made: {broken}") from broken
         raise
     return sandbox
+
+
+def unavailable(code: str, **values: object) -> UserError:
+    """The error for a user on whose machine a backend does not work, with what to do."""
+    return UserError(words(code, **values), code=code, hint=remedy(code, **values))
 
 
 def remove(folder: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 from holdfast.checks.state.command_exit import CommandExit
 from holdfast.checks.state.custom import Custom
 from holdfast.errors import HarnessError
+from holdfast.model.capabilities import THROWAWAY
 from holdfast.model.verdict import Finding
 from holdfast.model.world import Isolation
-from holdfast.protocols.sandbox import THROWAWAY, Ran
+from holdfast.protocols.sandbox import Ran
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run
 
 pytestmark = pytest.mark.processes

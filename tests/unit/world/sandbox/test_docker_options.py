@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.model.world import Resources
 from holdfast.world.containers.container import Shape, first_process, options
-from holdfast.world.sandbox.docker import promises
+from holdfast.world.sandbox.docker import isolation_of
 
 SHAPE = Shape("img:1", Path("/first"), (1000, 1001), Path("/place"), {"/agent": Path('/a, "b"')}, Resources(), 7)
 
@@ -60,12 +60,12 @@ def test_a_copy_shares_the_network_of_its_trial():
 
 def test_what_the_engine_lacks_is_not_promised():
     good = {"SecurityOptions": ["name=seccomp,profile=default"], "PidsLimit": True, "MemoryLimit": True}
-    told = {one.feature: one for one in promises(good)}
+    told = {one.feature: one for one in isolation_of(good)}
     assert told["network"].enforced
     assert told["memory limit"].enforced
     assert told["nested user namespaces"].enforced
     assert not told["cpu limit"].enforced
     assert not told["disk limit"].enforced
     assert all(one.enforced or one.why for one in told.values())
-    bare = {one.feature: one for one in promises({})}
+    bare = {one.feature: one for one in isolation_of({})}
     assert not bare["nested user namespaces"].enforced

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import UserError
 from holdfast.model.world import Audited, Isolation, Resources, WorldSpec
-from holdfast.world.shortcomings import lacking, refuse_lacking
+from holdfast.world.unsupported import lacking, refuse_lacking
 
 MACHINE = (Isolation("network", True), Isolation("cpu limit", False, "no cgroup"), Isolation("ipc", False, "shared"))
 

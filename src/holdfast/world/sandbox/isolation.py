@@ -1,0 +1,60 @@
+"""What a bubblewrap sandbox isolates, and what of it this machine enforces."""
+
+from __future__ import annotations
+
+import platform
+
+from msgspec.structs import replace
+
+from holdfast.model.capabilities import ALWAYS, COMMANDS, CPU, DISK, FAMILIES, MEMORY, NESTED, PIDS, enforced, lacks
+from holdfast.model.world import Isolation, Resources
+from holdfast.world.sandbox import kernel, limits
+
+_SCOPE = {"evidence": "what the gateway, services, the kernel and the file system saw, and the run's files"}
+"""How far a feature goes, where its name does not say it."""
+_PER_NAMESPACE = (5, 14)
+"""From this kernel on, a limit on processes counts those of one user namespace only."""
+
+
+def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
+    """What every sandbox here enforces; `commands`: whether the kernel reported the command that was tried."""
+    grouped = limits.parents()
+    held = {
+        FAMILIES: "",
+        PIDS: "",
+        MEMORY: "with what is written to disk, which is kept in memory",
+        CPU: "",
+        COMMANDS: "the kernel reports each start; the argv is read then, and a thread of the agent may swap it",
+    }
+    missing = {
+        FAMILIES: None if kernel.can_filter() else lacks("kernel-filter-unknown", machine=platform.machine()),
+        PIDS: None if _kernel() >= _PER_NAMESPACE else lacks("pids-shared"),
+        MEMORY: None if "memory" in grouped else lacks("no-memory-group"),
+        CPU: None if "cpu" in grouped else lacks("no-cpu-group"),
+        COMMANDS: None if commands else lacks("commands-unreported", who="the kernel"),
+    }
+    always = (enforced(feature, _SCOPE.get(feature, "")) for feature in ALWAYS)
+    return (*always, *(missing[feature] or enforced(feature, note) for feature, note in held.items()))
+
+
+def of_sandbox(
+    machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
+) -> tuple[Isolation, ...]:
+    """The same for one sandbox: a limit that nobody set is not enforced, unless there is a default."""
+    unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
+    defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
+
+    def one(isolation: Isolation) -> Isolation:
+        feature, default = isolation.feature, defaults.get(isolation.feature, "")
+        if nested and feature == NESTED:
+            return lacks("nesting-allowed")
+        if isolation.enforced and default and unset.get(feature, True):
+            return enforced(feature, f"{default}, as the spec sets none")
+        return replace(lacks("limit-unset", feature), asked=False) if unset.get(feature) else isolation
+
+    return tuple(map(one, machine))
+
+
+def _kernel() -> tuple[int, int]:
+    major, minor, *_ = platform.release().split(".")
+    return int(major), int("".join(c for c in minor if c.isdigit()) or 0)

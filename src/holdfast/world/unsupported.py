@@ -1,0 +1,94 @@
+"""What a spec asks of its world and this machine or backend cannot do: reported, never ignored silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from holdfast.errors import UserError
+from holdfast.model.capabilities import COMMANDS, CPU, DISK, FILES, MEMORY, PIDS, lacks
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import AgentSpec
+from holdfast.model.traits import Disturbed
+from holdfast.model.world import Isolation, WorldSpec
+from holdfast.plugins import fault_traits
+from holdfast.protocols.sandbox import SandboxBackend
+from holdfast.world.ingress import unsupported_ingress
+from holdfast.world.world_clock import clock_library
+
+
+async def unsupported(
+    spec: WorldSpec,
+    scenarios: Iterable[Scenario],
+    backend: SandboxBackend,
+    *,
+    agent: AgentSpec | None = None,
+    shown: Iterable[str] = (),
+) -> tuple[Isolation, ...]:
+    """Every key of the spec that is not supported here. `shown`: paths of this machine that every sandbox sees."""
+    found = [*_of_spec(spec, backend, agent), *_workdir(spec.setup.workdir, backend, shown)]
+    if spec.determinism.clock is not None or any("clock" in disturbed(one) for one in scenarios):
+        library = await clock_library()
+        found += [library] if isinstance(library, Isolation) else []
+    return tuple(found)
+
+
+def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
+    """What the world faults of a scenario disturb, as far as the sandbox must know from the start."""
+    worldly = (fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
+    return frozenset(part for part in worldly if part is not None)
+
+
+def _of_spec(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) -> Iterator[Isolation]:
+    isolates, name = backend.traits.isolates, backend.name
+    if agent is not None and backend.traits.image and agent.nested_sandbox:
+        yield lacks("container-nested")
+    if agent is not None and backend.traits.image and agent.programs:
+        yield lacks("container-programs", programs=", ".join(agent.programs))
+    if spec.base is not None and not backend.traits.image:
+        yield lacks("image-ignored", image=spec.base, backend=name)
+    if spec.setup.packages:
+        yield lacks("packages-ignored", packages=", ".join(spec.setup.packages), backend=name)
+    yield from unsupported_ingress(spec.network, shared=not isolates)
+    if spec.determinism.dns == "real":
+        yield lacks("dns-real")
+    if spec.services and not isolates:
+        yield lacks("services-unnamed")
+    if spec.forbidden.http_except is not None and not isolates:
+        yield lacks("http-unproxied")
+    if spec.network.dns_overrides and not isolates:
+        yield lacks("names-unproxied")
+
+
+def _workdir(path: str | None, backend: SandboxBackend, shown: Iterable[str]) -> Iterator[Isolation]:
+    """The second path of the workspace, where nothing can be put there."""
+    if path is None:
+        return
+    at = PurePosixPath(path)
+    taken = sorted(one for one in shown if at.is_relative_to(one) or PurePosixPath(one).is_relative_to(at))
+    if not backend.traits.isolates:
+        yield lacks("workdir-missing", backend=backend.name, path=path)
+    elif taken:
+        yield lacks("workdir-hidden", shown=taken[0], path=path)
+
+
+def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
+    """What is not enforced, without limits and logs that nobody asked for."""
+    unasked = {
+        MEMORY: spec.resources.memory is None,
+        CPU: spec.resources.cpu is None,
+        DISK: spec.resources.disk is None,
+        PIDS: spec.resources.pids is None,
+        COMMANDS: not spec.audit.commands,
+        FILES: not spec.audit.file_writes,
+    }
+    return [one for one in isolation if not one.enforced and not unasked.get(one.feature, False)]
+
+
+def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str) -> None:
+    """UserError that names every feature which cannot be enforced, if there is one."""
+    missing = lacking(spec, isolation)
+    if missing:
+        named = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
+        hint = "leave --strict-world out, use another --backend, or do not ask for it"
+        raise UserError(f"the {backend} backend cannot enforce here: {named}", code="world-not-enforced", hint=hint)
