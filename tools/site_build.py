@@ -57,8 +57,8 @@ class SitePages:
             if name.endswith(".md"):
                 text = (REPO / name).read_text()
                 cut = name in (site_plugins.FAULTS, site_plugins.CHECKS)
-                page = self._shown(site_plugins.without_entries(text) if cut else text, name, place)
-                yield place, HOME + page if place == "index.md" else page
+                body = self._shown(site_plugins.without_entries(text) if cut else text, name, place)
+                yield place, HOME + body if place == "index.md" else body
         faults, checks = ((REPO / name).read_text() for name in (site_plugins.FAULTS, site_plugins.CHECKS))
         for page, text in site_plugins.plugin_pages(faults, checks):
             yield (
