@@ -13,15 +13,32 @@ _ID = (
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b"
     r"|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,64}\b|\b[a-z]{2,12}[_-](?=\w*\d)\w{4,64}\b"
 )
+# Letters and digits that take turns, as in ULIDs and tokens. With an underscore it may be a name (utf8mb4_general_ci),
+# unless there are capitals.
+_MIXED = r"\b(?=[\w-]{8,64}\b)(?=[A-Za-z0-9]+\b|[\w-]*[A-Z])[A-Za-z_-]*\d+[A-Za-z_-]+\d+[A-Za-z_-]+[\w-]*"
+# A value with a label. After a colon prose may follow ("token: expired"), so there it must not look like a word.
+_LABELLED = (
+    r"\b([\w-]*(?:id|token|nonce|session|cursor|hash|digest|uuid|trace))"
+    r"(?:=['\"]?[\w+/.-]{4,}|: ?['\"]?(?:(?=[\w+/-]*\d)[\w+/-]{4,}|[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{4,}\b))=*['\"]?"
+)
 _PLACE = r"(?<![\w/.])/(?:tmp|var|private|home|Users|root|run|dev/shm)(?:/[^\s/'\"`:,;()]+)*/([^\s/'\"`:,;()]+)"
 # One word in quotes is a name (KeyError: 'total'), several are an example of what was said.
-_QUOTED = r"(?<!\w)(['\"`])(?:(?=[^'\"`]*\s).{0,400}?)\1(?!\w)"
+_QUOTED = r"(?<!\w)(['\"`])((?=[^'\"`]*\s).{0,400}?)\1(?!\w)"
+_STATUS_IN_QUOTES = re.compile(r"[45]\d\d\b(?= [A-Z])")
 # A number behind such a word tells one cause from another: a status, an exit code, a port that a service has.
 _NUMBER = (
     r"((?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
     r"|\b(?:status|code|errno|signal|error|sqlstate|http(?:/[\d.]+)?|exited with|exit)(?: is)?[ :=]{1,3}-?\d+"
+    r"|\b(?:returned|got|answered|received|gave|(?:responded|replied|failed) with|response) ?[\[(]?[45]\d\d\b"
+    r"(?! of\b| \w?s\b)"
+    r"|[(\[][45]\d\d[)\]]|\b[45]\d\d(?= (?-i:[A-Z]))"
     r"|\bport[ :=]{1,3}\d{1,4}\b|\b\w*(?:error|exception): [45]\d\d\b)|(?<!\w)\d(?:[\d.,:]*\d)?"
 )
+
+
+def _without_quote(found: re.Match[str]) -> str:
+    """A quoted phrase; only the statuses in it stay: `'401 Unauthorized'`."""
+    return "'…" + "".join(f"({status})" for status in _STATUS_IN_QUOTES.findall(found[2])) + "'"
 
 
 @lru_cache(4_096)
@@ -31,8 +48,10 @@ def fingerprint(text: str) -> str:
     A digest, since a secret of which only the digits are gone would not be recognised as one, and so not be masked.
     """
     text = re.sub(_TIME, "#", text[:READ])
-    text = re.sub(_QUOTED, "'…'", text, flags=re.DOTALL)
+    text = re.sub(_LABELLED, r"\1 #", text)
+    text = re.sub(_QUOTED, _without_quote, text, flags=re.DOTALL)
     text = re.sub(_PLACE, r"…/\1", text)
+    text = re.sub(_MIXED, "#", text)
     text = re.sub(_ID, "#", text, flags=re.IGNORECASE)
     text = re.sub(_NUMBER, lambda found: found[1] or "#", text, flags=re.IGNORECASE)
     text = re.sub(r"\b([a-z_]{2,})\d{3,}\b", r"\1#", text)  # order8812

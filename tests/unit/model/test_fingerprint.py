@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fingerprint_pairs import APART_HELD_OUT, APART_TUNED, SAME_HELD_OUT, SAME_TUNED
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,17 +34,25 @@ APART = (
     ("a call to 10.0.0.1 was denied", "a call to 169.254.169.254 was denied"),
     ("port 5432 refused", "port 6379 refused"),
     ("wrote /v1/orders", "wrote /v1/refunds"),
+    ("failed: '401 Unauthorized' for url", "failed: '403 Forbidden' for url"),
+    ("collation utf8mb4_general_ci differs", "collation utf8mb4_unicode_ci differs"),
 )
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@pytest.mark.parametrize(("one", "other"), SAME + SAME_TUNED)
 def test_what_changes_from_trial_to_trial_goes(one: str, other: str) -> None:
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_what_tells_causes_apart_stays() -> None:
-    for one, other in APART:
-        assert fingerprint(one) != fingerprint(other), (one, other)
+@pytest.mark.parametrize(("one", "other"), APART + APART_TUNED)
+def test_what_tells_causes_apart_stays(one: str, other: str) -> None:
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_the_error_rates_on_the_pairs_that_nobody_tuned_on() -> None:
+    joined = [pair for pair in APART_HELD_OUT if fingerprint(pair[0]) == fingerprint(pair[1])]
+    split = [pair for pair in SAME_HELD_OUT if fingerprint(pair[0]) != fingerprint(pair[1])]
+    assert (joined, len(split) <= 1) == ([], True), split
 
 
 @given(st.text(max_size=READ + 100))
