@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
+from holdfast.checks.patterns import why_never
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.verdict import Finding
-from holdfast.reading.json_values import BadPath, query, validator
+from holdfast.reading.json_values import BadPath, loads, query, validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Keys of a schema that hold schemas by names of the user's own."""
@@ -28,10 +31,6 @@ def parse(text: str, *, unique: bool = False) -> Any:
 
     `unique`: nor if an object has a key twice. A verdict must not depend on which of them a reader takes.
     """
-    from json import JSONDecoder
-
-    from holdfast.reading.json_values import loads
-
     hook = _once if unique else None
     return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))
 
@@ -55,18 +54,20 @@ JSON_CODES: Mapping[str, str] = {
 
 def read_answer(text: str, *, unique: bool = True) -> Any:
     """The answer as JSON, or the Finding that it is not."""
-    from json import JSONDecodeError
-
     try:
         return parse(text, unique=unique)
     except KeyTwice as bad:
         return Finding(False, f"JSON that can be read in two ways: {bad}", "json-key-twice", empty=True)
     except ValueError as bad:
-        fenced = "it is fenced by ```; the whole answer must be JSON"
-        why = fenced if text.lstrip().startswith("```") else shorten(str(bad), 120)
         stopped = bad.pos if isinstance(bad, JSONDecodeError) else len(text)
         marks = ((stopped, stopped + 1),) if stopped < len(text) else ()
-        return Finding(False, f"not JSON: {why}", "json-invalid", marks=marks)
+        if text.lstrip().startswith("```"):
+            why, key = "it is fenced by ```; the whole answer must be JSON", "fenced"
+        else:
+            # The parser's words say what kind of error it is. A text that is wrong from its first character is prose.
+            kind = bad.msg if isinstance(bad, JSONDecodeError) else str(bad)
+            why, key = shorten(str(bad), 120), fingerprint(kind) if text[:stopped].strip() else "prose"
+        return Finding(False, f"not JSON: {why}", "json-invalid", (key,), marks=marks)
 
 
 def _refuse(name: str) -> Any:
@@ -103,8 +104,6 @@ def fault_in_schema(schema: dict[str, Any]) -> str | None:
 
 def why_never_fits(schema: Any) -> str | None:
     """Why a regex in the schema can match nothing; None if all of them could match, or there is none."""
-    from holdfast.checks.patterns import why_never
-
     return next((why for pattern in _schema_patterns(schema) if (why := why_never(pattern))), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,15 +10,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.checks.json_parts import JSON_CODES, fault_in_path, parts, read_answer, violation
-from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.json_equality import as_text, has_part, same
+from holdfast.checks.patterns import fault_in, why_never
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_text, value_codes, value_key
 from holdfast.checks.wording import shorten
 from holdfast.model.exhibit import Exhibit
 from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
 from holdfast.reading.fields import about
-
-_OPERATORS = "equals, matches, contains or value_type"
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,7 @@ class JsonField:
     )
     codes: ClassVar[Mapping[str, str]] = {
         **JSON_CODES,
-        "value-as-expected": "The value is as expected.",
-        "value-differs": "The value is another one.",
-        "value-lacks": "The value lacks a part.",
-        "value-no-match": "The value does not match the pattern.",
-        "value-wrong-type": "The value has another type.",
+        **value_codes("value-above", "value-below", "value-no-number"),
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -64,26 +58,23 @@ class JsonField:
         found = parts(answer, self.path)
         if not found:
             return Finding(False, f"is JSON, but has nothing at {shorten(self.path)}", "json-part-missing", empty=True)
-        unfit = [wrong for value in found if (wrong := next(self._wrong(value), None))]
+        unfit = [wrong for value in found if (wrong := self._mismatch(value))]
         if not unfit:
-            return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", "value-as-expected")
-        code, why = unfit[0]
+            return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", AS_EXPECTED)
+        code, key, why = unfit[0]
         # A rule asks for all parts and, negated, for none: what holds of some of them fails it either way.
         some = f"; {len(found) - len(unfit)} of {len(found)} parts fit" if len(unfit) < len(found) else ""
-        return Finding(False, f"{shorten(self.path)} {why}{some}", code, either_way=bool(some))
+        return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
-    def _wrong(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Everything in which the value is not as expected."""
+    def _mismatch(self, value: Any) -> Mismatch | None:
+        """The first thing in which the value is not as expected; None if it is."""
         shown = _shown(value)
-        if self.equals is not UNSET and not same(value, self.equals):
-            yield "value-differs", f"is {shown}, not {shorten(as_text(self.equals), 60)}"
-        if self.contains is not UNSET and not has_part(value, self.contains):
-            yield "value-lacks", f"is {shown}, without {shorten(as_text(self.contains), 60)}"
-        if self.matches is not None and search(self.matches, as_text(value), "") is None:
-            yield "value-no-match", f"is {shown}, which does not match {shorten(self.matches, 60)}"
+        if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, shown), None):
+            return wrong
         flat = type(value)() if isinstance(value, dict | list) else value  # what is inside does not make its type
         if self.value_type is not None and violation({"type": self.value_type}, flat):
-            yield "value-wrong-type", f"is {shown}, not of type {self.value_type}"
+            return Mismatch("value-wrong-type", value_key(value), f"is {shown}, not of type {self.value_type}")
+        return None
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.matches is not None and fault_in(self.matches) is None and (why := why_never(self.matches)):
@@ -94,8 +85,8 @@ class JsonField:
             yield "path", fault
         if self.matches is not None and (fault := fault_in(self.matches)):
             yield "matches", fault
-        if self.equals is UNSET and self.contains is UNSET and self.matches is None and self.value_type is None:
-            yield "path", f"says where to look, but not for what: give {_OPERATORS}"
+        if Expectation(self.equals, self.contains, self.matches).empty and self.value_type is None:
+            yield "path", "set at least one of equals, matches, contains, value_type"
 
 
 def _shown(value: Any) -> str:

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.checks.state.json_equality import as_text, same
 from holdfast.checks.state.recorded import SHOWN
 from holdfast.checks.trace.arguments import fit
 from holdfast.checks.trace.calls import calls, done, matches, named
+from holdfast.checks.values import as_text, same
 from holdfast.checks.wording import near_miss, shorten
 from holdfast.model.trace import TraceEvent
 from holdfast.model.world import AuditEvent

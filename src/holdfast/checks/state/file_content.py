@@ -61,8 +61,13 @@ class FileContent:
             lacks = f", and up to there {lacked}" if lacked else ""
             return Finding(None, f"only the first {KEPT} bytes of {name} were read{lacks}", "content-cut")
         if lacked:
-            return Finding(False, f"{name} {lacked}", "content-missing")
-        return Finding(True, f"{name} is as it should be", "content-as-expected")
+            return Finding(False, f"{name} {lacked}", "content-missing", self._lacking(place.content))
+        return Finding(True, f"{name} is as expected", "content-as-expected")
+
+    def _lacking(self, content: str) -> tuple[str, ...]:
+        """An empty file, one without the text and one without a match are three causes."""
+        without_text = self.contains is not None and self.contains not in content
+        return ("empty" if not content.strip() else "text" if without_text else "pattern",)
 
     def _found(self, readings: list[str]) -> tuple[str, str]:
         """What it holds and must not, and what it lacks, however it is read; empty where there is nothing."""

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import fault_in, search, why_never
-from holdfast.checks.state.json_equality import as_number, as_text, has_part, same
+from holdfast.checks.patterns import fault_in, why_never
 from holdfast.checks.state.mock_requests import (
     FIELD,
     MISSING,
@@ -25,6 +24,7 @@ from holdfast.checks.state.mock_requests import (
     value_at,
 )
 from holdfast.checks.state.recorded import record, recorded
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_number, as_text, same, value_codes
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
 from holdfast.model.codec import encodable
@@ -43,10 +43,8 @@ class AssertionResult(NamedTuple):
 
     holds: bool | None
     why: str
-    code: str = "value-as-expected"
-
-
-"""Whether it holds, None where that cannot be told, and why."""
+    code: str = AS_EXPECTED
+    key: tuple[str, ...] = ()
 
 
 class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,9 +59,8 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at_most: Annotated[float | None, about("Not more.")] = None
 
     @property
-    def empty(self) -> bool:
-        rest = (self.matches, self.at_least, self.at_most)
-        return self.equals is UNSET and self.contains is UNSET and all(value is None for value in rest)
+    def expected(self) -> Expectation:
+        return Expectation(self.equals, self.contains, self.matches, self.at_least, self.at_most)
 
 
 def judged(one: Assertion, found: MockRequests) -> AssertionResult:
@@ -102,15 +99,14 @@ def unseen(one: Assertion, found: MockRequests) -> bool:
 
 def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) -> AssertionResult:
     """A number of requests; where more came than are kept, or more may fit, it may be higher."""
-    code, wrong = next(_wrong(one, count, body=False), ("value-as-expected", ""))
-    what = f"request_count{_filtered(one.filters)} {wrong or f'is {count}'}"
-    if wrong and code == "value-differs" and (wanted := as_number(one.equals)) is not None:
-        code = "value-above" if count > wanted else "value-below"  # a mail too many and a mail too few are two causes
+    filtered = f" of {shorten(as_text(dict(one.filters)), 60)}" if one.filters else ""
+    found = _result(f"request_count{filtered}", f"is {count}", _mismatch(one, count))
+    what = found.why
     if not more and not maybe:
-        return AssertionResult(not wrong, what, code)
+        return found
     limits = (one.at_most, as_number(one.equals))
     if any(limit is not None and count > limit for limit in limits):
-        return AssertionResult(False, what, code)
+        return found
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
     kept = f", and {more} requests more came than are kept" if more else ""
     return AssertionResult(True if enough else None, f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}")
@@ -128,28 +124,20 @@ def _holds(one: Assertion, request: SeenRequest, part: str) -> AssertionResult:
         return AssertionResult(False, f"there is nothing at {shorten(one.field)}", "request-missing")
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
         value = {**value, one.contains: ""}  # header names are the same in any case
-    code, wrong = next(_wrong(one, value, body=part == "body"), ("value-as-expected", ""))
-    return AssertionResult(not wrong, f"{shorten(one.field)} {wrong or 'is as it should be'}", code)
+    return _result(shorten(one.field), "is as expected", _mismatch(one, value, body=part == "body"))
 
 
-def _wrong(one: Assertion, value: Any, *, body: bool) -> Iterator[tuple[str, str]]:
-    """Everything in which the value is not as asserted."""
+def _result(what: str, right: str, wrong: Mismatch | None) -> AssertionResult:
+    if wrong is None:
+        return AssertionResult(True, f"{what} {right}")
+    return AssertionResult(False, f"{what} {wrong.why}", wrong.code, wrong.key)
+
+
+def _mismatch(one: Assertion, value: Any, *, body: bool = False) -> Mismatch | None:
+    """The first thing in which the value is not as asserted."""
     shown = shorten(as_text(value), 60)
-    if one.equals is not UNSET and not (_same_body(value, one.equals) if body else _equal(value, one.equals)):
-        yield "value-differs", f"is {shown}, not {shorten(as_text(one.equals), 60)}"
-    if one.contains is not UNSET and not has_part(value, one.contains, tuple(_readings(value))):
-        yield "value-lacks", f"is {shown}, without {shorten(as_text(one.contains), 60)}"
-    if one.matches is not None and not any(search(one.matches, text, "") for text in _readings(value)):
-        yield "value-no-match", f"is {shown}, which does not match {shorten(one.matches, 60)}"
-    if one.at_least is None and one.at_most is None:
-        return
-    number = as_number(value)
-    if number is None:
-        yield "value-no-number", f"is {shown}, which is no number"
-    elif one.at_least is not None and number < one.at_least:
-        yield "value-below", f"is {number:g}, less than {one.at_least:g}"
-    elif one.at_most is not None and number > one.at_most:
-        yield "value-above", f"is {number:g}, more than {one.at_most:g}"
+    equal = _same_body if body else _equal
+    return next(one.expected.mismatches(value, shown, equal=equal, readings=_readings), None)
 
 
 def _equal(value: Any, wanted: Any) -> bool:
@@ -176,10 +164,6 @@ def _readings(value: Any) -> Iterator[str]:
         yield encodable(json.dumps(meant, ensure_ascii=False))
 
 
-def _filtered(filters: Mapping[str, Any]) -> str:
-    return f" of {shorten(as_text(dict(filters)), 60)}" if filters else ""
-
-
 def _requests(count: int) -> str:
     return "1 request" if count == 1 else f"{count} requests"
 
@@ -201,13 +185,7 @@ class HttpMockAssertions:
 
     codes: ClassVar[Mapping[str, str]] = {
         "request-missing": "There is no such request, or nothing at the field.",
-        "value-as-expected": "The value is as expected.",
-        "value-differs": "The value is another one.",
-        "value-lacks": "The value lacks a part.",
-        "value-no-match": "The value does not match the pattern.",
-        "value-above": "The value is too large.",
-        "value-below": "The value is too small.",
-        "value-no-number": "The value is not a number.",
+        **value_codes("value-wrong-type"),
     }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
@@ -223,15 +201,15 @@ class HttpMockAssertions:
         verdicts = [judged(one, found) for one in live]
         blank = [unseen(one, found) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
-        holds, why, code = verdicts[worst]
+        holds, why, code, key = verdicts[worst]
         if holds is None:  # what is not known is so by a limit of ours
             raise HarnessError(shorten(why, 220))
         if holds and dead:
             return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
         if holds:
             why = "; ".join(one.why for one in verdicts)
-        key, nothing = () if holds else (str(worst),), not holds and blank[worst]
-        return Finding(holds, shorten(why, 220), code, key, details=_details(found), empty=nothing)
+        cause, nothing = () if holds else (str(worst), *key), not holds and blank[worst]
+        return Finding(holds, shorten(why, 220), code, cause, details=_details(found), empty=nothing)
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         for n, one in enumerate(self.assertions):
@@ -245,7 +223,7 @@ class HttpMockAssertions:
                 yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {known}"
             elif fault := fault_in_field(one.field):
                 yield f"assertions[{n}].field", fault
-            if one.empty:
+            if one.expected.empty:
                 yield f"assertions[{n}]", "needs one of equals, contains, matches, at_least, at_most"
             if one.matches is not None and (fault := fault_in(one.matches)):
                 yield f"assertions[{n}].matches", fault

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from holdfast.checks.state.json_equality import as_text
 from holdfast.checks.state.mock_requests import FIELD, MISSING, kept, value_at
+from holdfast.checks.values import as_text
 from holdfast.errors import HarnessError, OutsideError
 from holdfast.model.codec import encodable
 from holdfast.protocols.sandbox import FileChange, Sandbox

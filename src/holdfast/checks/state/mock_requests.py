@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from holdfast.checks.json_parts import fault_in_path, parse, parts
-from holdfast.checks.state.json_equality import same
 from holdfast.checks.state.recorded import KEPT
+from holdfast.checks.values import same
 from holdfast.protocols.service import Mock, Recorded
 
 FIELD = re.compile(

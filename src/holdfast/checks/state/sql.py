@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.patterns import fault_in, search
+from holdfast.checks.patterns import fault_in
 from holdfast.checks.state.databases import database, dialect_of
-from holdfast.checks.state.json_equality import as_number, as_text, same
 from holdfast.checks.state.recorded import SHOWN, record, recorded
+from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, as_number, as_text, same, value_codes
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.fingerprint import fingerprint
@@ -36,7 +36,7 @@ _ACTS = frozenset(
 _READ_ONLY = ("25006", "1792")
 """What PostgreSQL and MySQL say to a write in a transaction that only reads."""
 _WRITING = "it would write, and a rule only reads: its transaction is read-only"
-_NO_ROW = "the query gave no row"
+_NO_ROW = "no-row"
 _EXACT_DIGITS = 15
 """Digits that a floating-point number always keeps; a longer decimal comes from a database as text."""
 
@@ -81,12 +81,7 @@ class Sql:
         "query-refused": "The database refused the query.",
         "rows-above": "The query found too many rows.",
         "rows-below": "The query found too few rows.",
-        "value-above": "The value is too large.",
-        "value-as-expected": "The value is as expected.",
-        "value-below": "The value is too small.",
-        "value-differs": "The value is another one.",
-        "value-no-match": "The value does not match the pattern.",
-        "value-no-number": "The value is not a number.",
+        **value_codes("value-lacks", "value-wrong-type"),
     }
 
     async def foresee(self, world: World) -> None:
@@ -116,46 +111,41 @@ class Sql:
         details = {"columns": list(found.columns), "rows": [list(row) for row in found.rows[:SHOWN]]}
         wrong = next(self._wrong(found), None)
         if wrong is None:
-            return Finding(True, self._right(found), "value-as-expected", details=details)
-        return Finding(False, wrong[1], wrong[0], details=details, empty=wrong[0] == "no-row")
+            return Finding(True, self._right(found), AS_EXPECTED, details=details)
+        return Finding(False, wrong.why, wrong.code, wrong.key, details=details, empty=wrong.code == _NO_ROW)
 
-    def _wrong(self, found: QueryAnswer) -> Iterator[tuple[str, str]]:
+    def _wrong(self, found: QueryAnswer) -> Iterator[Mismatch]:
         """Everything in which the answer is not as expected."""
         if self.rows is not None and found.count != self.rows:
-            yield _side(found.count, self.rows, "rows"), f"the query gave {_rows(found.count)}, not {self.rows}"
-        if not self._reads_value():
+            # One row too many and one too few are two causes.
+            code = "rows-above" if found.count > self.rows else "rows-below"
+            yield Mismatch(code, (), f"the query returned {_rows(found.count)}, not {self.rows}")
+        expected = self._expected
+        if expected.empty:
             return
         if not found.rows or not found.rows[0]:
-            if not (self.equals is None and self._reads_only_equals()):
-                yield "no-row", _NO_ROW
+            if expected != Expectation(None):
+                yield Mismatch(_NO_ROW, (), "the query returned no row")
             return
         value = found.rows[0][0]
-        shown = _shown(value)
-        if self.equals is not UNSET and not equal(value, self.equals):
-            yield "value-differs", f"the value is {shown}, not {_shown(self.equals)}"
-        if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
-            yield "value-differs", f"the value is {shown}, none of {_shown(list(self.one_of))}"
-        if self.matches is not None and (value is None or search(self.matches, as_text(value), "") is None):
-            yield "value-no-match", f"the value {shown} does not match {shorten(self.matches)}"
-        yield from _beyond(value, self.at_least, self.at_most)
+        for one in expected.mismatches(value, _shown(value), equal=equal, readings=_readings):
+            yield one._replace(why=f"the value {one.why}")
 
     def _right(self, found: QueryAnswer) -> str:
-        if not self._reads_value():
-            return f"the query gave {_rows(found.count)}"
-        return f"the value is {_shown(found.rows[0][0])}" if found.rows else _NO_ROW
+        if self._expected.empty:
+            return f"the query returned {_rows(found.count)}"
+        return f"the value is {_shown(found.rows[0][0])}" if found.rows else "the query returned no row"
 
-    def _reads_value(self) -> bool:
-        return self.equals is not UNSET or not self._reads_only_equals()
-
-    def _reads_only_equals(self) -> bool:
-        return all(one is None for one in (self.at_least, self.at_most, self.matches, self.one_of))
+    @property
+    def _expected(self) -> Expectation:
+        return Expectation(self.equals, UNSET, self.matches, self.at_least, self.at_most, self.one_of)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if writes(self.query, "postgres") and writes(self.query, "mysql"):  # which one it is, is not known here
             yield "query", _WRITING
         if self.matches is not None and (fault := fault_in(self.matches)):
             yield "matches", fault
-        if not self._reads_value() and self.rows is None:
+        if self._expected.empty and self.rows is None:
             yield "", "needs at least one of equals, at_least, at_most, matches, one_of, rows"
 
 
@@ -182,21 +172,9 @@ def equal(value: Any, wanted: Any) -> bool:
     return same(value, wanted)
 
 
-def _beyond(value: Any, least: float | None, most: float | None) -> Iterator[tuple[str, str]]:
-    if least is None and most is None:
-        return
-    number = as_number(value)
-    if number is None:
-        yield "value-no-number", f"the value is {_shown(value)}, which is no number"
-    elif least is not None and number < least:
-        yield "value-below", f"the value is {number:g}, less than {least:g}"
-    elif most is not None and number > most:
-        yield "value-above", f"the value is {number:g}, more than {most:g}"
-
-
-def _side(found: float, wanted: float, what: str) -> str:
-    """One too many and one too few are two causes."""
-    return f"{what}-above" if found > wanted else f"{what}-below"
+def _readings(value: Any) -> Iterable[str]:
+    """The text that a pattern is matched with; NULL has none."""
+    return () if value is None else (as_text(value),)
 
 
 def _shown(value: Any) -> str:

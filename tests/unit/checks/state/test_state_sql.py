@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.checks.state.json_equality import as_number, same
 from holdfast.checks.state.sql import Sql, equal
+from holdfast.checks.values import as_number, same
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.verdict import Finding
 from world_kit import FakeDatabase, FakeMock, FakeWorld, gathered, rows, run

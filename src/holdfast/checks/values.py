@@ -1,0 +1,152 @@
+"""Values compared as JSON with what a rule expects: a number is a number, a boolean is not one, text is exact."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, Struct
+
+from holdfast.checks.patterns import search
+from holdfast.checks.wording import shorten
+from holdfast.model.codec import encode
+from holdfast.model.fingerprint import fingerprint
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether two JSON values are equal; 1 is 1.0, and neither true nor "1"."""
+    if isinstance(found, bool) or isinstance(wanted, bool):
+        return found is wanted
+    if isinstance(found, int | float) and isinstance(wanted, int | float):
+        return found == wanted
+    if isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
+        return len(found) == len(wanted) and all(same(a, b) for a, b in zip(found, wanted, strict=True))
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        return found.keys() == wanted.keys() and all(same(found[key], wanted[key]) for key in found)
+    return type(found) is type(wanted) and bool(found == wanted)
+
+
+def as_number(value: Any) -> int | float | None:
+    """The value as a number, also if it is one written as text; None if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if not isinstance(value, str) or len(value) > 400 or not _NUMBER.fullmatch(value):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def has_part(value: Any, wanted: Any, texts: Iterable[str] = ()) -> bool:
+    """A key of a map, a member of a list, a substring of a scalar's text; or a substring of one of the texts."""
+    if isinstance(value, dict):
+        found = isinstance(wanted, str) and wanted in value
+    elif isinstance(value, list):
+        found = any(same(item, wanted) for item in value)
+    else:
+        found = as_text(wanted) in as_text(value)
+    return found or any(as_text(wanted) in text for text in texts)
+
+
+def as_text(value: Any) -> str:
+    """The value as a regex sees it: text as it is, the rest as JSON."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+_CODES = {
+    "value-above": "The value is too large.",
+    "value-as-expected": "The value is as expected.",
+    "value-below": "The value is too small.",
+    "value-differs": "The value is another one.",
+    "value-lacks": "The value lacks a part.",
+    "value-no-match": "The value does not match the pattern.",
+    "value-no-number": "The value is not a number.",
+    "value-wrong-type": "The value has another type.",
+}
+AS_EXPECTED = "value-as-expected"
+
+
+def value_codes(*without: str) -> Mapping[str, str]:
+    """The codes of checks that compare a value, but for those of operators that a check does not have."""
+    return {code: about for code, about in _CODES.items() if code not in without}
+
+
+class Mismatch(NamedTuple):
+    """One thing in which a value is not as expected."""
+
+    code: str
+    key: tuple[str, ...]
+    why: str
+    """The end of a sentence that begins with the value's name: `is 2, not 1`."""
+
+
+class Expectation(Struct, frozen=True):
+    """What a rule expects of a value; everything that is given must be true."""
+
+    equals: Any = UNSET
+    contains: Any = UNSET
+    matches: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    one_of: tuple[Any, ...] | None = None
+
+    @property
+    def empty(self) -> bool:
+        limits = (self.matches, self.at_least, self.at_most, self.one_of)
+        return self.equals is UNSET and self.contains is UNSET and all(limit is None for limit in limits)
+
+    def mismatches(
+        self,
+        value: Any,
+        shown: str,
+        *,
+        equal: Callable[[Any, Any], bool] = same,
+        readings: Callable[[Any], Iterable[str]] | None = None,
+    ) -> Iterator[Mismatch]:
+        """Everything in which the value is not as expected.
+
+        `readings`: the texts in which a pattern or a part may be; else a pattern is matched with the value's own text.
+        """
+        if self.equals is not UNSET and not equal(value, self.equals):
+            yield Mismatch("value-differs", value_key(value, self.equals), f"is {shown}, not {_short(self.equals)}")
+        if self.one_of is not None and not any(equal(value, one) for one in self.one_of):
+            yield Mismatch("value-differs", value_key(value), f"is {shown}, none of {_short(list(self.one_of))}")
+        if self.contains is not UNSET and not has_part(value, self.contains, readings(value) if readings else ()):
+            yield Mismatch("value-lacks", value_key(value), f"is {shown}, without {_short(self.contains)}")
+        if self.matches is not None:
+            texts = readings(value) if readings else (as_text(value),)
+            if all(search(self.matches, text, "") is None for text in texts):
+                why = f"is {shown}, which does not match {shorten(self.matches, 60)}"
+                yield Mismatch("value-no-match", value_key(value), why)
+        if self.at_least is not None or self.at_most is not None:
+            yield from self._beyond(value, shown)
+
+    def _beyond(self, value: Any, shown: str) -> Iterator[Mismatch]:
+        number = as_number(value)
+        if number is None:
+            yield Mismatch("value-no-number", value_key(value), f"is {shown}, which is not a number")
+        elif self.at_least is not None and number < self.at_least:
+            yield Mismatch("value-below", (), f"is {number:g}, less than {self.at_least:g}")
+        elif self.at_most is not None and number > self.at_most:
+            yield Mismatch("value-above", (), f"is {number:g}, more than {self.at_most:g}")
+
+
+def value_key(value: Any, wanted: Any = None) -> tuple[str, ...]:
+    """What makes two wrong values the same cause: one too many and one too few are two, and so are two words."""
+    if isinstance(value, dict | list):
+        return ("object" if isinstance(value, dict) else "array",)
+    if value is None or isinstance(value, bool):
+        return (as_text(value),)
+    number, limit = as_number(value), as_number(wanted)
+    if number is not None and limit is not None:
+        return ("above" if number > limit else "below",)
+    return ("number",) if number is not None else (fingerprint(as_text(value)),)
+
+
+def _short(value: Any) -> str:
+    return shorten(as_text(value), 60)
