@@ -1,23 +1,173 @@
-"""The program that holds a Python agent: it imports it once and performs trials.
+"""The program that holds a Python agent: it imports the agent once and performs trials.
 
-Started by `agents/python/python_host.py` with a control socket. In fork mode every trial is a new child of
-this process, which has imported the agent already; in place mode the trial runs here, one after
-the other.
+`agents/python/python_host.py` starts it with a control socket. In fork mode every trial is a new child of this process,
+the zygote, which has imported the agent already. One child is always ready: it waits for a trial, runs it and dies. A
+fork takes as long as a quick trial, so the next child is made while the last one still runs. In place mode the trials
+run here, one after the other.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import select
+import signal
 import socket
 import sys
+from contextlib import suppress
 from time import perf_counter
+from typing import NamedTuple
 
-from holdfast.agents.python.host_protocol import ChildExited, ChildStarted, HostSetup, Ready, lifted, read_frame, tell
-from holdfast.agents.python.loaded import load, prepare, unusable
-from holdfast.agents.python.zygote import Held, Zygote, next_work, perform_work, redirect, settle_streams
-from holdfast.model.codec import decoder
-from holdfast.processes.leftovers import die_with_parent, keep_orphans
+from holdfast.agents.python import host_protocol as protocol
+from holdfast.agents.python.host_protocol import TrialRequest, lifted, read_frame, tell
+from holdfast.agents.python.loaded import Loaded, ResetFunction, load, prepare, unusable
+from holdfast.agents.python.turns import clear_environment, perform
+from holdfast.model.codec import decoder, encode
+from holdfast.model.scenario import CALM
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
+from holdfast.planes.describe import said
+from holdfast.planes.injection import weather  # noqa: F401
+from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
+from holdfast.processes.spares import SpareChild
+
+_read_request = decoder(TrialRequest).decode  # made before any child, so that none has to
+
+
+class Held(NamedTuple):
+    """The agent in this process."""
+
+    agent: Loaded
+    reset: ResetFunction | None
+
+
+class TrialOrder(NamedTuple):
+    """A trial to run: its ticket, its line and its output pipe."""
+
+    ticket: int
+    line: int
+    output: int
+
+
+def next_order(control: socket.socket) -> TrialOrder | None:
+    """Waits for the next trial to run; None when it is over."""
+    data, fds, _, _ = socket.recv_fds(control, 8, 2)
+    return TrialOrder(int.from_bytes(data, "big"), fds[0], fds[1]) if data else None
+
+
+def perform_work(line: int, held: Held) -> None:
+    """Runs the trial that is asked for on this line."""
+    request = _read_request(read_frame(line))
+    wire = protocol.TrialSocket(line)
+    try:
+        perform(request, held.agent, held.reset, wire)
+    except Exception as ours:  # the agent's own exceptions have become turns by now
+        wire.send(protocol.Broke(said(ours)))
+
+
+def redirect(output: int) -> None:
+    """What the agent prints goes to the trial's pipe."""
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+
+
+def settle_streams() -> None:
+    """Nothing printed so far may come out in a later trial; lines come out at once, for a crash loses the rest."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIO need not have it
+        except (OSError, ValueError, AttributeError):
+            continue  # the agent closed it, or put something else in its place
+
+
+class _Silent:
+    """A line to nobody."""
+
+    def send(self, message: protocol.Message) -> None:
+        protocol.framed(encode(message))
+
+    def hear(self) -> str | None:
+        return None
+
+
+async def _echo(prompt: str) -> str:
+    return prompt
+
+
+_ECHO = {False: Loaded(str, is_async=False), True: Loaded(_echo, is_async=True)}
+_REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), ""))
+
+
+def rehearse(*, is_async: bool) -> None:
+    """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
+    perform(_read_request(_REHEARSAL), _ECHO[is_async], None, _Silent())
+
+
+REHEARSALS = 20
+"""Enough for the interpreter to have settled on its fast paths, which it writes into the code itself."""
+
+
+class Zygote(SpareChild):
+    """The process that has imported the agent; each trial runs in a child of it."""
+
+    pause_ms = 0
+
+    def __init__(self, control: socket.socket, held: Held) -> None:
+        super().__init__(control)
+        self._held = held
+        self._import_children = children_of_this()
+        """What the agent's import has started: it serves every trial, so it outlives each of them."""
+        self._children: set[int] = set()
+
+    def run(self) -> None:
+        with suppress(Exception):  # an event loop of the agent's own that cannot be made: its trials will tell
+            for _ in range(REHEARSALS):
+                rehearse(is_async=self._held.agent.is_async)
+        clear_environment()
+        # The kernel would kill us together with our parent. From here on we see its end ourselves, on the control
+        # socket, and end the trials and whatever they left before we end.
+        die_with_parent(0)
+        super().run()
+
+    def born(self, pid: int) -> None:
+        self._children.add(pid)
+
+    def ended(self, pid: int, status: int, *, spare: bool) -> None:
+        """Reports the end of a child once all that it left behind has ended too."""
+        if pid not in self._children:
+            return
+        self._children.discard(pid)
+        kill_group(pid, signal.SIGKILL)
+        # A child is a subreaper: when it is gone, the daemons below it become our own children. Whatever is our child
+        # now, and neither a trial's process nor of the agent's import, is what this trial has left behind.
+        left = end_orphans(self._import_children | self._children)
+        tell(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
+
+    def crowded(self) -> None:
+        """Refuses the next trial, if one comes soon."""
+        if select.select([self.control], [], [], 0.05)[0] and (work := next_order(self.control)) is not None:
+            tell(self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes"))
+            os.close(work.line)
+            os.close(work.output)
+
+    def prepare(self) -> None:
+        os.setsid()
+        rehearse(is_async=False)  # a loop that is made and ended takes longer than it saves
+
+    def serve(self) -> int:
+        """Waits for a trial, runs it, and dies."""
+        work = next_order(self.control)
+        if work is not None:
+            tell(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
+            self.tell_taken(b"x")
+            self.leave()  # the agent must not find a line that is not its own
+            redirect(work.output)
+            os.close(work.output)
+            perform_work(lifted(work.line), self._held)
+            settle_streams()
+        return 0
 
 
 def main() -> None:
@@ -26,7 +176,7 @@ def main() -> None:
     del sys.argv[1:]
     die_with_parent()
     keep_orphans()
-    setup = decoder(HostSetup).decode(read_frame(control.fileno()))
+    setup = decoder(protocol.HostSetup).decode(read_frame(control.fileno()))
     held = _introduce(control.fileno(), setup)
     if held is None:
         return
@@ -42,13 +192,13 @@ def main_in_sandbox() -> None:
     """The program of one trial: its line to Holdfast is its standard input, a socket."""
     line = lifted(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    held = _introduce(line, decoder(HostSetup).decode(read_frame(line)))
+    held = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))
     if held is not None:
         perform_work(line, held)
         settle_streams()
 
 
-def _introduce(line: int, setup: HostSetup) -> Held | None:
+def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
     """Imports the agent, and says so or why it cannot be used."""
     try:
         prepare(setup.scenarios)
@@ -57,7 +207,7 @@ def _introduce(line: int, setup: HostSetup) -> Held | None:
         agent, reset, done = load(setup.agent, setup.scenarios)
         if agent.is_async:
             import asyncio  # noqa: F401  # once here, not in every child
-        ready = Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
+        ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
     except BaseException as broken:
         sys.path[:] = [place for place in sys.path if place != setup.root]  # what explains it is ours
         tell(line, unusable(broken, setup.root))
@@ -69,8 +219,8 @@ def _introduce(line: int, setup: HostSetup) -> Held | None:
 
 def _place_loop(control: socket.socket, held: Held) -> None:
     nowhere = lifted(os.open(os.devnull, os.O_WRONLY))
-    while (work := next_work(control)) is not None:
-        tell(control.fileno(), ChildStarted(work.ticket, os.getpid()))
+    while (work := next_order(control)) is not None:
+        tell(control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
         line = lifted(work.line)
         redirect(work.output)
         os.close(work.output)
@@ -78,7 +228,7 @@ def _place_loop(control: socket.socket, held: Held) -> None:
         settle_streams()
         redirect(nowhere)
         os.close(line)
-        tell(control.fileno(), ChildExited(os.getpid(), 0))
+        tell(control.fileno(), protocol.ChildExited(os.getpid(), 0))
 
 
 def _threads() -> int:

@@ -15,23 +15,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.agents.python.host_protocol import (
-    LOST,
-    AmendedFault,
-    Broke,
-    Fault,
-    FunctionCall,
-    FunctionCalls,
-    Message,
-    MessageFrames,
-    Noted,
-    Piece,
-    RecordingUsed,
-    TurnBegun,
-    TurnEnded,
-    TurnsDone,
-    framed,
-)
+from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.time_limit import unless_limited
 from holdfast.errors import HarnessError
 from holdfast.model.codec import encode
@@ -51,7 +35,7 @@ PARTIAL_KEPT = 1_000_000
 Say: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends something to the agent's process."""
 
-_messages: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+_messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protocol.Message)
 
 
 class HostedTrial:
@@ -64,7 +48,7 @@ class HostedTrial:
         """Turns whose time has begun."""
         self.turns: list[Turn] = []
         self.notes: list[str] = []
-        self.done: TurnsDone | None = None
+        self.done: protocol.TurnsDone | None = None
         self.broke = ""
         self._broke_code = ""
         self.late = False
@@ -75,7 +59,7 @@ class HostedTrial:
         """Nobody waits for it any more."""
         self.status: int | None = None
         self.out_of_memory = ""
-        self.frames = MessageFrames(self._take)
+        self.frames = protocol.MessageFrames(self._take)
         self.printed = Tail()
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
@@ -129,7 +113,7 @@ class HostedTrial:
         if text is not None:
             text = self._context.ask(text)
             self.asked.append(text)
-        await say(framed(encode(text)))
+        await say(protocol.framed(encode(text)))
         return text is not None
 
     def _take(self, data: bytes) -> None:
@@ -138,30 +122,30 @@ class HostedTrial:
         except msgspec.DecodeError as broken:
             self.fail(f"the agent's process sent what cannot be read: {broken}", "agent-lost")
             return
-        if isinstance(message, Piece):
+        if isinstance(message, protocol.Piece):
             self._piece(message.text)
-        elif isinstance(message, TurnEnded):
+        elif isinstance(message, protocol.TurnEnded):
             self._said(message)
-        elif isinstance(message, Fault):
+        elif isinstance(message, protocol.Fault):
             self._context.met(self._in_time(message.met))
-        elif isinstance(message, AmendedFault):
+        elif isinstance(message, protocol.AmendedFault):
             self._context.amend(self._in_time(message.met))
-        elif isinstance(message, RecordingUsed):
+        elif isinstance(message, protocol.RecordingUsed):
             self._context.took(message.use)
-        elif isinstance(message, FunctionCalls):
+        elif isinstance(message, protocol.FunctionCalls):
             self._saw(message.calls)
-        elif isinstance(message, TurnBegun):
+        elif isinstance(message, protocol.TurnBegun):
             self.begun += 1
             self._since = perf_counter()
-        elif isinstance(message, Noted):
+        elif isinstance(message, protocol.Noted):
             self._context.note(message.text)
-        elif isinstance(message, Broke):
+        elif isinstance(message, protocol.Broke):
             self.fail(message.message, message.code)
         else:
             self.done = message
         self._moved()
 
-    def _saw(self, calls: tuple[FunctionCall, ...]) -> None:
+    def _saw(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
         """A call is part of the trace when it has ended."""
         for call in calls:
             key = (call.pid, call.number)
@@ -178,7 +162,7 @@ class HostedTrial:
             return met
         return replace(met, effect="no_effect", note="after the answer")
 
-    def _said(self, message: TurnEnded) -> None:
+    def _said(self, message: protocol.TurnEnded) -> None:
         self.late = self.late or message.turn.latency_ms > self.limit_ms
         if self.late:
             self.notes.append("an answer came after the timeout and was dropped")
@@ -240,7 +224,7 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
 
 
 def _death(status: int | None) -> str:
-    if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == LOST:
+    if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
         return "its process closed the line to Holdfast before it answered"
     return f"its process {how_it_ended(status)} before it answered"
 

@@ -16,18 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.agents.answer_fields import RESET_S
-from holdfast.agents.python.host_protocol import (
-    ChildExited,
-    ChildStarted,
-    ForkRefused,
-    HostSetup,
-    MessageFrames,
-    Ready,
-    TrialRequest,
-    Unusable,
-    first_news,
-    framed,
-)
+from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
 from holdfast.errors import AgentLost, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
@@ -51,8 +40,8 @@ HASHING = {"PYTHONHASHSEED": "0"}
 
 Begun: TypeAlias = Callable[[int], None]
 
-_notices: msgspec.json.Decoder[ChildStarted | ChildExited | ForkRefused] = msgspec.json.Decoder(
-    ChildStarted | ChildExited | ForkRefused
+_notices: msgspec.json.Decoder[protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused] = (
+    msgspec.json.Decoder(protocol.ChildStarted | protocol.ChildExited | protocol.ForkRefused)
 )
 
 
@@ -60,7 +49,12 @@ class PythonHost:
     """A host process and the trials it runs."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], control: socket.socket, ready: Ready, setup: HostSetup, mark: str
+        self,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        ready: protocol.Ready,
+        setup: protocol.HostSetup,
+        mark: str,
     ) -> None:
         self.process = process
         self.ready = ready
@@ -76,11 +70,11 @@ class PythonHost:
         self._tickets = 0
         self._tickets_by_pid: dict[int, int] = {}
         self._begun: dict[int, Begun] = {}
-        self._frames = MessageFrames(self._notice)
+        self._frames = protocol.MessageFrames(self._notice)
         self._loop.add_reader(control.fileno(), self._read_control)
 
     @classmethod
-    async def start(cls, setup: HostSetup, environ: Mapping[str, str]) -> PythonHost:
+    async def start(cls, setup: protocol.HostSetup, environ: Mapping[str, str]) -> PythonHost:
         """Starts the interpreter and waits until the agent is imported."""
         ours, theirs = socket.socketpair()
         mark = os.urandom(8).hex()
@@ -100,7 +94,7 @@ class PythonHost:
             ours.close()
             _end(process, mark)
             raise
-        if isinstance(news, Unusable):
+        if isinstance(news, protocol.Unusable):
             ours.close()
             _end(process, mark)
             raise news.error()
@@ -117,8 +111,8 @@ class PythonHost:
             self._begun[self._tickets] = begun
         try:
             began = perf_counter() - context.now()
-            request = TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
-            rest = ends.send_some(framed(encode(request)))
+            request = protocol.TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
+            rest = ends.send_some(protocol.framed(encode(request)))
             await self._hand_over(self._tickets, ends)
             ends.listen()
             if rest:
@@ -197,20 +191,20 @@ class PythonHost:
         except msgspec.DecodeError:  # the agent has tampered with the process that holds it
             self._lost()
             return
-        if isinstance(notice, ChildStarted):
+        if isinstance(notice, protocol.ChildStarted):
             self._started(notice)
             return
-        ticket = notice.ticket if isinstance(notice, ForkRefused) else self._tickets_by_pid.pop(notice.pid, 0)
+        ticket = notice.ticket if isinstance(notice, protocol.ForkRefused) else self._tickets_by_pid.pop(notice.pid, 0)
         hosted = self._hosted.pop(ticket, None)
         if hosted is None:
             return  # a child that died before its trial
-        if isinstance(notice, ForkRefused):
+        if isinstance(notice, protocol.ForkRefused):
             hosted.fail(f"no process could be made for the trial: {notice.why}", "no-process")
-        if isinstance(notice, ChildExited):
+        if isinstance(notice, protocol.ChildExited):
             hosted.notes.extend(survived(notice.left))
-        hosted.finish(notice.status if isinstance(notice, ChildExited) else None)
+        hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)
 
-    def _started(self, notice: ChildStarted) -> None:
+    def _started(self, notice: protocol.ChildStarted) -> None:
         hosted = self._hosted.get(notice.ticket)
         begun = self._begun.pop(notice.ticket, None)
         if begun is not None:
@@ -265,14 +259,14 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
     )
 
 
-async def _introduce(ours: socket.socket, setup: HostSetup) -> Ready | Unusable:
+async def _introduce(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
     """Tells the host what to hold and waits until it does."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(IMPORT_S):
-            await loop.sock_sendall(ours, framed(encode(setup)))
-            news = await first_news(lambda: loop.sock_recv(ours, 1 << 16))
+            await loop.sock_sendall(ours, protocol.framed(encode(setup)))
+            news = await protocol.first_news(lambda: loop.sock_recv(ours, 1 << 16))
     except TimeoutError:
         raise AgentUnavailable(
             f"the agent's import did not finish within {IMPORT_S:g} s", code="agent-not-started", hint=hint

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from holdfast.agents.dialogue import dialogue_of
+from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.answers import (
     ANSWER_LIMIT,
     READ_LIMIT,
@@ -21,21 +22,6 @@ from holdfast.agents.python.answers import (
     settle,
     settle_plain,
     text_of,
-)
-from holdfast.agents.python.host_protocol import (
-    AmendedFault,
-    Broke,
-    Fault,
-    FunctionCall,
-    FunctionCalls,
-    Noted,
-    Piece,
-    RecordingUsed,
-    ReportLine,
-    TrialRequest,
-    TurnBegun,
-    TurnEnded,
-    TurnsDone,
 )
 from holdfast.agents.python.loaded import Given, Loaded, ResetFunction
 from holdfast.model.observation import Turn
@@ -80,7 +66,9 @@ def clear_environment() -> None:
         os.environ.pop(_environment.popitem()[0], None)
 
 
-def perform(request: TrialRequest, agent: Loaded, reset: ResetFunction | None, line: ReportLine) -> None:
+def perform(
+    request: protocol.TrialRequest, agent: Loaded, reset: ResetFunction | None, line: protocol.ReportLine
+) -> None:
     """Runs the trial and sends what happens, when it happens."""
     from holdfast.planes.injection.weather import Weather
     from holdfast.planes.open_call import drive, under
@@ -91,14 +79,14 @@ def perform(request: TrialRequest, agent: Loaded, reset: ResetFunction | None, l
         return
     weather = Weather(
         request.trial,
-        lambda met: line.send(Fault(met)),
-        lambda met: line.send(AmendedFault(met)),
-        lambda use: line.send(RecordingUsed(use)),
+        lambda met: line.send(protocol.Fault(met)),
+        lambda met: line.send(protocol.AmendedFault(met)),
+        lambda use: line.send(protocol.RecordingUsed(use)),
     )
     seen = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
-    with under(weather, lambda message: line.send(Broke(message)), watch):
+    with under(weather, lambda message: line.send(protocol.Broke(message)), watch):
         loop = _LazyLoop()
         try:
             if agent.is_async:
@@ -112,18 +100,18 @@ def perform(request: TrialRequest, agent: Loaded, reset: ResetFunction | None, l
 class _CallReporter:
     """Tells of calls: at once when one begins, of its end with whatever is said next. One write a call is enough."""
 
-    def __init__(self, line: ReportLine) -> None:
+    def __init__(self, line: protocol.ReportLine) -> None:
         self._line = line
         self._pid = os.getpid()
-        self._ended: list[FunctionCall] = []
+        self._ended: list[protocol.FunctionCall] = []
         self._lock = Lock()
 
     def tell(self, number: int, event: TraceEvent) -> None:
         """Takes a call that began, or one that ended."""
         pid = os.getpid()
-        call = FunctionCall(pid, number, event)
+        call = protocol.FunctionCall(pid, number, event)
         if pid != self._pid:  # a process that the agent forked: nobody will speak for it later
-            self._line.send(FunctionCalls((call,)))
+            self._line.send(protocol.FunctionCalls((call,)))
             return
         with self._lock:
             self._ended.append(call)
@@ -138,7 +126,7 @@ class _CallReporter:
 
     def _send(self) -> None:
         calls, self._ended = tuple(self._ended), []
-        self._line.send(FunctionCalls(calls))
+        self._line.send(protocol.FunctionCalls(calls))
 
 
 class _LazyLoop:
@@ -165,7 +153,7 @@ class _LazyLoop:
             self._runner.close()
 
 
-def _reset(reset: ResetFunction, line: ReportLine) -> bool:
+def _reset(reset: ResetFunction, line: protocol.ReportLine) -> bool:
     try:
         result = reset()
         if inspect.isawaitable(result):
@@ -173,7 +161,7 @@ def _reset(reset: ResetFunction, line: ReportLine) -> bool:
 
             asyncio.run(_awaited(result))
     except BaseException as broken:
-        line.send(Broke(f"reset failed: {said(broken)}", "reset-failed"))
+        line.send(protocol.Broke(f"reset failed: {said(broken)}", "reset-failed"))
         return False
     return True
 
@@ -183,27 +171,32 @@ async def _awaited(value: Awaitable[Any]) -> Any:
 
 
 async def _converse(
-    request: TrialRequest, agent: Loaded, line: ReportLine, weather: Weather, settle: Settle, seen: _CallReporter
+    request: protocol.TrialRequest,
+    agent: Loaded,
+    line: protocol.ReportLine,
+    weather: Weather,
+    settle: Settle,
+    seen: _CallReporter,
 ) -> None:
     """Asks turn by turn, until all are asked or one ends badly."""
     asked: str | None = request.asked
     dialogue = dialogue_of(request.trial.task.context, messages=agent.takes_messages, once=agent.each_once)
     if dialogue is not None and dialogue.note:
-        line.send(Noted(dialogue.note))
+        line.send(protocol.Noted(dialogue.note))
     n = 0
     while asked is not None:
         n += 1
-        line.send(TurnBegun())
+        line.send(protocol.TurnBegun())
         given = asked if dialogue is None else dialogue.given(asked)
-        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(Piece(text)), given=given)
+        turn, notes = await take_turn(asked, agent, settle, lambda text: line.send(protocol.Piece(text)), given=given)
         seen.flush()
-        line.send(TurnEnded(turn, notes))
+        line.send(protocol.TurnEnded(turn, notes))
         if turn.ending != "answered" or n == request.turns:
             break
         if dialogue is not None:
             dialogue.heard(turn)
         asked = line.hear()
-    line.send(TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
+    line.send(protocol.TurnsDone(weather.calls, weather.concurrent, weather.unmatched))
 
 
 async def take_turn(
