@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.agents.command.answer import TEXT_KEPT, AnswerReader, LastPrinted, Print, from_file
-from holdfast.agents.command.channels import GivenPrompt, PromptChannel
+from holdfast.agents.command.channels import GivenPrompt, PromptChannel, of_terminal, open_terminal, without_terminal
 from holdfast.agents.dialogue import Dialogue, dialogue_of
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.agents.time_limit import patience_ms, unless_limited
@@ -21,6 +22,7 @@ from holdfast.model.task import Task
 from holdfast.processes.pipes import Head, Pipes, Tail
 from holdfast.processes.program import ended_after
 from holdfast.processes.startable import BEGIN, IS_THERE, NOT_RUN, SHELL, argv_of, not_run, variables
+from holdfast.processes.terminal import Terminal
 from holdfast.protocols.sandbox import Started
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import AnswerFile, Place, World
@@ -29,7 +31,6 @@ from holdfast.reading.program_word import readable_calls
 
 if TYPE_CHECKING:
     from holdfast.agents.http.reset import Reset
-    from holdfast.processes.terminal import Terminal
 
 _LOOK_S = 10.0
 _HAS_PROGRAM = f"""{IS_THERE}
@@ -40,6 +41,28 @@ while [ $# -gt 0 ]; do
 done
 """
 """Whether the first program of a command that is not the shell's own is there, with its script."""
+
+
+@dataclass
+class _SharedByTurns:
+    """What all turns of one trial have in common."""
+
+    context: TrialContext
+    place: Place
+    file: AnswerFile | None
+    printed: Tail = field(default_factory=Tail)
+    notes: list[str] = field(default_factory=list)
+
+
+class _RanCommand(NamedTuple):
+    """A command that has ended, by itself or because its time was over."""
+
+    program: Started
+    left: Print
+    in_time: bool
+    question: Callable[[], str]
+    """Gives the line at which it waited for an answer; empty if it did not."""
+    pipes: Pipes | Terminal
 
 
 class CommandTurns:
@@ -57,11 +80,9 @@ class CommandTurns:
         """Runs the command once a turn, until one ends badly."""
         context = world.context
         name = self._agent.answer_file
-        file = None if name is None else world.answer_file(name)
-        printed = Tail()
-        printed.watch = world.heard
-        notes: list[str] = []
-        turns: list[Turn] = []
+        shared = _SharedByTurns(context, place, None if name is None else world.answer_file(name))
+        shared.printed.watch = world.heard
+        notes, turns = shared.notes, list[Turn]()
         dialogue = dialogue_of(task.context, messages=self._channel.takes_messages)
         if dialogue is not None and dialogue.note:
             notes.append(dialogue.note)
@@ -70,8 +91,7 @@ class CommandTurns:
             asked = context.ask(text)
             given = self._given(asked, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
-            limit_ms = patience_ms(self._agent.timeout_ms, world)
-            turns.append(await self._turn(asked, given, at, place, file, printed, notes, limit_ms, context))
+            turns.append(await self._turn(asked, given, at, patience_ms(self._agent.timeout_ms, world), shared))
             if turns[-1].cut:
                 notes.append(f"the answer was cut at {TEXT_KEPT // 1_000_000} MB")
             if turns[-1].ending != "answered" or len(turns) == task.most_turns:
@@ -79,7 +99,7 @@ class CommandTurns:
             if dialogue is not None:
                 dialogue.heard(turns[-1])
             text = await context.next_turn(task, turns)
-        return Answer(tuple(turns), output=printed.text, notes=(*dict.fromkeys(notes), *printed.notes))
+        return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
     def _given(self, asked: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:
         config = env.get(MCP_CONFIG, "")
@@ -90,66 +110,61 @@ class CommandTurns:
         return self._channel.give(dialogue.text(asked), world.lend, config)
 
     async def _turn(
-        self,
-        asked: str,
-        given: GivenPrompt,
-        env: Mapping[str, str],
-        place: Place,
-        file: AnswerFile | None,
-        printed: Tail,
-        notes: list[str],
-        timeout_ms: float,
-        context: TrialContext,
+        self, asked: str, given: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> Turn:
+        printed, notes = shared.printed, shared.notes
+        ran = await self._run(asked, given, env, timeout_ms, shared)
+        if not ran.in_time:
+            turn = self._reader.overdue(asked, ran.left, timeout_ms)
+        elif self._never_ran(ran) and await self._lacks_program(given.agent, env, shared.place):
+            raise not_run(self._agent, printed.last_line, shared.place.sees)
+        else:
+            turn = self._ended(asked, ran, printed)
+        if turn.ending == "answered" and not self._agent.dialogue:
+            return turn
+        if isinstance(ran.pipes, Pipes):
+            return without_terminal(turn, printed, notes, ran.question(), sandboxed=shared.place.boxed)
+        return of_terminal(turn, ran.pipes, notes, ran.question())
+
+    async def _run(
+        self, asked: str, given: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
+    ) -> _RanCommand:
+        """Runs the command to its end, or ends it when its time is over."""
+        file, place, context = shared.file, shared.place, shared.context
         if file is not None:
             file.clear()
-        said = Head(self._reader.limit)
+        answer = Head(self._reader.limit)
         last = LastPrinted(context.activity)
-        with closing(self._open(asked, given, said if file is None else None, printed, last)) as pipes:
-            argv = place.argv(given.agent, env)
-            program = await place.start(pipes.started(argv), env, pipes.stdio)
+        with closing(self._open(asked, given, answer if file is None else None, shared.printed, last)) as pipes:
+            program = await place.start(pipes.started(place.argv(given.agent, env)), env, pipes.stdio)
             async with ended_after(program):
                 pipes.give()
                 ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
                 question = "" if ended else last.question()  # before what its end makes it print
-                said.stop()
+                answer.stop()
             pipes.drain()
-        notes.extend(program.notes)
+        shared.notes.extend(program.notes)
         if program.lost:
             raise AgentLost("the launch host died while the command ran")
         limit = self._reader.limit
-        left = Print(said.data, said.cut) if file is None else from_file(file.name, file.read(limit))
-        if in_time:
-            if self._never_ran(program, left) and await self._lacks_program(given.agent, env, place):
-                raise not_run(self._agent, printed.last_line, place.sees)
-            turn = self._ended(asked, left, program, printed)
-        else:
-            turn = self._reader.overdue(asked, left, timeout_ms)
-        if turn.ending == "answered" and not self._agent.dialogue:
-            return turn
-        from holdfast.agents.command.channels import of_terminal, without_terminal
-
-        question = last.question() if ended else question
-        if isinstance(pipes, Pipes):
-            return without_terminal(turn, printed, notes, question, sandboxed=place.boxed)
-        return of_terminal(turn, pipes, notes, question)
+        left = Print(answer.data, answer.cut) if file is None else from_file(file.name, file.read(limit))
+        return _RanCommand(program, left, in_time, last.question if ended else lambda: question, pipes)
 
     def _open(
-        self, asked: str, given: GivenPrompt, said: Head | None, printed: Tail, last: LastPrinted
+        self, asked: str, given: GivenPrompt, answer: Head | None, printed: Tail, last: LastPrinted
     ) -> Pipes | Terminal:
         """What the program reads and prints: pipes, or a terminal where the spec has a dialogue."""
-        if not self._agent.dialogue:
-            beside = last.and_to(printed)
-            return Pipes(given.stdin, beside if said is None else last.and_to(said), beside)
-        from holdfast.agents.command.channels import open_terminal
+        if self._agent.dialogue:
+            return open_terminal(self._agent, asked, [last, *([] if answer is None else [answer]), printed])
+        errors = last.and_to(printed)
+        return Pipes(given.stdin, errors if answer is None else last.and_to(answer), errors)
 
-        return open_terminal(self._agent, asked, [last, printed] if said is None else [last, said, printed])
-
-    def _never_ran(self, program: Started, left: Print) -> bool:
+    def _never_ran(self, ran: _RanCommand) -> bool:
         """Whether it looks as if the shell had found no program to run."""
-        return self._agent.command is not None and program.status in NOT_RUN and not self.ran and not left.data
+        missing = ran.program.status in NOT_RUN and not ran.left.data
+        return self._agent.command is not None and missing and not self.ran
 
     async def _lacks_program(self, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
         """Whether the command's own program, or its script, is not there: an agent may also be a shell script that
@@ -167,12 +182,13 @@ class CommandTurns:
             os.close(nothing)
         return program.status != 0
 
-    def _ended(self, asked: str, left: Print, program: Started, printed: Tail) -> Turn:
+    def _ended(self, asked: str, ran: _RanCommand, printed: Tail) -> Turn:
         self.ran = True
+        program = ran.program
         if program.out_of_memory:
-            return self._reader.starved(asked, left, program.took_ms, program.out_of_memory)
+            return self._reader.starved(asked, ran.left, program.took_ms, program.out_of_memory)
         why = "" if program.status == 0 else printed.telling_line
-        return self._reader.ended(asked, left, program.status, program.took_ms, why)
+        return self._reader.ended(asked, ran.left, program.status, program.took_ms, why)
 
 
 class CommandAgent:
