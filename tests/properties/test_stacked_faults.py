@@ -17,6 +17,7 @@ from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.values import write
 from holdfast.planes.injection.felt import alike
+from holdfast.planes.injection.luck import Luck
 from holdfast.protocols.fault import Call, Failed, Received, Reply
 from planes_kit import FakeContext
 
@@ -97,7 +98,9 @@ def _reads(kinds: Any, at: int, call: Call, arrived: Any) -> bool:
         return True
     others = {one: NEVER for one in range(len(kinds)) if one != at}
     url = URL if call.plane == "http" else None
-    context, _, _ = asyncio.run(_one_call(_placed(kinds, others, url=url), call, "Some words."))
+    placed = _placed(kinds, others, url=url)
+    luck = Luck(FakeContext(_placed(kinds, url=url)).trial)
+    context, _, _ = asyncio.run(_one_call(placed, call, "Some words.", luck))
     (canary,) = context.ledger[0].canaries
     if not isinstance(arrived, Reply):
         return canary in f"{arrived} {arrived.body}"
@@ -105,8 +108,13 @@ def _reads(kinds: Any, at: int, call: Call, arrived: Any) -> bool:
     return canary in text
 
 
-async def _one_call(injections: tuple[Injection, ...], call: Call, given: Any) -> tuple[FakeContext, Any, int]:
+async def _one_call(
+    injections: tuple[Injection, ...], call: Call, given: Any, luck: Luck | None = None
+) -> tuple[FakeContext, Any, int]:
+    """With `luck`, every fault draws from it, by its place in the list."""
     context, asked = FakeContext(injections), 0
+    if luck is not None:
+        context.weather._luck = luck
 
     async def forward(_: Call) -> Reply:
         nonlocal asked
@@ -136,14 +144,18 @@ def _placed(
 
 
 def _check(kinds: tuple[tuple[Any, str, dict[str, Any]], ...], call: Call, given: Any) -> None:
-    """Compares the ledger with calls that are really made with one fault less."""
+    """Compares the ledger with calls that are really made with one fault less.
+
+    The others keep their random state: of two equal faults, the second does not inherit the draws of the first.
+    """
     url = URL if call.plane == "http" else None
     context, arrived, asked = asyncio.run(_one_call(_placed(kinds, url=url), call, given))
+    luck = Luck(context.trial)
     assert asked <= 1
     entries = {entry.index: entry for entry in context.ledger}
     differs = {}
     for at in entries:
-        _, without, _ = asyncio.run(_one_call(_placed(kinds, {at: NEVER}, url=url), call, given))
+        _, without, _ = asyncio.run(_one_call(_placed(kinds, {at: NEVER}, url=url), call, given, luck))
         differs[at] = not _same(arrived, without, call) and _reads(kinds, at, call, arrived)
     met = {at for at, entry in entries.items() if entry.effect == "met"}
     if asked and _same(arrived, Reply(given), call):

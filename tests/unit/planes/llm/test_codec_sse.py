@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.planes.llm.codecs.sse import DataEvents, Elements, event
+from holdfast.planes.llm.codecs.sse import DataEvents, Elements, StreamLines, event
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata:2\ndata:  3\nid: 9\nretry: 5\n\nevent: b\n\nevent: c\ndata\n\n"
 READ = [b"1", b"2\n 3", b""]
@@ -26,6 +26,15 @@ def test_events_are_read_with_any_line_end_and_split_anywhere(end: bytes, places
     for piece in cut(STREAM.replace(b"\n", end), places):
         found += reader.feed(piece)
     assert found == READ
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@given(places=st.lists(st.integers(0, 1_000), max_size=8))
+def test_lines_are_read_with_any_line_end_and_split_anywhere(end: bytes, places: list[int]) -> None:
+    reader, lines = StreamLines(), []
+    for piece in cut(b'{"a":1}\n\n{"b":2}\n{"c":'.replace(b"\n", end), places):
+        lines += reader.feed(piece)
+    assert lines == [b'{"a":1}', b'{"b":2}']
 
 
 def test_a_byte_order_mark_is_not_data() -> None:

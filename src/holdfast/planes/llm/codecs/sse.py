@@ -36,8 +36,8 @@ class StreamLines:
         self._over = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are whole by now, without empty ones."""
-        *whole, rest = data.split(b"\n")
+        """The lines that are complete by now, without empty ones. CR, LF and CRLF all end a line."""
+        *whole, rest = data.replace(b"\r", b"\n").split(b"\n")
         lines = []
         for part in whole:
             self._keep(part)
