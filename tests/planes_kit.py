@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.execute.context import LiveContext
+from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.task import RecordedResponse, RecordedUse, Recording, Task
+from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
+from holdfast.planes.injection.weather import Weather
 
 ASKED = Task(("What was the revenue?",))
 
@@ -27,6 +30,34 @@ class FakeContext(LiveContext):
     ) -> None:
         trial = Trial(id, "contract", Scenario("weather", tuple(injections)), task, seed=seed)
         super().__init__(trial)
+
+    @property
+    def ledger(self) -> list[FaultMet]:
+        return self.injector.ledger
+
+    @property
+    def recorded(self) -> list[RecordedUse]:
+        return self.injector.uses
+
+    @property
+    def weather(self) -> Weather:
+        return self.injector.weather
+
+    @property
+    def concurrent(self) -> bool:
+        return self.weather.concurrent
+
+    @property
+    def trace(self) -> list[TraceEvent]:
+        return self.sink.trace
+
+    @property
+    def troubles(self) -> list[str]:
+        return self.sink.errors
+
+    @property
+    def notes(self) -> list[str]:
+        return self.sink.notes
 
 
 def answer(tool: str, response: Any = None, status: int = 200, latency_ms: float = 0.0) -> RecordedResponse:

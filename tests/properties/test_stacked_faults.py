@@ -126,7 +126,7 @@ async def _one_call(
 
     try:
         receives = _on_the_wire if call.plane == "http" else None
-        return context, await context.through(call, forward, sleep, receives=receives), asked
+        return context, await context.injector.inject(call, forward, sleep, receives=receives), asked
     except Failed as failed:
         return context, failed, asked
 

@@ -26,17 +26,17 @@ def patience_ms(timeout_ms: float, world: World) -> float:
 
 async def unless_limited(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
     """What the work gives; `ended`, at once, when the agent passes one of its limits."""
-    if not context.limited:
+    if not context.sink.has_limits:
         return await work
     working = asyncio.ensure_future(work)
     passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    context.on_limit = lambda: None if passed.done() else passed.set_result(None)
+    context.sink.on_limit = lambda: None if passed.done() else passed.set_result(None)
     try:
-        if not context.limit:
+        if not context.sink.limit:
             await asyncio.wait((working, passed), return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else ended
     finally:
-        context.on_limit = None
+        context.sink.on_limit = None
         if not working.done():
             working.cancel()
             await asyncio.wait((working,))

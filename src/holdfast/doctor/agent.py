@@ -232,7 +232,7 @@ def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
             continue  # nothing came back; or the function itself is where its faults act
         plane = "mcp_list" if listing and event.plane == "mcp" else event.plane
         name = event.tool.partition(" ")[2] if plane == "http" else event.tool
-        count += context.faces(plane, name)
+        count += context.injector.affects(plane, name)
     return count
 
 

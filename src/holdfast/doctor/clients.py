@@ -111,11 +111,11 @@ def _program(probe_site: ProbeSite, name: str) -> str:
 
 def _check(context: LiveContext, url: str, said: str, err: str, fix: str, who: str = "") -> None:
     """The program must have got the fault's status, and the ledger must have it."""
-    met = any(one.target == url and one.effect == "met" for one in context.ledger)
+    met = any(one.target == url and one.effect == "met" for one in context.injector.ledger)
     if met and said.split()[:1] == [str(STATUS)]:
         return
     words = said.strip() or err.strip()[-300:]
-    if any(event.error_type == "certificate_refused" for event in context.trace) and not met:
+    if any(event.error_type == "certificate_refused" for event in context.sink.trace) and not met:
         raise Unmet(f"{who}it refused our certificate: {words}", _NO_TRUST)
     if met:
         raise Unmet(f"{who}the fault fired, and the program did not see it: {words}", fix)
@@ -180,8 +180,8 @@ async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
                 _compare("streamed" if stream else "plain", whole, cut)
     finally:
         await client.close()
-    if len([met for met in context.ledger if met.effect == "met"]) != 2:
-        raise Unmet(f"the ledger has {len(context.ledger)} faults, not 2", FIX)
+    if len([met for met in context.injector.ledger if met.effect == "met"]) != 2:
+        raise Unmet(f"the ledger has {len(context.injector.ledger)} faults, not 2", FIX)
     return "plain and streamed: a fault met on each"
 
 

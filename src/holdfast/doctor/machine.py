@@ -41,7 +41,7 @@ async def try_stdio(probe_site: ProbeSite) -> str:
             broken = await _ask(server, 3, "tools/call", {"name": "echo", "arguments": {"word": "broken"}})
     if "passed" not in passed["content"][0]["text"]:
         raise Unmet(f"an untouched result arrived as {passed}", _RELAY_FIX)
-    if not broken.get("isError") or [met.plane for met in context.ledger] != ["mcp"]:
+    if not broken.get("isError") or [met.plane for met in context.injector.ledger] != ["mcp"]:
         raise Unmet(f"the fault did not arrive, but {broken}", _RELAY_FIX)
     return "through the relay: one call passed, one met its fault"
 
@@ -135,7 +135,11 @@ async def try_forks(probe_site: ProbeSite) -> str:
                 said = {await _line(process), await _line(process)}
     finally:
         await shared_address.close()
-    if said != {"stormy 429", "calm 200"} or [met.mode for met in stormy.ledger] != ["rate_limit"] or calm.ledger:
+    if (
+        said != {"stormy 429", "calm 200"}
+        or [met.mode for met in stormy.injector.ledger] != ["rate_limit"]
+        or calm.injector.ledger
+    ):
         raise Unmet(f"two forked processes were not told apart: {', '.join(sorted(said))}", _PROC_FIX)
     return "two at one address: the fault of one met by it alone"
 

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from functools import partial
 from time import perf_counter
 
-from holdfast.execute.context import Met, Saw
+from holdfast.execute.injector import OnFault
 from holdfast.execute.site import Site
+from holdfast.execute.trace_sink import OnCall
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
@@ -46,8 +47,8 @@ class LocalExecutor:
         trials: Iterable[Trial],
         *,
         started: OnStart | None = None,
-        on_fault: Met | None = None,
-        on_call: Saw | None = None,
+        on_fault: OnFault | None = None,
+        on_call: OnCall | None = None,
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
         return execute(self.site, trials, started=started, on_fault=on_fault, on_call=on_call, store=store)
@@ -61,8 +62,8 @@ def execute(
     trials: Iterable[Trial],
     *,
     started: OnStart | None = None,
-    on_fault: Met | None = None,
-    on_call: Saw | None = None,
+    on_fault: OnFault | None = None,
+    on_call: OnCall | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Observed, None]:
     """Gives each trial with its observation, as they end. One task per slot, none per trial.

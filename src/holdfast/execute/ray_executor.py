@@ -13,10 +13,11 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.execute.context import Met, Saw
+from holdfast.execute.injector import OnFault
 from holdfast.execute.local import Observed, OnStart, Store
 from holdfast.execute.ray_order import WorkerReport, WorkOrder, packed_trials, read_observation
 from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, answer, said_by
+from holdfast.execute.trace_sink import OnCall
 from holdfast.model.observation import Observation
 from holdfast.model.trial import Trial
 from holdfast.reading.words import plural
@@ -106,8 +107,8 @@ class RayExecutor:
         trials: Iterable[Trial],
         *,
         started: OnStart | None = None,
-        on_fault: Met | None = None,
-        on_call: Saw | None = None,
+        on_fault: OnFault | None = None,
+        on_call: OnCall | None = None,
         store: Store | None = None,
     ) -> AsyncGenerator[Observed, None]:
         """As an Executor does. Faults are heard of when a trial has ended; its calls come with its observation."""

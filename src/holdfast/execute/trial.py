@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from holdfast.agents.python.answers import text_of
 from holdfast.errors import AgentUnavailable, HarnessError, place_of
 from holdfast.execute.agent_section import at_section
-from holdfast.execute.context import LiveContext, Met, Saw
+from holdfast.execute.context import LiveContext
+from holdfast.execute.injector import OnFault
 from holdfast.execute.site import Site
 from holdfast.execute.targets import check_tools_seen
+from holdfast.execute.trace_sink import OnCall
 from holdfast.model.codec import encodable
 from holdfast.model.observation import ENDED_BY_US, Answer, Observation, Turn
 from holdfast.model.shorten import shorten
@@ -73,7 +75,9 @@ AFTER_ANSWER: tuple[_Sent, ...] = ("plain",)
 """What is sent after an answer: a lockout may come as an ordinary page that says "blocked"."""
 
 
-async def run_trial(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
+async def run_trial(
+    site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
+) -> Observation:
     """Runs the agent once. After a mutation of the request it sends the attack and the plain request again.
 
     Harness errors are retried, then reported; the agent's failures are the result.
@@ -125,7 +129,9 @@ def _is_refusal(seen: Observation) -> bool:
     )
 
 
-async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_call: Saw | None = None) -> Observation:
+async def _observed(
+    site: Site, trial: Trial, on_fault: OnFault | None = None, on_call: OnCall | None = None
+) -> Observation:
     attempt = 0
     while True:
         attempt += 1
@@ -143,14 +149,13 @@ async def _observed(site: Site, trial: Trial, on_fault: Met | None = None, on_ca
         else:
             error = ""
         _stop_if_ended()
-        if site.awaits_tools and not error and not context.stormy and _answered(answer):
-            check_tools_seen(site.spec, context.traced(), answer.calls | context.weather.calls)
+        if site.awaits_tools and not error and trial.scenario.calm and _answered(answer):
+            check_tools_seen(site.spec, context.sink.events(), context.calls(answer))
             site.awaits_tools = False
+        context.sink.closed = True
         if not error or attempt > site.spec.retries or not _answered(answer):
-            context.closed = True
-            simulated = site.simulate and context.on_calls
-            return context.seen(answer, error, attempts=attempt, simulated=simulated)
-        context.closed = True
+            simulated = site.simulate and trial.scenario.on_calls
+            return context.observe(answer, error, attempts=attempt, simulated=simulated)
         await asyncio.sleep(0.05 * attempt)
 
 
@@ -161,8 +166,10 @@ def _answered(answer: Answer) -> bool:
 def _cut_short(answer: Answer, context: LiveContext) -> Answer:
     """The answer of an agent that passed a limit: so its last turn ended, whatever came of it in the moment."""
     *before, last = answer.turns
-    took_ms = min(last.latency_ms, context.now() * 1000)
-    return replace(answer, turns=(*before, replace(last, ending="limit", detail=context.limit, latency_ms=took_ms)))
+    took_ms = min(last.latency_ms, context.sink.now() * 1000)
+    return replace(
+        answer, turns=(*before, replace(last, ending="limit", detail=context.sink.limit, latency_ms=took_ms))
+    )
 
 
 def _tell_calls(context: LiveContext, answer: Answer) -> None:
@@ -171,12 +178,12 @@ def _tell_calls(context: LiveContext, answer: Answer) -> None:
         return
     from holdfast.checks.trace.calls import calls, outermost, split  # few trials end so
 
-    made, _ = split(outermost(calls(context.traced())))
+    made, _ = split(outermost(calls(context.sink.events())))
     if made:
         many = f"{len(made)} call{'' if len(made) == 1 else 's'}"
         last = shorten(f"{made[-1].plane} {made[-1].tool}")
         context.calls_made = f"it was ended after {many}, the last: {last}"
-        context.note(context.calls_made)
+        context.sink.note(context.calls_made)
 
 
 def _stop_if_ended() -> None:
@@ -196,16 +203,17 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if site.has_params:
         here, task = site.of(trial), site.task(trial)
     if site.users is not None and task.user is not UNSET:
-        context.user = site.users.join(task.user)
+        context.turns.user = site.users.join(task.user)
     answer = await here.worlds.run(here.agent, task, context)
-    if context.limit:
+    if context.sink.limit:
         answer = _cut_short(answer, context)
-    if context.trace:
+    sink = context.sink
+    if sink.trace:
         _tell_calls(context, answer)
-        for why in context.unanswered(answer):
-            context.broke(why)
-    if context.troubles:
-        raise HarnessError("; ".join(context.troubles), answer=answer)
-    if site.simulate and context.on_calls:
-        return await damage(answer, context.weather, site.spec.agent.timeout_ms)
+        for why in sink.unanswered(answer):
+            sink.add_error(why)
+    if sink.errors:
+        raise HarnessError("; ".join(sink.errors), answer=answer)
+    if site.simulate and trial.scenario.on_calls:
+        return await damage(answer, context.injector.weather, site.spec.agent.timeout_ms)
     return answer

@@ -71,7 +71,7 @@ async def found_in(
         world.trial.id,
         turns=answer.turns,
         output=answer.output,
-        trace=tuple(world.context.traced()),
+        trace=tuple(world.context.sink.events()),
         audit=tuple(world.audit()),
         missing_programs=missing_programs,
     )
@@ -98,7 +98,7 @@ def _forbidden(world: BoxedWorld, seen: Observation, secrets: Mapping[str, str])
     overheard = "\n".join(secrets[name] for name in sorted(world.overheard.names))
     printed = {"its answer": answers, "its output": f"{seen.output}\n{overheard}"}
     found = forbidden(rules, seen.audit, printed, secrets, world.unseen)
-    beside = world.context.side_calls
+    beside = world.context.sink.side_calls
     return tuple([_with_side_calls(one, beside) for one in found]) if beside else found
 
 
@@ -155,7 +155,7 @@ class BareWorlds:
         await foresee(world, checks)
         answer = await agent.run(task, world)
         world.settle()
-        context.found(WorldFindings(await gathered(checks, world, context.seen(answer)), (), (), ()))
+        context.findings = WorldFindings(await gathered(checks, world, context.observe(answer)), (), (), ())
         return answer
 
 
@@ -176,18 +176,18 @@ class BoxedWorlds:
             checks = dict(checks_of(self._spec, context.trial))
             await foresee(world, checks)
             missing = await self._missing_of(programs_of(self._spec, context.trial, checks), world)
-            began = time.time() - context.now()
-            context.watch = world.disturbances.saw
+            began = time.time() - context.sink.now()
+            context.sink.watch = world.disturbances.saw
             async with world.disturbances.around(world):
                 with world.planes.serving(context):
                     answer = await self._answer(agent, task, world)
-            context.watch = None
+            context.sink.watch = None
             await world.settle(began)
             if not settings.nested and (why := refused_nesting(world.audit(), f"{answer.output}\n{_texts(answer)}")):
-                context.note(why)
-            context.found(await found_in(world, answer, checks, settings.secrets, missing))
+                context.sink.note(why)
+            context.findings = await found_in(world, answer, checks, settings.secrets, missing)
             if settings.keeping is not None:
-                wants, seen = settings.keeping.wants, context.seen(answer)
+                wants, seen = settings.keeping.wants, context.observe(answer)
                 world.worth_a_look = await asyncio.to_thread(wants, context.trial, seen)
         return answer
 
@@ -220,7 +220,7 @@ def _leave_time(world: BoxedWorld) -> None:
         why = f"no time was left to ask the agent: its world took all of the trial's {limit_ms} ms ({WHOLE})"
         raise HarnessError(why)
     if world.time_left_s() < limit_ms / 2000:
-        world.context.note(f"its world took over half of the trial's time ({WHOLE})")
+        world.context.sink.note(f"its world took over half of the trial's time ({WHOLE})")
 
 
 def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:

@@ -227,7 +227,7 @@ class TrialPlanes:
         self._proxy: Proxy | None = None
 
     async def web(self, exchange: Exchange) -> None:
-        if self._context.limit:
+        if self._context.sink.limit:
             await end_over_limit(exchange)
             return
         if self._shared.authority is None:
@@ -244,10 +244,10 @@ class TrialPlanes:
         await self._shared.mcp.serve(exchange, server, self._context)
 
     def broke(self, why: str) -> None:
-        self._context.broke(why)
+        self._context.sink.add_error(why)
 
     def note(self, text: str) -> None:
-        self._context.note(text)
+        self._context.sink.note(text)
 
     def close(self) -> None:
         self._traffic.close()
@@ -273,7 +273,7 @@ class TrialPlanes:
                 model=self._by_host,
                 is_model=lambda host: provider_of_host(host) is not None,
                 asks_model=asks_model,
-                nearby=self._context.nearby,
+                nearby=self._context.services,
                 own=("127.0.0.1", self._address.port),
                 own_handler=self._own,
             )

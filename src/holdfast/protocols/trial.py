@@ -28,120 +28,46 @@ class WorldFindings(Struct, frozen=True):
     """As the observation has them."""
 
 
-class TrialContext(Protocol):
-    """What agents and planes know of the trial they serve: how it is asked, its ledger and its trace."""
+class Injector(Protocol):
+    """Applies the faults of the trial's scenario to its calls, and keeps the ledger of those that fired."""
 
-    trial: Trial
-    nearby: Mapping[tuple[str, int], tuple[str, int]]
-    """Hosts and ports that stand for services of this trial, and where those really are."""
-
-    stormy: bool
+    has_faults: bool
     """Its scenario has faults."""
-    user_s: float
-    """Seconds that a simulated user took so far: they are not the agent's time."""
-
-    watch: Callable[[str], None] | None
-    """Hears the type of each event of the trace, as it is told."""
-
-    limit: str
-    """Which of `agent.limits` the agent has passed, in words; empty if none."""
-
-    on_limit: Callable[[], None] | None
-    """Called once when it does."""
 
     @property
-    def limited(self) -> bool:
-        """Whether it has limits."""
+    def is_replay(self) -> bool:
+        """Tool calls are answered from a recording, so nobody has to be on the other side."""
         ...
 
-    @property
-    def replayed(self) -> bool:
-        """Calls of tools are answered from a recording, which needs nobody on the other side."""
+    def rewrite_turn(self, turn: str) -> str:
+        """The turn as the agent is asked it: after the attacks on its input."""
         ...
 
-    def ask(self, turn: str) -> str:
-        """The turn as the agent is to be asked it: context attacks on the input are applied here."""
+    def drop_turn_attacks(self) -> None:
+        """What the last `rewrite_turn` added had no place in the request: the agent met none of it."""
         ...
 
-    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
-        """What is asked after these turns; None: nothing more. HarnessError if a simulated user cannot go on."""
+    def add_fault(self, fault: FaultMet) -> None:
+        """Adds a firing to the ledger, as soon as it is known."""
         ...
 
-    def lost(self) -> None:
-        """What the last `ask` put in had no place in the request: the agent met none of it."""
+    def amend_fault(self, fault: FaultMet) -> None:
+        """Replaces the last entry of that injection on that call: what became of the firing is known now."""
         ...
 
-    def met(self, fault: FaultMet) -> None:
-        """Enters a firing into the trial's ledger, as soon as it is known."""
-        ...
-
-    def amend(self, fault: FaultMet) -> None:
-        """Enters what became of a firing: in the place of the last entry of that injection on that call."""
-        ...
-
-    def took(self, use: RecordedUse) -> None:
-        """Enters what a call was given of the trial's recording, before it is given."""
-        ...
-
-    def saw(self, event: TraceEvent) -> None:
-        """Enters a call into the trial's trace, when it has ended."""
-        ...
-
-    def turned_away(self, host: str, kind: str) -> None:
-        """A call beside the agent's work was refused: telemetry, an update, a sign-in. It is told apart."""
-        ...
-
-    @property
-    def side_calls(self) -> str:
-        """Those calls in words; empty if there was none."""
-        ...
-
-    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
-        """The agent asked a host for a model in a format that Holdfast does not read. If it `failed` there: an error of
-        the set-up, unless the agent asks another model."""
-        ...
-
-    def traced(self) -> Sequence[TraceEvent]:
-        """The trace so far, in the order in which the calls began."""
-        ...
-
-    def found(self, found: WorldFindings) -> None:
-        """What was found in the world that the agent left."""
-        ...
-
-    def seen(self, answer: Answer) -> Observation:
-        """All there is to judge, if it ends now with this answer."""
-        ...
-
-    def now(self) -> float:
-        """Seconds since the trial began, for the trace."""
-        ...
-
-    def broke(self, why: str) -> None:
-        """A failure that is ours or a provider's, and was not injected: the trial's fails become errors."""
-        ...
-
-    def reached(self, at: str) -> None:
-        """A call went well there."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Something the reader of the report should know of this trial; each text once."""
+    def add_use(self, use: RecordedUse) -> None:
+        """Adds what a call is about to get from the trial's recording."""
         ...
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives at a target; which one it is, from 1."""
         ...
 
-    def activity(self) -> int:
-        """A number that grows with every call and every fault that the planes have seen of this trial."""
-        ...
-
-    def met_by(self, plane: str, target: str, n: int) -> str:
+    def modes_met(self, plane: str, target: str, n: int) -> str:
         """The modes of the faults that this call met, joined by `+`."""
         ...
 
-    def undelivered(
+    def mark_undelivered(
         self,
         plane: str,
         target: str,
@@ -153,23 +79,23 @@ class TrialContext(Protocol):
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        """What faults made of this call's reply, or only this injection or these parts of the delivery, did not reach
-        the client: it met none of them.
+        """The client did not receive what faults made of this call's reply, so it met none of them.
 
-        A delay counts all the same, for it was felt, unless `waits`: it began with nobody there. If only the beginning
-        of the reply was `read`, that goes for attacks whose canaries are not in it.
+        With `injection` or `parts`, only that injection or those parts of the delivery are meant. A delay counts all
+        the same, unless `waits`: it began when nobody was there. If the client `read` only the beginning of the
+        reply, attacks whose canaries are in it count.
         """
         ...
 
-    def overlapped(self) -> None:
-        """Calls were under way at the same time: the order of faults may differ between runs."""
+    def mark_concurrent(self) -> None:
+        """Calls overlapped: the order of faults may differ between runs."""
         ...
 
-    def faces(self, plane: str, target: str) -> bool:
+    def affects(self, plane: str, target: str) -> bool:
         """Whether any fault of the scenario, or the trial's recording, can act on calls to this target."""
         ...
 
-    async def through(
+    async def inject(
         self,
         call: Call,
         forward: Forward,
@@ -184,12 +110,102 @@ class TrialContext(Protocol):
         """Passes a call on through every fault that is due; raises Failed where one makes it fail.
 
         In a replayed trial the recording answers in the tool's place. It may call the tool by any of these `names`,
-        without them by the call's target; a call without a name is no tool's.
+        without them by the call's target; a call without a name is not a tool's.
 
         `fits`: as in FaultContext, where the client may refuse a value. `receives`: where the agent's side does not
         get the value itself.
 
-        Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: what it gives is
-        handed back as it is, so that a plane can let bytes pass unread.
+        Where no fault fires, or needs to see the reply, `untouched` is used instead of `forward`: its reply is
+        returned as it is, so that a plane can let bytes pass unread.
         """
+        ...
+
+
+class TraceSink(Protocol):
+    """Collects what is observed in the trial: calls, notes, harness errors, usage limits."""
+
+    watch: Callable[[str], None] | None
+    """Called with the type of each event of the trace, as it is added."""
+    limit: str
+    """Which of `agent.limits` the agent has passed, in words; empty if none."""
+    on_limit: Callable[[], None] | None
+    """Called once when it does."""
+
+    @property
+    def has_limits(self) -> bool: ...
+
+    def add(self, event: TraceEvent) -> None:
+        """Adds a call to the trace, when it has ended."""
+        ...
+
+    def events(self) -> Sequence[TraceEvent]:
+        """The trace so far, in the order in which the calls began."""
+        ...
+
+    def now(self) -> float:
+        """Seconds since the trial began, for the trace."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Adds a note for the reader of the report; each text once."""
+        ...
+
+    def add_error(self, why: str) -> None:
+        """Adds a failure of Holdfast or a provider that was not injected: the trial's fails become errors."""
+        ...
+
+    def mark_answered(self, at: str) -> None:
+        """A call to this provider, origin or server succeeded."""
+        ...
+
+    def count_side_call(self, host: str, kind: str) -> None:
+        """A call that is not part of the agent's work was refused: telemetry, an update, a sign-in."""
+        ...
+
+    @property
+    def side_calls(self) -> str:
+        """Those calls in words; empty if there was none."""
+        ...
+
+    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+        """The agent asked a host for a model in a format that Holdfast does not read. If it `failed` there: an error of
+        the set-up, unless the agent asks another model."""
+        ...
+
+
+class Turns(Protocol):
+    """Says what the agent is asked next."""
+
+    user_s: float
+    """Seconds that a simulated user took so far: they are not the agent's time."""
+
+    async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
+        """What is asked after these turns; None: nothing more. HarnessError if a simulated user cannot go on."""
+        ...
+
+
+class TrialContext(Protocol):
+    """What agents and planes know of the trial that they serve."""
+
+    trial: Trial
+    services: Mapping[tuple[str, int], tuple[str, int]]
+    """Hosts and ports that stand for services of this trial, and where those really are."""
+    findings: WorldFindings | None
+    """What was found in the world that the agent left."""
+
+    @property
+    def injector(self) -> Injector: ...
+
+    @property
+    def sink(self) -> TraceSink: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
+    def observe(self, answer: Answer) -> Observation:
+        """All there is to judge, if the trial ends now with this answer."""
+        ...
+
+    def activity(self) -> int:
+        """A number that grows with every call and every fault that the planes have seen of this trial."""
         ...

@@ -230,7 +230,7 @@ class BareWorld:
     def settle(self) -> None:
         """The agent has ended: its trace is a file. Nothing was audited."""
         self.audit_log = Path(self.lend("audit.jsonl", b""))
-        trace = b"".join(encode(event) + b"\n" for event in self.context.traced())
+        trace = b"".join(encode(event) + b"\n" for event in self.context.sink.events())
         self.trace_log = Path(self.lend("trace.jsonl", trace))
 
     def answer_file(self, name: str) -> FolderAnswerFile:

@@ -86,7 +86,7 @@ class BoxedWorld:
 
     def time_left_s(self) -> float:
         limit_ms = self.spec.resources.timeout_ms
-        return inf if limit_ms is None else limit_ms / 1000 + self.context.user_s - self.context.now()
+        return inf if limit_ms is None else limit_ms / 1000 + self.context.turns.user_s - self.context.sink.now()
 
     def heard(self, data: bytes) -> None:
         self.overheard.add(data)
@@ -130,7 +130,7 @@ class BoxedWorld:
         await self.ingress.close()
         await self.sandbox.freeze()
         self.service_planes.calm()
-        trace = self.context.traced()
+        trace = self.context.sink.events()
         self.trace_log.write_bytes(b"".join(encode(event) + b"\n" for event in trace))
         untouched = None if self.spec.setup.commands else self.folder / "layer"
         attack = self.trial.task.attack
@@ -141,7 +141,7 @@ class BoxedWorld:
         self.log.calls(trace, began, self.services.mocks)
         self._events = self.log.close()
         for note in (*self.services.notes, *self._blind_spots()):  # of services also what is only known now
-            self.context.note(note)
+            self.context.sink.note(note)
 
     def _blind_spots(self) -> Iterator[str]:
         if self.spec.forbidden.file_writes_outside is not None:
@@ -162,7 +162,7 @@ class BoxedWorld:
         try:
             await keeping.keep(about, sandbox, self.services, [self.audit_log, self.trace_log], secrets.values())
         except (OSError, HoldfastError) as refused:
-            self.context.note(f"its world could not be kept: {refused}")
+            self.context.sink.note(f"its world could not be kept: {refused}")
 
     @property
     def unseen(self) -> dict[str, str]:

@@ -164,14 +164,14 @@ class Disturbances:
         try:
             done = await placed.fault.disturb(world, placed.ctx)
         except HarnessError as broken:
-            self._context.broke(f"world fault {mode}: {broken}")
+            self._context.sink.add_error(f"world fault {mode}: {broken}")
         except Exception as broken:  # a bug of ours or of a plug-in
-            self._context.broke(f"world {fault_broke(mode, said(broken) + place_of(broken))}")
+            self._context.sink.add_error(f"world {fault_broke(mode, said(broken) + place_of(broken))}")
         else:
             entry = self._entry(placed, done)
             if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
                 entry = placed.unproven = replace(entry, effect="no_effect")
-            self._context.met(entry)
+            self._context.injector.add_fault(entry)
         finally:
             self._acting.discard(asyncio.current_task())
 
@@ -192,9 +192,13 @@ class Disturbances:
                 try:
                     why = placed.fault.unmet(world, placed.ctx)
                 except Exception as broken:  # of ours, or of a plug-in
-                    self._context.broke(f"world {fault_broke(placed.injection.mode, said(broken) + place_of(broken))}")
+                    self._context.sink.add_error(
+                        f"world {fault_broke(placed.injection.mode, said(broken) + place_of(broken))}"
+                    )
                     continue
-                self._context.amend(replace(placed.unproven, effect="no_effect" if why else "met", note=why))
+                self._context.injector.amend_fault(
+                    replace(placed.unproven, effect="no_effect" if why else "met", note=why)
+                )
 
     async def _heal(self, placed: _Placed, world: World) -> None:
         if not placed.begun or not isinstance(placed.fault, HealingFault):
@@ -203,7 +207,9 @@ class Disturbances:
             async with asyncio.timeout(HEAL_S):
                 await placed.fault.heal(world, placed.ctx)
         except (HarnessError, OSError) as broken:  # OSError: a timeout, too
-            self._context.broke(f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}")
+            self._context.sink.add_error(
+                f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}"
+            )
 
 
 def _any_change(world: World) -> bool:

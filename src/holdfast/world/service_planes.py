@@ -163,7 +163,7 @@ class ServicePlanes:
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
         """Stands at every address; where each service is found. Names of `unresolved` ones are asked for."""
-        self.context.nearby = self._nearby()
+        self.context.services = self._nearby()
         if unresolved:
             await self._name(unresolved)
         reached = {}

@@ -109,7 +109,7 @@ class _WorldOpening:
         world.parts.push_async_callback(world.ingress.close)
         await world.ingress.open(world.sandbox, {world.sandbox.listener(*GATEWAY).getsockname()[1]})
         for note in world.ingress.notes:
-            world.context.note(note)
+            world.context.sink.note(note)
             self._settings.told(world.trial, note)
 
     def _folders(self) -> tuple[Path, Path]:
@@ -135,7 +135,7 @@ class _WorldOpening:
             world.parts.push_async_callback(live.close)
             world.services[service.name] = live
             for note in live.notes:
-                world.context.note(note)
+                world.context.sink.note(note)
 
     async def _open_sandbox(self, layer: Path, home: Path) -> None:
         world, spec, named = self._world, self._spec, self._unresolved

@@ -24,27 +24,27 @@ RawHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[No
 
 
 class Plain:
-    """A world whose prompts reach the agent through `rewrite`; it is its own context."""
+    """A world whose prompts reach the agent through `rewrite`; it is its own context, and all parts of that."""
 
     trial = TRIAL
     planes = None
-    limited = False
+    has_limits = False
 
     def __init__(self, rewrite: Callable[[str], str] = lambda text: text) -> None:
-        self.ask = rewrite
+        self.rewrite_turn = rewrite
         self.losses = 0
-        self.context = self
+        self.context = self.injector = self.sink = self.turns = self
 
     def activity(self) -> int:
         return 0
 
-    async def next_turn(self, task: Task, turns: Sequence[Turn]) -> str | None:
+    async def next(self, task: Task, turns: Sequence[Turn]) -> str | None:
         return task.turns[len(turns)] if len(turns) < len(task.turns) else None
 
     def time_left_s(self) -> float:
         return inf
 
-    def lost(self) -> None:
+    def drop_turn_attacks(self) -> None:
         self.losses += 1
 
 

@@ -76,7 +76,8 @@ from unittest.mock import MagicMock
 
 async def go():
     agent = await HttpAgent.open(AgentSpec(endpoint="http://127.0.0.1:9/"), limit=1)
-    world = MagicMock(time_left_s=lambda: 1.0, context=MagicMock(ask=lambda text: text, limited=False))
+    context = MagicMock(**{"injector.rewrite_turn": lambda text: text, "sink.has_limits": False})
+    world = MagicMock(time_left_s=lambda: 1.0, context=context)
     try:
         await agent.run(Task(("hi",)), world)
     except AgentUnavailable:

@@ -219,7 +219,7 @@ def test_an_instance_that_died_before_it_was_asked_crashed_too(tmp_path: Path) -
 
     async def use(agent: Any) -> None:
         context = context_of("pid", "a")
-        context.ask = lambda text: (time.sleep(0.3) if text == "a" else None) or text  # type: ignore[method-assign]
+        context.injector.rewrite_turn = lambda text: (time.sleep(0.3) if text == "a" else None) or text  # type: ignore[method-assign]
         answer = await agent.run(Task(("pid", "a")), context)
         assert [turn.ending for turn in answer.turns] == ["answered", "crashed"]
         assert "exited with code 4" in answer.turns[1].detail

@@ -38,7 +38,10 @@ class Scripted:
 def says(*texts: str) -> Act:
     async def act(task: Task, context: TrialContext) -> Answer:
         return Answer(
-            tuple(Turn(context.ask(asked), text, 10.0) for asked, text in zip(task.turns, texts, strict=True))
+            tuple(
+                Turn(context.injector.rewrite_turn(asked), text, 10.0)
+                for asked, text in zip(task.turns, texts, strict=True)
+            )
         )
 
     return act

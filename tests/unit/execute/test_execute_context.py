@@ -9,7 +9,7 @@ import pytest
 from execute_sites import Scripted, seen_of, site_of, trial_of
 
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.execute.context import NOTES_KEPT, LiveContext
+from holdfast.execute.trace_sink import NOTES_KEPT
 from holdfast.execute.trial import run_trial
 from holdfast.model.codec import HALVES, encode
 from holdfast.model.observation import Answer, FaultMet, Turn
@@ -18,6 +18,7 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
 from holdfast.planes.injection.weather import LEDGER_LIMIT, Weather
 from holdfast.protocols.trial import TrialContext, WorldFindings
+from planes_kit import FakeContext
 
 CALL = TraceEvent(0.1, "llm_call", "m", "llm", 1)
 
@@ -28,24 +29,24 @@ def test_an_event_that_comes_after_the_trial_is_dropped() -> None:
 
     async def act(task: Task, context: TrialContext) -> Answer:
         kept.append(context)
-        context.saw(CALL)
+        context.sink.add(CALL)
         return Answer((Turn("hi", "answer"),))
 
     site = site_of(act)
     assert isinstance(site.agent, Scripted)
     seen = asyncio.run(run_trial(site, trial_of(), lambda *met: told.append(met), lambda *event: told.append(event)))
-    kept[0].saw(CALL)
-    kept[0].met(FaultMet(0, "llm", "m", "timeout", 1))
-    kept[0].note("late")
+    kept[0].sink.add(CALL)
+    kept[0].injector.add_fault(FaultMet(0, "llm", "m", "timeout", 1))
+    kept[0].sink.note("late")
     assert len(told) == 1
     assert seen.trace == (CALL,)
 
 
 def test_notes_and_troubles_are_capped_and_say_so() -> None:
-    context = LiveContext(trial_of())
+    context = FakeContext()
     for n in range(NOTES_KEPT + 50):
-        context.note(f"note {n} " + "x" * 10_000)
-        context.broke(f"trouble {n}")
+        context.sink.note(f"note {n} " + "x" * 10_000)
+        context.sink.add_error(f"trouble {n}")
     for kept in (context.notes, context.troubles):
         assert len(kept) == NOTES_KEPT + 1
         assert kept[-1] == "and more"
@@ -53,13 +54,13 @@ def test_notes_and_troubles_are_capped_and_say_so() -> None:
 
 
 def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None:
-    context = LiveContext(trial_of())
+    context = FakeContext()
     one, other = ("https://example.com/" + "a" * 2_000_000 + end + "a" * 1_000 for end in "xy")
-    assert context.count("http", one) == context.count("http", other) == 1
-    assert context.count("http", one) == 2
+    assert context.injector.count("http", one) == context.injector.count("http", other) == 1
+    assert context.injector.count("http", one) == 2
     assert all(len(key) < 600 for key in context.weather.calls)
-    context.saw(TraceEvent(0.1, "http_call", f"GET {one}", "http", 1, digest="d"))
-    context.saw(TraceEvent(0.1, "http_call", f"GET {other}", "http", 1, digest="d"))
+    context.sink.add(TraceEvent(0.1, "http_call", f"GET {one}", "http", 1, digest="d"))
+    context.sink.add(TraceEvent(0.1, "http_call", f"GET {other}", "http", 1, digest="d"))
     first, second = (event.tool for event in context.trace)
     assert first != second
     assert first.startswith("GET https://example.com/aaa")
@@ -67,11 +68,11 @@ def test_a_target_of_megabytes_is_kept_short_everywhere_and_told_apart() -> None
 
 
 def test_a_call_of_a_long_target_still_knows_the_faults_it_met() -> None:
-    context = LiveContext(trial_of())
+    context = FakeContext()
     target = "m" * 5_000
-    weather = Weather(trial_of(), context.met, context.amend)
+    weather = Weather(trial_of(), context.injector.add_fault, context.injector.amend_fault)
     weather.record(FaultMet(0, "llm", target, "timeout", 1))
-    assert context.met_by("llm", target, 1) == "timeout"
+    assert context.injector.modes_met("llm", target, 1) == "timeout"
     assert len(context.ledger[0].target) <= 600
 
 
@@ -88,7 +89,7 @@ def waited(ms: float) -> Any:
     async def act(task: Task, context: TrialContext) -> Answer:
         held = TraceEvent(0.0, "llm_call", "gpt-4o", "llm", 1, phase="unfinished", duration_ms=900.0,
                           error_type="client_gone", waited_ms=ms)  # fmt: skip
-        context.saw(held)
+        context.sink.add(held)
         return Answer((Turn("hi", None, 1000.0, "timeout"),))
 
     return act
@@ -104,18 +105,18 @@ HALF = "a\ud800b"
 
 
 def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
-    context = LiveContext(trial_of())
-    count = context.count("http", HALF)
-    context.saw(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
-    context.met(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
-    context.broke(HALF)
-    context.found(WorldFindings({HALF: Evidence({HALF: [HALF]})}, (), (), ()))
-    assert context.met_by("http", HALF, count) == "timeout", "the ledger knows the target by the same name"
-    seen = context.seen(Answer((Turn(HALF, HALF, detail=HALF),), HALF, (HALF,), {HALF: 1}))
+    context = FakeContext()
+    count = context.injector.count("http", HALF)
+    context.sink.add(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
+    context.injector.add_fault(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
+    context.sink.add_error(HALF)
+    context.findings = WorldFindings({HALF: Evidence({HALF: [HALF]})}, (), (), ())
+    assert context.injector.modes_met("http", HALF, count) == "timeout", "the ledger knows the target by the same name"
+    seen = context.observe(Answer((Turn(HALF, HALF, detail=HALF),), HALF, (HALF,), {HALF: 1}))
     encode(seen)
     assert seen.turns[0].text == "a\ufffdb"
     assert HALVES in seen.notes
-    context.undelivered("http", HALF, count)
+    context.injector.mark_undelivered("http", HALF, count)
     assert context.ledger[0].effect == "no_effect"
 
 
@@ -130,7 +131,7 @@ def test_an_error_that_quotes_the_agent_can_be_stored(broken: Exception) -> None
 
 
 def test_text_that_can_be_stored_is_left_as_it_is() -> None:
-    context = LiveContext(trial_of())
+    context = FakeContext()
     answer = Answer((Turn("hi", "\x00 \ufffd \U0001f600"),))
-    assert context.seen(answer).turns is answer.turns
+    assert context.observe(answer).turns is answer.turns
     assert context.notes == []

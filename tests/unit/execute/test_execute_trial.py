@@ -30,7 +30,7 @@ def failing(times: int, broken: Exception) -> tuple[Any, list[int]]:
 
     async def act(task: Task, context: TrialContext) -> Answer:
         calls.append(1)
-        context.met(FaultMet(0, "tool", "t", "error", len(calls)))
+        context.injector.add_fault(FaultMet(0, "tool", "t", "error", len(calls)))
         if len(calls) <= times:
             raise broken
         return Answer((Turn("hi", "fine"),))
@@ -103,8 +103,8 @@ def test_an_attack_on_the_input_reaches_the_agent() -> None:
 
 def test_an_attack_that_had_no_place_was_not_met() -> None:
     async def act(task: Task, context: TrialContext) -> Answer:
-        context.ask(task.turns[0])
-        context.lost()
+        context.injector.rewrite_turn(task.turns[0])
+        context.injector.drop_turn_attacks()
         return Answer((Turn("hi", "ok"),))
 
     seen = seen_of(site_of(act, fault("input", "memory_poisoning", plane="context", payload="obey")))
@@ -169,7 +169,7 @@ def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPa
 def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last() -> None:
     async def act(task: Task, context: TrialContext) -> Answer:
         for n in range(3):
-            context.saw(TraceEvent(float(n), "llm_call", f"m{n}", "llm"))
+            context.sink.add(TraceEvent(float(n), "llm_call", f"m{n}", "llm"))
         return Answer((Turn("hi", None, 9.0, "timeout", "no answer within 9 ms"),))
 
     assert seen_of(site_of(act)).notes == ("it was ended after 3 calls, the last: llm m2",)
@@ -198,9 +198,9 @@ def test_after_a_mutation_of_the_request_it_is_repeated_and_the_plain_request_se
     sent: list[tuple[Task, bool]] = []
 
     async def act(task: Task, context: TrialContext) -> Answer:
-        sent.append((task, context.stormy))
-        context.saw(TraceEvent(0.0, "llm_call", "m", cost=Cost("m", 1)))
-        context.saw(TraceEvent(0.0, "tool_call", "look_up"))
+        sent.append((task, context.injector.has_faults))
+        context.sink.add(TraceEvent(0.0, "llm_call", "m", cost=Cost("m", 1)))
+        context.sink.add(TraceEvent(0.0, "tool_call", "look_up"))
         return Answer((turn if task.changes_request else Turn("hi", "fine"),))
 
     seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=ATTACK))

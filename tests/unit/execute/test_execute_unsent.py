@@ -25,14 +25,14 @@ def told(mode: str, *, leaves: bool) -> TraceEvent:
         return Reply({"ok": True})
 
     async def main() -> None:
-        call = Call("http", URL, {}, context.count("http", URL))
+        call = Call("http", URL, {}, context.injector.count("http", URL))
         try:
-            await context.through(call, forward, sleep)
+            await context.injector.inject(call, forward, sleep)
         except Exception:
             return
 
     asyncio.run(main())
-    context.saw(
+    context.sink.add(
         TraceEvent(0.0, "http_call", f"POST {URL}", "http", 1, error_type="client_gone", write=True, fault=mode)
     )
     return context.trace[0]

@@ -53,13 +53,13 @@ def talk(
     """What the user says to these answers, through the context of a trial."""
     context = LiveContext(Trial("0" * 12, "contract", Scenario("calm"), task))
     assert not isinstance(task.user, type(Task(("",)).user))
-    context.user = users.join(task.user)
+    context.turns.user = users.join(task.user)
 
     async def go() -> list[str]:
         said: list[str] = []
         turns = [Turn(asked(task.turns[0]), answers[0])]
         for answer in (*answers[1:], ""):
-            text = await context.next_turn(task, turns)
+            text = await context.turns.next(task, turns)
             if text is None:
                 break
             said.append(text)
@@ -202,13 +202,13 @@ def test_a_model_that_cannot_be_asked_is_our_error(tmp_path: Path, asked: Asked,
 
 def test_the_time_of_the_user_is_not_the_agents(tmp_path: Path) -> None:
     _, context = talk(SimulatedUsers(tmp_path, Asked("a", END)), by_model(), ["x", "y"])
-    assert context.user_s > 0
+    assert context.turns.user_s > 0
     spec = SimpleNamespace(resources=SimpleNamespace(timeout_ms=1_000))
-    context.user_s = 500.0
+    context.turns.user_s = 500.0
     assert BoxedWorld.time_left_s(SimpleNamespace(spec=spec, context=context)) > 490  # type: ignore[arg-type]
 
 
 def test_a_task_with_a_user_and_nobody_to_play_it_is_an_error() -> None:
     context = LiveContext(Trial("0" * 12, "contract", Scenario("calm"), by_model()))
     with pytest.raises(HarnessError, match="nobody plays the user"):
-        asyncio.run(context.next_turn(by_model(), [Turn("Hello", "Hi.")]))
+        asyncio.run(context.turns.next(by_model(), [Turn("Hello", "Hi.")]))

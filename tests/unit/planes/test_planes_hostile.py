@@ -34,7 +34,7 @@ def trial(shared: Planes) -> Iterator[Planes]:
         book.clear()  # type: ignore[attr-defined]  # lists, each of its own kind
     yield shared
     assert shared.broken == []
-    encode(shared.context.seen(Answer(())))  # all of it can be stored
+    encode(shared.context.observe(Answer(())))  # all of it can be stored
 
 
 UNREADABLE = [

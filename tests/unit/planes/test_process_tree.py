@@ -53,10 +53,10 @@ class ServedTrial:
         await exchange.respond(200, body=b"served")
 
     def broke(self, why):
-        self.context.broke(why)
+        self.context.sink.add_error(why)
 
     def note(self, text):
-        self.context.note(text)
+        self.context.sink.note(text)
 
     def close(self):
         pass

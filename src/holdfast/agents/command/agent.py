@@ -88,7 +88,7 @@ class CommandTurns:
             notes.append(dialogue.note)
         text: str | None = task.turns[0]
         while text is not None:
-            asked = context.ask(text)
+            asked = context.injector.rewrite_turn(text)
             given = self._given(asked, dialogue, world, env)
             at = {**env, "HOLDFAST_TURN": str(len(turns) + 1), **given.env}
             turns.append(await self._turn(asked, given, at, patience_ms(self._agent.timeout_ms, world), shared))
@@ -98,7 +98,7 @@ class CommandTurns:
                 break
             if dialogue is not None:
                 dialogue.heard(turns[-1])
-            text = await context.next_turn(task, turns)
+            text = await context.turns.next(task, turns)
         return Answer(tuple(turns), shared.printed.text, (*dict.fromkeys(notes), *shared.printed.notes))
 
     def _given(self, asked: str, dialogue: Dialogue | None, world: World, env: Mapping[str, str]) -> GivenPrompt:

@@ -113,7 +113,7 @@ class HttpAgent:
                 break
             if dialogue is not None:
                 dialogue.heard(turns[-1])
-            text = await world.context.next_turn(task, turns)
+            text = await world.context.turns.next(task, turns)
         return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
@@ -147,10 +147,10 @@ class HttpAgent:
         self, text: str, world: World, notes: list[str], cookies: CookieJar | None, dialogue: Dialogue | None
     ) -> Turn:
         context = world.context
-        asked = context.ask(text)
+        asked = context.injector.rewrite_turn(text)
         if asked is not text and self._form.loses(asked, text):
             notes.append(_LOST)
-            context.lost()
+            context.injector.drop_turn_attacks()
         before = context.activity()
         taken = partial(_more, context, before)
         request = self._form.fill(asked, text, dialogue)
@@ -175,13 +175,13 @@ class HttpAgent:
         self, request: HttpRequest, cookies: CookieJar | None, world: World, taken: Taken
     ) -> HttpExchange:
         sending = self._send(request, cookies, left_s(world), taken)
-        if not world.context.limited:
+        if not world.context.sink.has_limits:
             return await sending
         from holdfast.agents.http.client import HttpExchange
 
-        began = world.context.now()
+        began = world.context.sink.now()
         seen = await unless_limited(sending, world.context, ended=HttpExchange("timeout"))
-        seen.latency_ms = seen.latency_ms or (world.context.now() - began) * 1000
+        seen.latency_ms = seen.latency_ms or (world.context.sink.now() - began) * 1000
         return seen
 
     async def _send(

@@ -109,9 +109,9 @@ class HostedTrial:
         """Asks the next turn, if there is one; a process that waits for one is told if there is not."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
-        text = await self._context.next_turn(task, self.turns)
+        text = await self._context.turns.next(task, self.turns)
         if text is not None:
-            text = self._context.ask(text)
+            text = self._context.injector.rewrite_turn(text)
             self.asked.append(text)
         await say(protocol.framed(encode(text)))
         return text is not None
@@ -127,18 +127,18 @@ class HostedTrial:
         elif isinstance(message, protocol.TurnEnded):
             self._said(message)
         elif isinstance(message, protocol.Fault):
-            self._context.met(self._in_time(message.met))
+            self._context.injector.add_fault(self._in_time(message.met))
         elif isinstance(message, protocol.AmendedFault):
-            self._context.amend(self._in_time(message.met))
+            self._context.injector.amend_fault(self._in_time(message.met))
         elif isinstance(message, protocol.RecordingUsed):
-            self._context.took(message.use)
+            self._context.injector.add_use(message.use)
         elif isinstance(message, protocol.FunctionCalls):
             self._saw(message.calls)
         elif isinstance(message, protocol.TurnBegun):
             self.begun += 1
             self._since = perf_counter()
         elif isinstance(message, protocol.Noted):
-            self._context.note(message.text)
+            self._context.sink.note(message.text)
         elif isinstance(message, protocol.Broke):
             self.fail(message.message, message.code)
         else:
@@ -154,7 +154,7 @@ class HostedTrial:
                     self._calls[key] = call.event
             else:
                 self._calls.pop(key, None)
-                self._context.saw(call.event)
+                self._context.sink.add(call.event)
 
     def _in_time(self, met: FaultMet) -> FaultMet:
         """A fault that strikes when all is said, in a thread or task left behind, had no part in the answer."""
@@ -187,7 +187,7 @@ class HostedTrial:
         """What the trial came to; HarnessError, with what was said all the same, if our side broke."""
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
-            self._context.saw(replace(event, duration_ms=(self._context.now() - event.ts) * 1000))
+            self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
         if not self.broke and len(self.turns) < len(self.asked):
             self.turns.append(self._open_turn(timeout_s))
         self.notes.extend(self.printed.notes)

@@ -140,7 +140,7 @@ class InlineAgent:
         if self.installed.tools or self.installed.llm:
             from holdfast.planes.injection.weather import Weather
 
-            weather = Weather(trial, context.met, context.amend, context.took)
+            weather = Weather(trial, context.injector.add_fault, context.injector.amend_fault, context.injector.add_use)
         broke: list[str] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
@@ -155,8 +155,10 @@ class InlineAgent:
                     from holdfast.planes.open_call import under
                     from holdfast.planes.traced_call import CallTrace
 
-                    attack = trial.task.attack or context.stormy
-                    watch = CallTrace(perf_counter() - context.now(), lambda _, e: context.saw(e), attack=attack)
+                    attack = trial.task.attack or not trial.scenario.calm
+                    watch = CallTrace(
+                        perf_counter() - context.sink.now(), lambda _, e: context.sink.add(e), attack=attack
+                    )
                     with under(weather, broke.append, watch):
                         turns, notes = await self._converse(task, context)
         finally:
@@ -177,9 +179,10 @@ class InlineAgent:
             dialogue = Dialogue(task.context, messages=self._loaded.takes_messages, once=self._loaded.each_once)
             if dialogue.note:
                 notes.append(dialogue.note)
+        calm = context.trial.scenario.calm
         text, alone = task.turns[0], task.user is UNSET and not task.turns[1:]
         while True:
-            asked = context.ask(text)
+            asked = text if calm else context.injector.rewrite_turn(text)
             given = asked if dialogue is None else dialogue.given(asked)
             if self._loaded.is_async:
                 turn, noted = await self._awaited_turn(asked, given)
@@ -194,7 +197,7 @@ class InlineAgent:
                 return turns, notes
             if dialogue is not None:
                 dialogue.heard(turn)
-            following = await context.next_turn(task, turns)
+            following = await context.turns.next(task, turns)
             if following is None:
                 return turns, notes
             text = following

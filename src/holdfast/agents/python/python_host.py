@@ -103,14 +103,14 @@ class PythonHost:
     async def perform(self, context: TrialContext, task: Task, begun: Begun | None = None) -> Answer:
         """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
         hosted = HostedTrial(self._loop, context)
-        hosted.asked.append(context.ask(task.turns[0]))
+        hosted.asked.append(context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(self._loop, hosted)
         self._tickets += 1
         self._hosted[self._tickets] = hosted
         if begun is not None:
             self._begun[self._tickets] = begun
         try:
-            began = perf_counter() - context.now()
+            began = perf_counter() - context.sink.now()
             request = protocol.TrialRequest(context.trial, hosted.asked[0], task.most_turns, began)
             rest = ends.send_some(protocol.framed(encode(request)))
             await self._hand_over(self._tickets, ends)

@@ -37,7 +37,7 @@ class WorldHosts:
         place = await world.place()
         hosted = HostedTrial(asyncio.get_running_loop(), world.context)
         hosted.printed.watch = world.heard
-        hosted.asked.append(world.context.ask(task.turns[0]))
+        hosted.asked.append(world.context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(asyncio.get_running_loop(), hosted)
         line, output = ends.theirs
         argv = [sys.executable, "-P", "-c", _PROGRAM]
@@ -77,7 +77,7 @@ class WorldHosts:
                 hosted.late = not hosted.out_of_memory
                 return 0.0
             ends.listen()
-            began = perf_counter() - world.context.now()
+            began = perf_counter() - world.context.sink.now()
             request = TrialRequest(world.trial, hosted.asked[0], task.most_turns, began)
             await ends.say(framed(encode(request)))
             limit_s = await self._turns(hosted, ends, task, world)

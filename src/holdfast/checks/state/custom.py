@@ -100,7 +100,7 @@ class Custom:
                     world.remembered[key] = await self._reference(world)
             world.foreseen[_REFERENCE, self.script] = world.remembered[key]
             if world.remembered[key] is None:
-                world.context.note(f"{self.script}: {_NO_CONTROL}")
+                world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
     async def _reference(self, world: World) -> Ended | None:
         """How the script ends when it has solved the task itself, before there is an agent; None if it must not try.

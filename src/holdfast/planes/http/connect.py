@@ -61,7 +61,7 @@ class ConnectRequest:
         except Failed as failed:
             await self._fail(failed)
         except HarnessError as broken:
-            self.context.broke(str(broken))
+            self.context.sink.add_error(str(broken))
             await self._turn_away(500, "harness", str(broken))
         except ConnectionError:
             self._event().trouble = "client_gone"
@@ -84,11 +84,12 @@ class ConnectRequest:
             await self._open()
             return
         rules.note_bypassed(self.context, origin)
-        answered = self.context.replayed and rules.looks_into(origin)  # what is let out all the same needs leave then
+        # A recorded reply needs no permission. A call that goes out all the same is checked then.
+        answered = self.context.injector.is_replay and rules.looks_into(origin)
         if not answered:
             rules.policy.permit(origin.host, origin.port)
-        if self.context.faces("http", str(origin)):
-            await self.context.through(self._call(), _reached, _never, untouched=_reached)
+        if self.context.injector.affects("http", str(origin)):
+            await self.context.injector.inject(self._call(), _reached, _never, untouched=_reached)
         if rules.looks_into(origin):
             if not answered:  # refused, or not found, before the client is told that all is well
                 await rules.connector.addresses(origin)
@@ -124,13 +125,13 @@ class ConnectRequest:
             self._origin = Origin("http", self._origin.host, self._origin.port)
             await serve_plain(tunnel, self._request).closed()
             return
-        self._shown_at = self.context.now()
+        self._shown_at = self.context.sink.now()
         try:
             inner = await serve_tls(tunnel, self._rules.authority.leaf(self._origin.host), self._request)
         except OSError as broken:
             self._mistrusted(broken)
             return
-        self._shown_at = self.context.now()
+        self._shown_at = self.context.sink.now()
         await inner.closed()
         if self._left_at_once:
             self._mistrusted(None)
@@ -138,7 +139,7 @@ class ConnectRequest:
     @property
     def _left_at_once(self) -> bool:
         """Whether nothing was asked since the certificate was shown, a moment ago."""
-        return self._shown_at is not None and not self._asked and self.context.now() - self._shown_at < _AT_ONCE_S
+        return self._shown_at is not None and not self._asked and self.context.sink.now() - self._shown_at < _AT_ONCE_S
 
     async def _request(self, exchange: Exchange) -> None:
         self._asked += 1
@@ -151,11 +152,13 @@ class ConnectRequest:
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         seen.trouble = "certificate_refused"
         seen.output = f"the client left during the TLS handshake{why}"
-        self.context.note(
+        self.context.sink.note(
             f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
             f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
         )
-        self.context.broke(f"a client refused our certificate for {self._origin.host}: its call failed by our doing")
+        self.context.sink.add_error(
+            f"a client refused our certificate for {self._origin.host}: its call failed by our doing"
+        )
 
     async def _fail(self, failed: Failed) -> None:
         seen, exchange = self._event(), self._exchange

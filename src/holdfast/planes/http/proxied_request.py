@@ -63,7 +63,7 @@ class ProxiedRequest:
             self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
-            self.context.broke(str(broken))
+            self.context.sink.add_error(str(broken))
             await self._turn_away(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
             self._gone()
@@ -80,9 +80,9 @@ class ProxiedRequest:
         self._seen.left()
 
     async def _pass_on(self) -> None:
-        self._faced = self.context.faces("http", self._want.url)
+        self._faced = self.context.injector.affects("http", self._want.url)
         if self._faced and self._among_others:
-            self.context.overlapped()
+            self.context.injector.mark_concurrent()
         if asks_for_upgrade(self._exchange.head):
             await self._pass_through_faults(b"", self._switch, self._switch)
         elif self._faced:
@@ -104,7 +104,7 @@ class ProxiedRequest:
         # neither a model nor a service of the trial's world is a tool: a recording answers for neither
         asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
         names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
-        reply = await self.context.through(
+        reply = await self.context.injector.inject(
             call,
             forward,
             self._wait,
@@ -141,7 +141,7 @@ class ProxiedRequest:
         incoming = await self._rules.connector.ask(self._want, told, self._body)
         if not self._exchange.connection.gone:  # else upstream was silent until the client left
             self._seen.heard()
-            self.context.reached(str(self._want.origin))
+            self.context.sink.mark_answered(str(self._want.origin))
         return incoming
 
     async def _untouched(self, call: Call | None = None) -> Reply:
@@ -164,7 +164,9 @@ class ProxiedRequest:
         value: Any = data if plain is None else read(incoming.get("content-type"), plain)
         self._answered = UpstreamAnswer(incoming, value, data, None if whole else chunks, witness(value))
         if not whole:
-            self.context.note(f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning")
+            self.context.sink.note(
+                f"a reply of {self._want.url} was longer than {LIMIT} bytes: faults saw its beginning"
+            )
         return Reply(value, Delivery(size=len(data)))
 
     # -- the client -----------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Proxy:
         except ValueError as odd:
             if exchange.answered:
                 raise
-            context.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
+            context.sink.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
 
     async def _request(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:

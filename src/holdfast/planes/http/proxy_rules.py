@@ -69,27 +69,27 @@ class ProxyRules:
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
         led = self.policy.on_loopback and why.loopback
-        (context.broke if led else context.note)(text)
+        (context.sink.add_error if led else context.sink.note)(text)
 
     def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
         """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
         self.note_model(context, origin, f"it could not be reached ({why})")
         if self.declares(url):
-            context.broke(text)
+            context.sink.add_error(text)
         else:
-            context.note(text)
+            context.sink.note(text)
 
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
         """A model may be asked there in a format that nothing here reads; `failed`: it gave no answer."""
         if speaks := unread_format(origin.host):
-            context.unread_model(origin.host, speaks, failed)
+            context.sink.unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
         """The user's own proxy is not gone through, which may be why something cannot be reached."""
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"
-            context.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
+            context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
 
 
 def _leads(variable: str) -> bool:

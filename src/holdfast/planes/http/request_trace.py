@@ -39,18 +39,18 @@ class RequestTrace:
         self._needed = needed
         self._want = want
         self._head = head
-        self.n = context.count("http", want.url)
+        self.n = context.injector.count("http", want.url)
         """Which request at this URL it is."""
         self.status: int | None = None
         self.trouble = ""
         self.output: str | None = None
         """What the client got, where it was not read along."""
-        self._began = context.now()
+        self._began = context.sink.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
         encoding = (head.get("content-encoding") or "identity").strip().lower()
         self._lookout = Lookout(packed=encoding != "identity")
-        self._armed = context.trial.task.attack or context.stormy
+        self._armed = context.trial.task.attack or context.injector.has_faults
         """Whether there can be a canary to look out for."""
         self._reply = bytearray()
         self._encoding: str | None = None
@@ -61,7 +61,7 @@ class RequestTrace:
 
     def asking(self) -> None:
         """Upstream is asked."""
-        self._since = self._context.now()
+        self._since = self._context.sink.now()
 
     def heard(self) -> None:
         """Upstream has answered."""
@@ -88,16 +88,18 @@ class RequestTrace:
 
     def unfelt(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
         """What faults made of the reply, or of these parts of its delivery, does not reach the client."""
-        self._context.undelivered("http", self._want.url, self.n, why, parts=parts)
+        self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
 
     def broke_off(self, body: bytes) -> None:
         """The client left when it had so much of the body."""
         read = body.decode("utf-8", "replace")
-        self._context.undelivered("http", self._want.url, self.n, "the client left before it came", read=read)
+        self._context.injector.mark_undelivered(
+            "http", self._want.url, self.n, "the client left before it came", read=read
+        )
 
     def unwaited(self) -> None:
         """A wait began when the client had left."""
-        self._context.undelivered("http", self._want.url, self.n, waits=True)
+        self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
 
     def left(self) -> None:
         """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
@@ -112,7 +114,7 @@ class RequestTrace:
         sends = self._lookout.found or echoes(f"{want.url} {want.origin.host}")
         if kind and not sends and not rules.declares(want.url):
             self._told = True
-            self._context.turned_away(want.origin.host, kind)
+            self._context.sink.count_side_call(want.origin.host, kind)
         else:
             rules.refuse(self._context, want.origin, why)
 
@@ -131,7 +133,7 @@ class RequestTrace:
             plane="http",
             n=self.n,
             phase="done" if begun and not self._unfinished else "unfinished",
-            duration_ms=(context.now() - self._began) * 1000,
+            duration_ms=(context.sink.now() - self._began) * 1000,
             status=self.status,
             error_type=self.trouble or (f"http_{self.status}" if (self.status or 0) >= 400 else ""),
             input=_kept(bytes(self._input)),
@@ -139,20 +141,20 @@ class RequestTrace:
             write=want.writes,
             digest=self._digest.hexdigest(),
             idempotency=self._idempotency(),
-            fault=context.met_by("http", want.url, self.n),
+            fault=context.injector.modes_met("http", want.url, self.n),
             canaries=self._lookout.found,
             unread=not self._lookout.legible,
             waited_ms=self._waited_ms(),
             reply=reply,
-            to_service=(want.origin.host, want.origin.port) in context.nearby,
+            to_service=(want.origin.host, want.origin.port) in context.services,
         )
-        context.saw(told)
+        context.sink.add(told)
 
     def _waited_ms(self) -> float:
         """How long upstream had said nothing when the client left, where that may be upstream's fault."""
         if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
             return 0.0
-        return (self._context.now() - self._since) * 1000
+        return (self._context.sink.now() - self._since) * 1000
 
     def _output(self) -> tuple[str, str]:
         """What the client got, shortened, and all of it where that is not all."""

@@ -37,17 +37,17 @@ class Account:
         """When the wait for upstream's next bytes began; None while none are waited for."""
         self.billed = True
         self.script = ""
-        self._ts = context.now()
+        self._ts = context.sink.now()
         self._told = False
 
     @property
     def age_ms(self) -> float:
         """How long ago the call came."""
-        return (self._context.now() - self._ts) * 1000
+        return (self._context.sink.now() - self._ts) * 1000
 
     def waits(self) -> None:
         """Upstream is to say something."""
-        self.since = self._context.now()
+        self.since = self._context.sink.now()
 
     def note(self, sent: SentReply) -> None:
         """What was sent to the agent."""
@@ -57,7 +57,7 @@ class Account:
         """Enters the call, once: an answer that comes after its trial changes nothing."""
         if not self._told:
             self._told = True
-            self._context.saw(event)
+            self._context.sink.add(event)
 
     def event(self, what: str = "") -> TraceEvent:
         """The call as the trace has it; `what` was asked where it is no model."""
@@ -79,9 +79,9 @@ class Account:
             digest=self._query.digest or digest(self._query.body),
             cost=self._cost(usage, self._query.model),
             script=self.script,
-            fault=context.met_by(call.plane, call.target, call.n),
+            fault=context.injector.modes_met(call.plane, call.target, call.n),
             offers_tools=_offers_tools(self._query),
-            waited_ms=0.0 if since is None else (context.now() - since) * 1000,
+            waited_ms=0.0 if since is None else (context.sink.now() - since) * 1000,
         )
 
     def _cost(self, usage: Usage | None, model: str) -> Cost | None:

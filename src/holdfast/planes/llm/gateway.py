@@ -73,7 +73,7 @@ class Traffic:
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
         """Answers one request; `path` is what follows the base URL."""
-        if self._context.limit:
+        if self._context.sink.limit:
             await end_over_limit(exchange)
             return
         if exchange.upgrade and asks_for_upgrade(exchange.head):
@@ -85,7 +85,9 @@ class Traffic:
         route, trial = find(method, path), self._context.trial.id
         if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
-                self._context.note(f"a model call with a body that is no JSON object passed unread: {shorten(path)}")
+                self._context.sink.note(
+                    f"a model call with a body that is no JSON object passed unread: {shorten(path)}"
+                )
             query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
             await self._pass_by(exchange, query, route)
         else:
@@ -99,7 +101,7 @@ class Traffic:
         """Whatever is no completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
-            self._context.unread_model(query.base_url or query.provider, route.unread)
+            self._context.sink.unread_model(query.base_url or query.provider, route.unread)
         if route is not None and not route.may_ask:
             await model_call.pass_by(self._gateway.router, route)
             return
@@ -169,11 +171,11 @@ class Traffic:
     def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[Faulted, ...]) -> ModelCall:
         context, asked = self._context, query.asked
         assert asked is not None
-        faulty = self._gateway.on_calls and context.faces(PLANE, asked.model)
-        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.count(PLANE, asked.model))
+        faulty = self._gateway.on_calls and context.injector.affects(PLANE, asked.model)
+        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.injector.count(PLANE, asked.model))
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False
-            context.overlapped()
+            context.injector.mark_concurrent()
         models = self._gateway.models
         return ModelCall(context, exchange, query, models, call=call, retry=retry, carries=carries, faulty=faulty)
 
@@ -236,7 +238,7 @@ class Traffic:
         try:
             return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
-            self._context.broke(str(broken))
+            self._context.sink.add_error(str(broken))
             return {}
 
 

@@ -162,7 +162,7 @@ class ModelCall:
         except ConnectionError:
             account.trouble = "client_gone"
         if account.trouble == "client_gone" and not self._exchange.answered:
-            self._context.undelivered(call.plane, call.target, call.n)
+            self._context.injector.mark_undelivered(call.plane, call.target, call.n)
         self._reached()
         account.tell(account.event())
 
@@ -178,12 +178,14 @@ class ModelCall:
 
         async def wait(ms: float) -> None:
             if self.gone or self._exchange.connection.left:
-                self._context.undelivered(call.plane, call.target, call.n, waits=True)
+                self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await sleep(ms)
 
         call = self._call
         try:
-            reply = await self._context.through(call, forward, wait, untouched=untouched, retry=self.account.retry)
+            reply = await self._context.injector.inject(
+                call, forward, wait, untouched=untouched, retry=self.account.retry
+            )
         except Failed as failed:
             self._exchange.ensure_there()
             self.account.note(await send_failure(self._exchange, self._query.codec, failed))
@@ -199,7 +201,7 @@ class ModelCall:
 
     def _reached(self) -> None:
         if self._service and not self.account.trouble:
-            self._context.reached(self._service)
+            self._context.sink.mark_answered(self._service)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
@@ -261,7 +263,7 @@ class ModelCall:
         account.completion, account.status, account.trouble = completion, 200, error_in(completion)
         lost = left_out(like, completion) if isinstance(like, Like) else ()
         if lost:
-            self._context.note(
+            self._context.sink.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
         sent = await send_completion(self._exchange, self._query, self._call.n, completion, like, sleep)

@@ -157,9 +157,9 @@ class ProviderReply:
     def broke(self, why: str) -> None:
         """Tells the trial of a failure that no fault made."""
         if self.aside:
-            self._context.note(why)
+            self._context.sink.note(why)
         else:
-            self._context.broke(why)
+            self._context.sink.add_error(why)
 
 
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:

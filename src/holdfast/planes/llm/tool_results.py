@@ -74,7 +74,7 @@ class ToolResults:
             return
         before, (first, last) = said(asked.messages), first_and_last(asked.messages)
         for call in calls:
-            self._open.append(OpenToolCall(call, self._context.now(), before, first, last, sure))
+            self._open.append(OpenToolCall(call, self._context.sink.now(), before, first, last, sure))
             self._named.pop(call.id, None)
             self._named[call.id] = call
         while len(self._open) > OPEN_KEPT:
@@ -110,7 +110,7 @@ class ToolResults:
                 self._open.remove(call)
         for at, settled, call in met:
             if settled is None and call is None:
-                self._doubts.take(at, asked.tools, self._context.now())
+                self._doubts.take(at, asked.tools, self._context.sink.now())
             settled = await self._settle(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
@@ -165,37 +165,37 @@ class ToolResults:
         """So many changed results, the oldest, were met by nobody."""
         for name, n in list(self._unread)[: max(0, number)]:
             del self._unread[name, n]
-            self._context.undelivered(PLANE, name, n, "no model read it")
+            self._context.injector.mark_undelivered(PLANE, name, n, "no model read it")
 
     def _tell_of(self, one: OpenToolCall) -> None:
         if one.sure and one.call.name not in self._elsewhere():
-            self._context.saw(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
+            self._context.sink.add(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
 
     def _tell_of_doubt(self, one: Doubt) -> None:
         if one.name not in self._elsewhere():
             what = f"a result of {one.name or 'a tool'} went to a model, and no reply that was read had asked for it"
-            self._context.note(f"{what}: whether it is a call of this trial is not known")
-            self._context.saw(_event(one.name, one.arguments, one.ts, phase="declared"))
+            self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
+            self._context.sink.add(_event(one.name, one.arguments, one.ts, phase="declared"))
 
     async def _meet(self, result: ToolResult, call: OpenToolCall) -> Settled:
         heard = (call.first, call.last)
         if result.name in self._elsewhere():
             return Settled(heard=heard)
-        n = self._context.count(PLANE, result.name)
+        n = self._context.injector.count(PLANE, result.name)
         settled = await self._through(result, n, call.ts) if self._faulty else Settled()
-        ts, fault = call.ts, self._context.met_by(PLANE, result.name, n)
+        ts, fault = call.ts, self._context.injector.modes_met(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = replace(settled, call=(result.name, n))
             self._unread[result.name, n] = None
             self._lose(len(self._unread) - OPEN_KEPT)
         whole = result.text if settled.text is None else settled.text
-        self._context.saw(
+        self._context.sink.add(
             _event(
                 result.name,
                 result.arguments,
                 ts,
                 n=n,
-                duration_ms=(self._context.now() - ts) * 1000,
+                duration_ms=(self._context.sink.now() - ts) * 1000,
                 output=shorten(whole, TEXT_KEPT),
                 reply=write_reply(whole) if len(whole) > TEXT_KEPT else "",
                 error_type="tool_error" if settled.failed or result.failed else "",
@@ -209,19 +209,19 @@ class ToolResults:
             return Reply(_decoded(result.text))
 
         async def wait(ms: float) -> None:
-            if not self._context.replayed:
+            if not self._context.injector.is_replay:
                 raise HarnessError(_NO_TIME)
-            await asyncio.sleep(ms / 1000 - (self._context.now() - since))  # the tool took some of it
+            await asyncio.sleep(ms / 1000 - (self._context.sink.now() - since))  # the tool took some of it
 
         call = Call(PLANE, result.name, by_name(result.arguments), n)
         try:
-            value = (await self._context.through(call, forward, wait, receives=_read_by_model)).value
+            value = (await self._context.injector.inject(call, forward, wait, receives=_read_by_model)).value
         except Failed as failed:
             return Settled(f"Error: {failed}", failed=True)
         text = _as_text(value)
         if value != _decoded(result.text) and text != result.text:
             return Settled(text)
-        self._context.undelivered(PLANE, result.name, n, "the model reads the same text")
+        self._context.injector.mark_undelivered(PLANE, result.name, n, "the model reads the same text")
         return Settled()
 
 

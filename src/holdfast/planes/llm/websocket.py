@@ -31,7 +31,7 @@ _NO_WEBSOCKET = 426
 
 async def send_to_http(context: TrialContext, exchange: Exchange, path: str) -> None:
     """Refuses a websocket whose client can ask by HTTP: that is met, and read."""
-    context.note(
+    context.sink.note(
         f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: its HTTP API is met instead"
     )
     error = {"error": {"message": "no websocket here: ask by HTTP", "type": "holdfast"}}
@@ -46,7 +46,7 @@ class Websocket:
         self._exchange = exchange
         self._query = query
         self._path = without_key(query.path)
-        self._began = context.now()
+        self._began = context.sink.now()
         self._status: int | None = None
         self._trouble = ""
         self._told = False
@@ -74,10 +74,10 @@ class Websocket:
         if self._status == 101:
             bare = self._path.partition("?")[0]
             why = "no fault acts on it, and what the model asked for is not in the trace"
-            self._context.note(f"a websocket to the model ({bare}) passed unread: {why}")
-        took_ms = (self._context.now() - self._began) * 1000
+            self._context.sink.note(f"a websocket to the model ({bare}) passed unread: {why}")
+        took_ms = (self._context.sink.now() - self._began) * 1000
         tool = f"{self._query.method} {self._query.base_url or ''}{self._path}"
-        self._context.saw(
+        self._context.sink.add(
             TraceEvent(
                 ts=self._began,
                 event_type="http_call",
@@ -104,7 +104,7 @@ class Websocket:
 
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
-        self._context.broke(why)
+        self._context.sink.add_error(why)
         await send_error(self._exchange, self._query.codec, why, status)
 
 

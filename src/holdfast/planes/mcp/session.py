@@ -117,13 +117,13 @@ class McpSession:
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
-            return self._context.faces("mcp_read", _read_target(request))
+            return self._context.injector.affects("mcp_read", _read_target(request))
         return request.method == rpc.LIST
 
     def unread(self, line: bytes) -> None:
         """Notes what passes although it may hold calls: MCP has given up batches, and no client sends them."""
         if line.lstrip().startswith(b"["):
-            self._context.note(
+            self._context.sink.note(
                 f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it"
             )
 
@@ -137,7 +137,7 @@ class McpSession:
     def undelivered(self, outcome: ClientOutcome) -> None:
         """The client has left, and met nothing of it."""
         for call in outcome.calls:
-            self._context.undelivered(call.plane, call.target, call.n)
+            self._context.injector.mark_undelivered(call.plane, call.target, call.n)
 
     async def answer(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """What the client meets. Raises what `ask` raises where the server cannot be reached."""
@@ -149,17 +149,17 @@ class McpSession:
             self._reaches(outcome)
             return outcome
         except HarnessError as broken:
-            self._context.broke(str(broken))
+            self._context.sink.add_error(str(broken))
             return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
     async def _called(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         name = request.params["name"]
         given = request.params.get("arguments")
-        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._context.count("mcp", name))
+        call = Call("mcp", name, given if isinstance(given, dict) else {}, self._context.injector.count("mcp", name))
         self._visit.knows(name)
         sighting = McpCallTrace(self._context, self._server, call)
-        if self._visit.open and self._context.faces("mcp", name):
-            self._context.overlapped()
+        if self._visit.open and self._context.injector.affects("mcp", name):
+            self._context.injector.mark_concurrent()
         self._visit.open.add(sighting)
         try:
             outcome = await self._through(
@@ -180,7 +180,7 @@ class McpSession:
 
         async def wait(ms: float) -> None:
             if self._left():
-                self._context.undelivered(call.plane, call.target, call.n, waits=True)
+                self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
 
         def receives(reply: Reply) -> Received:
@@ -188,7 +188,7 @@ class McpSession:
             return Received(line, line.decode("utf-8", "replace"))
 
         try:
-            reply = await self._context.through(
+            reply = await self._context.injector.inject(
                 call,
                 asking.forward,
                 wait,
@@ -203,9 +203,9 @@ class McpSession:
         except Failed as failed:
             return _failure(request, failed, asking.answer)
         if asking.put is None and not asking.takes(self._made(request, call, reply)):
-            self._context.undelivered(call.plane, call.target, call.n, REFUSED)
+            self._context.injector.mark_undelivered(call.plane, call.target, call.n, REFUSED)
             if isinstance(reply, ReplayedReply):
-                self._context.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
+                self._context.sink.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
         line = self._line(request, call, asking, reply)
         return ClientOutcome(line=line, changed=not asking.untouched(reply))
 
@@ -249,7 +249,7 @@ class McpSession:
         if not isinstance(name, str):
             return [tool]
         self._visit.lists(name, tool)
-        if not self._context.faces("mcp_list", name):
+        if not self._context.injector.affects("mcp_list", name):
             return [tool]
 
         async def forward(call: Call) -> Reply:
@@ -258,7 +258,7 @@ class McpSession:
         call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
         calls.append(call)
         try:
-            return [(await self._context.through(call, forward, _sleep)).value]
+            return [(await self._context.injector.inject(call, forward, _sleep)).value]
         except Failed:
             return []
 

@@ -108,7 +108,7 @@ class Pipe:
     async def _from_server(self, line: bytes) -> None:
         if not self._answered:
             self._answered = True
-            self._context.reached(f"mcp:{self._server}")
+            self._context.sink.mark_answered(f"mcp:{self._server}")
         message = rpc.read(line)
         if message is not None and message.answers and isinstance(message.id, int | float | str):
             waiting = self._waiting.get(message.id, deque())
@@ -143,7 +143,7 @@ class Pipe:
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:
-            self._context.broke(f"the MCP plane broke: {said(bug)}")
+            self._context.sink.add_error(f"the MCP plane broke: {said(bug)}")
             await self._send(b"C", rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
     async def _ask(self, request: RpcRequest) -> RpcAnswer:
@@ -188,7 +188,7 @@ class Pipe:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
         if not self._answered and not self._ending and (why := _failure(self._server, told)):
-            self._context.broke(f"{why}: put its command right in the agent's MCP configuration")
+            self._context.sink.add_error(f"{why}: put its command right in the agent's MCP configuration")
 
 
 def _failure(server: str, told: bytes) -> str:

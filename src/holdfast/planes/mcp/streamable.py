@@ -131,7 +131,7 @@ class Post:
         self._incoming = incoming = await self._upstreams.send(
             self._exchange.head.method, self._target.url, headers, body, read_s=_SILENCE_S, once=True
         )
-        self._context.reached(f"mcp:{self._server}")
+        self._context.sink.mark_answered(f"mcp:{self._server}")
         return incoming
 
     async def _listen(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
@@ -214,7 +214,7 @@ class Post:
     async def _unreachable(self, failed: Exception) -> None:
         """Not an injected fault: the server that the configuration names is not there."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
-        self._context.broke(why)
+        self._context.sink.add_error(why)
         if self._exchange.answered:
             self._exchange.cut()
         else:

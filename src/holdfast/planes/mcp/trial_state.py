@@ -72,7 +72,7 @@ class McpCallTrace:
         self._context = context
         self._server = server
         self._call = call
-        self._began = context.now()
+        self._began = context.sink.now()
         self._told = False
 
     def ended(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
@@ -97,7 +97,7 @@ class McpCallTrace:
             plane=call.plane,
             n=call.n,
             phase="done" if finished else "unfinished",
-            duration_ms=(context.now() - self._began) * 1000,
+            duration_ms=(context.sink.now() - self._began) * 1000,
             status=status,
             error_type=trouble,
             input=_kept(given),
@@ -106,11 +106,11 @@ class McpCallTrace:
             digest=digest(
                 f"{self._server}\n{call.target}\n{arguments_digest(call.arguments)}".encode(errors="replace")
             ),
-            fault=context.met_by(call.plane, call.target, call.n),
+            fault=context.injector.modes_met(call.plane, call.target, call.n),
             canaries=cut_off(given),
             reply=reply,
         )
-        context.saw(event)
+        context.sink.add(event)
 
 
 def _kept(text: str) -> str:

@@ -99,8 +99,8 @@ class NamePlane:
         return _head(query, 1, 1) + question.raw + record
 
     async def _look_up(self, service: str) -> None:
-        call = Call(step_plane("name"), service, {}, self._context.count("name", service))
-        await self._context.through(call, _found, _sleep)
+        call = Call(step_plane("name"), service, {}, self._context.injector.count("name", service))
+        await self._context.injector.inject(call, _found, _sleep)
 
 
 def unresolved(scenario: Scenario) -> frozenset[str]:

@@ -51,7 +51,7 @@ class TcpPlane:
     def _arrived(self, client: ConnectionEnd) -> None:
         if len(self._open) >= AT_ONCE:
             service = self._service
-            service.context.note(f"more than {AT_ONCE} connections to {service.name} at once: the rest was closed")
+            service.context.sink.note(f"more than {AT_ONCE} connections to {service.name} at once: the rest was closed")
             client.abort()
             return
         connection = ServiceConnection(self._service, self.port, client)
@@ -63,7 +63,7 @@ class TcpPlane:
         self._open.pop(task, None)
         if not task.cancelled() and (broken := task.exception()) is not None:
             why = f"carrying a connection to {self._service.name} failed: {type(broken).__name__}: {broken}"
-            self._service.context.broke(why)
+            self._service.context.sink.add_error(why)
 
     def calm(self) -> None:
         """Whoever connects from now on is not the agent, and meets no fault."""

@@ -36,7 +36,7 @@ class ServiceConnection:
         self._port = port
         self._client = client
         self._server: ConnectionEnd | None = None
-        self._n = service.context.count("service", service.name)
+        self._n = service.context.injector.count("service", service.name)
         self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
         self._steps = Steps(service, self._n, _sleep)
@@ -53,7 +53,7 @@ class ServiceConnection:
         except CutOff:
             self._client.cut(reset=False)
         except HarnessError as broken:
-            self._service.context.broke(str(broken))
+            self._service.context.sink.add_error(str(broken))
             self._client.cut(reset=True)
         except OSError:  # one side left in the middle
             self._client.cut(reset=False)
@@ -63,10 +63,10 @@ class ServiceConnection:
     async def _carry(self) -> None:
         service = self._service
         if service.faced:
-            given = {"port": self._port, "since_ms": service.context.now() * 1000}
+            given = {"port": self._port, "since_ms": service.context.sink.now() * 1000}
             call = Call("service", service.name, given, self._n)
             with service.connecting():
-                reply = await service.context.through(call, self._reach, self._wait)
+                reply = await service.context.injector.inject(call, self._reach, self._wait)
             self._delivery = reply.delivery
         else:
             await self._reach(None)
@@ -130,7 +130,7 @@ class ServiceConnection:
         client, context = self._client, self._service.context
         if client.gone:
             if not self._connected and failed.injection is not None:
-                context.undelivered("service", self._service.name, self._n, injection=failed.injection)
+                context.injector.mark_undelivered("service", self._service.name, self._n, injection=failed.injection)
             return
         try:
             await self._tell(failed)
@@ -167,7 +167,7 @@ class ServiceConnection:
                 while await server.read():
                     pass
         except (TimeoutError, OSError):
-            self._service.context.note(f"{self._service.name} kept a connection that its client had lost")
+            self._service.context.sink.note(f"{self._service.name} kept a connection that its client had lost")
         server.abort()
 
     def _settle(self) -> None:
@@ -180,7 +180,7 @@ class ServiceConnection:
         unfelt = self._delivery.parts - self._felt
         if unfelt:
             why = "nothing passed that it could act on, or the client was gone by then"
-            self._service.context.undelivered("service", self._service.name, self._n, why, parts=unfelt)
+            self._service.context.injector.mark_undelivered("service", self._service.name, self._n, why, parts=unfelt)
 
     def abort(self) -> None:
         """Ends both sides at once."""
@@ -226,8 +226,8 @@ class Steps:
         service = self._service
         service.transactions += 1
         if service.transactions > 1:
-            service.context.overlapped()
-        return service.context.count("transaction", service.name)
+            service.context.injector.mark_concurrent()
+        return service.context.injector.count("transaction", service.name)
 
     def end(self) -> None:
         self._service.transactions -= 1
@@ -259,7 +259,7 @@ class Steps:
 
         call = Call(step_plane(due.step), self._service.name, _arguments(due), due.n)
         try:
-            return await self._service.context.through(call, forward, self._sleep, untouched=untouched)
+            return await self._service.context.injector.inject(call, forward, self._sleep, untouched=untouched)
         except Failed:
             self._met = self._met or due
             raise
@@ -267,12 +267,12 @@ class Steps:
     async def tls(self) -> None:
         if "tls" in self._service.steps:
             call = Call(step_plane("tls"), self._service.name, {}, self._n)
-            await self._service.context.through(call, _begun, self._sleep)
+            await self._service.context.injector.inject(call, _begun, self._sleep)
 
     def unreadable(self, why: str) -> None:
         service = self._service
         if service.reads_along:
-            service.context.note(
+            service.context.sink.note(
                 f"a connection to {service.name} could not be read: {why}; no transaction of it was seen"
             )
 

@@ -33,8 +33,8 @@ class TrialService:
         self.latency_ms = latency_ms
         self.transactions = 0
         """How many are under way."""
-        self.faced = context.faces("service", name)
-        self.steps = frozenset(step for step in _STEPS if context.faces(step_plane(step), name))
+        self.faced = context.injector.affects("service", name)
+        self.steps = frozenset(step for step in _STEPS if context.injector.affects(step_plane(step), name))
         self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
         self._wrote = wrote
         self._upstream = upstream
@@ -53,7 +53,7 @@ class TrialService:
         """Around the making of a connection that a fault may meet: which of several comes first is chance."""
         self._connecting += 1
         if self._connecting > 1:
-            self.context.overlapped()
+            self.context.injector.mark_concurrent()
         try:
             yield
         finally:
@@ -65,7 +65,7 @@ class TrialService:
             end = await dial(self._upstream)
         except OSError as failed:
             why = f"the service {self.name} takes no connection, and no fault is why: {failed or 'timeout'}"
-            (self.context.note if self._reached else self.context.broke)(why)
+            (self.context.sink.note if self._reached else self.context.sink.add_error)(why)
             raise Dropped(why, kind="closed") from failed
         self._reached = True
         return end

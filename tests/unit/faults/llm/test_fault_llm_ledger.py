@@ -26,15 +26,15 @@ class Asking:
             return Reply(value)
 
         async def sleep(ms):
-            self.at_delay.append((ms, [met.mode for met in self.context.ledger]))
+            self.at_delay.append((ms, [met.mode for met in self.context.injector.ledger]))
 
-        n = self.context.count("llm", "gpt-4o")
+        n = self.context.injector.count("llm", "gpt-4o")
         call = Call("llm", "gpt-4o", {"stream": self.stream}, n)
-        return asyncio.run(self.context.through(call, forward, sleep)).value
+        return asyncio.run(self.context.injector.inject(call, forward, sleep)).value
 
     @property
     def effects(self):
-        return [(met.mode, met.call, met.effect) for met in self.context.ledger]
+        return [(met.mode, met.call, met.effect) for met in self.context.injector.ledger]
 
 
 def test_a_fault_that_found_nothing_to_break_is_not_met():

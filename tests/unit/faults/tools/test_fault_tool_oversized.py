@@ -69,7 +69,7 @@ def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(valu
     async def forward(call):
         return Reply(value)
 
-    got = asyncio.run(context.through(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
+    got = asyncio.run(context.injector.inject(Call("tool_result", "count", {}, 1), forward, asyncio.sleep)).value
     assert got.startswith(text)
     assert len(got) == 500
     assert [met.effect for met in context.ledger] == ["met"]

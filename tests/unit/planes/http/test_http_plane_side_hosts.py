@@ -41,7 +41,7 @@ def test_what_is_none_of_the_work_is_told_apart(bench):
         for _ in range(3):
             assert trial.ask("POST", SENTRY, data="x").status_code == 403
     assert (trial.context.trace, trial.context.notes, trial.context.troubles) == ([], [], [])
-    assert trial.context.side_calls == "also tried, and denied: 3 calls to o1.ingest.sentry.io (telemetry)"
+    assert trial.context.sink.side_calls == "also tried, and denied: 3 calls to o1.ingest.sentry.io (telemetry)"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_may_decide_something_is_a_call_like_any_other(bench, looked_into, 
         assert trial.ask("POST", url, data=data).status_code == 403
         (event,) = trial.events()
     assert (event.error_type, event.times) == ("refused", 1)
-    assert trial.context.side_calls == ""
+    assert trial.context.sink.side_calls == ""
 
 
 def test_a_host_that_egress_allows_is_a_call_like_any_other(bench, plain):
@@ -95,11 +95,11 @@ def test_a_place_of_models_that_was_refused_is_an_error_unless_another_was_asked
 
     with bench.trial(policy=DENIED) as trial:
         trial.get("http://chatgpt.com/backend-api/codex")
-    (why,) = trial.context.unanswered(Answer(()))
+    (why,) = trial.context.sink.unanswered(Answer(()))
     assert "chatgpt.com speaks ChatGPT's own API" in why
-    assert unread_models(trial.context.weather.calls) == ["chatgpt.com speaks ChatGPT's own API"]
-    trial.context.saw(TraceEvent(1.0, "llm_call", "m"))
-    assert [*trial.context.unanswered(Answer(()))] == []
+    assert unread_models(trial.context.sink.unread or ()) == ["chatgpt.com speaks ChatGPT's own API"]
+    trial.context.sink.add(TraceEvent(1.0, "llm_call", "m"))
+    assert [*trial.context.sink.unanswered(Answer(()))] == []
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -116,6 +116,6 @@ def test_a_place_of_models_that_cannot_be_reached_is_an_error_and_one_that_answe
     ):
         trial.get(f"https://{place}/model/m/converse")
     speaks = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse and InvokeModel"
-    assert unread_models(trial.context.weather.calls) == [speaks]
-    assert [why.startswith(speaks) for why in trial.context.unanswered(Answer(()))] == ([] if there else [True])
+    assert unread_models(trial.context.sink.unread or ()) == [speaks]
+    assert [why.startswith(speaks) for why in trial.context.sink.unanswered(Answer(()))] == ([] if there else [True])
     assert any(note.startswith(speaks) for note in trial.context.notes) == there

@@ -30,7 +30,7 @@ async def meet(context: FakeContext, given: Any, n: int = 1, plane: str = "tool"
     async def sleep(ms: float) -> None:
         await asyncio.sleep(0)
 
-    return (await context.through(Call(plane, "look", {}, n), forward, sleep)).value
+    return (await context.injector.inject(Call(plane, "look", {}, n), forward, sleep)).value
 
 
 def effects(context: FakeContext) -> list[tuple[str, str]]:
@@ -61,7 +61,7 @@ async def test_faults_that_undo_each_other_are_not_met() -> None:
     context = stacked(*renames)
     assert await meet(context, {"a": 1}) == {"a": 1}
     assert [effect for _, effect in effects(context)] == ["erased", "erased"]
-    assert context.met_by("tool", "look", 1) == ""
+    assert context.injector.modes_met("tool", "look", 1) == ""
 
 
 @run
@@ -118,7 +118,7 @@ async def test_what_a_caller_gave_up_waiting_for_was_not_met() -> None:
         waits.set()
         await asyncio.Event().wait()
 
-    waiting = asyncio.create_task(context.through(Call("llm", "m", {}, 1), forward, sleep))
+    waiting = asyncio.create_task(context.injector.inject(Call("llm", "m", {}, 1), forward, sleep))
     await waits.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -176,8 +176,8 @@ async def test_times_counts_what_was_met(plane: str) -> None:
 async def test_times_is_given_back_where_the_client_had_left() -> None:
     context = FakeContext([Injection("tool", "*", "empty", schedule=Schedule(times=1))])
     await meet(context, [1], 1)
-    context.undelivered("tool", "look", 1)
-    context.undelivered("tool", "look", 1)
+    context.injector.mark_undelivered("tool", "look", 1)
+    context.injector.mark_undelivered("tool", "look", 1)
     assert await meet(context, [1], 2) == []
     assert await meet(context, [1], 3) == [1]
 
@@ -202,9 +202,9 @@ def test_attacks_on_the_input_that_leave_nothing_of_each_other() -> None:
             Injection("context", "input", "memory_poisoning", replace, Schedule(times=1)),
         ]
     )
-    assert context.ask("How many?") == "Forget it."
+    assert context.injector.rewrite_turn("How many?") == "Forget it."
     assert dict(effects(context)) == {"conflicting_context": "erased", "memory_poisoning": "met"}
     assert context.ledger[0].canaries == ()
-    assert context.ask("How many?").startswith("How many?\n\nNot ")
-    context.lost()
+    assert context.injector.rewrite_turn("How many?").startswith("How many?\n\nNot ")
+    context.injector.drop_turn_attacks()
     assert [entry.effect for entry in context.ledger] == ["erased", "met", "no_effect"]

@@ -23,7 +23,7 @@ def would(raising: BaseException) -> str:
         raise raising
 
     async def main() -> None:
-        await context.through(Call("mcp", "search", {}, 1), forward, _sleep)
+        await context.injector.inject(Call("mcp", "search", {}, 1), forward, _sleep)
 
     with pytest.raises(type(raising)):
         asyncio.run(main())

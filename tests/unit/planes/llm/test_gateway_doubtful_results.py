@@ -142,9 +142,9 @@ def test_negative_rules_are_unproven_and_no_rule_takes_the_result_for_a_call() -
     talk.round("call_2")
     trial.reads(talk)
     trial.results.close()
-    trial.context.saw(TraceEvent(ts=trial.context.now(), event_type="tool_call", tool="mail"))
+    trial.context.sink.add(TraceEvent(ts=trial.context.sink.now(), event_type="tool_call", tool="mail"))
     turn = Turn("How many?", "Three.")
-    exhibit = Exhibit("Three.", turn, trial.context.seen(Answer(turns=(turn,))), None)
+    exhibit = Exhibit("Three.", turn, trial.context.observe(Answer(turns=(turn,))), None)
     rules = [
         MaxCalls(max=1, tool="search"),
         SideEffectOnce(tool="search"),
@@ -162,7 +162,7 @@ def test_that_a_tool_was_not_called_is_unproven() -> None:
     trial.reads(talk)
     trial.results.close()
     turn = Turn("How many?", "Three.")
-    exhibit = Exhibit("Three.", turn, trial.context.seen(Answer(turns=(turn,))), None)
+    exhibit = Exhibit("Three.", turn, trial.context.observe(Answer(turns=(turn,))), None)
     assert ToolNotCalled(tool="search").decide(exhibit).passed is None
     assert ToolNotCalled(tool="refund").decide(exhibit).passed is True
 

@@ -83,6 +83,6 @@ def test_the_observation_says_that_the_tool_itself_had_run() -> None:
     from holdfast.model.observation import Answer
 
     trial, _ = asked_once(answer("search", "recorded"))
-    seen = trial.context.seen(Answer(()))
+    seen = trial.context.observe(Answer(()))
     assert seen.notes == ("the model read the recorded result; the tool itself had run: search",)
     assert uses(seen.recorded) == [("search", 1, 200)]

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.execute.needed import KEPT, Needed, silent
+from holdfast.execute.providers import KEPT, Providers, silent
 from holdfast.model.observation import Answer, EndingKind, Turn
 from holdfast.model.trace import TraceEvent
 
 
 def test_names_that_an_agent_makes_up_do_not_fill_the_memory() -> None:
-    needed = Needed()
+    needed = Providers()
     for n in range(2 * KEPT):
         needed.answered(f"https://{n}", 1.0)
-    assert needed.since(f"https://{KEPT - 1}", 0.0)
-    assert not needed.since(f"https://{KEPT}", 0.0)
+    assert needed.has_answered_since(f"https://{KEPT - 1}", 0.0)
+    assert not needed.has_answered_since(f"https://{KEPT}", 0.0)
 
 
 def left(waited_ms: float, *, ts: float = 0.0, fault: str = "", tool: str = "m", plane: str = "llm") -> TraceEvent:
@@ -26,7 +26,7 @@ def left(waited_ms: float, *, ts: float = 0.0, fault: str = "", tool: str = "m",
 
 
 def told(latency_ms: float, ending: EndingKind, *events: TraceEvent, answered: float | None = None) -> list[str]:
-    needed = Needed()
+    needed = Providers()
     if answered is not None:
         needed.answered("llm:m", answered)
     found = silent(Answer((Turn("hi", "sorry", latency_ms, ending),)), events, needed)

@@ -1,4 +1,4 @@
-"""Whom the agent needed and who answered, and whom egress refused."""
+"""The providers, servers and origins that the agent called: when each answered, and which calls egress refused."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
 
 EACH_HOST = 20
-"""Refused calls at one host that are told one by one: different URLs, different bodies."""
+"""Refused calls at one host that are listed one by one: different URLs, different bodies."""
 HOSTS_NAMED = 10
-"""Hosts beside the agent's work that are named."""
+"""Hosts of side calls that are named."""
 
 
-class Refusals:
+class RefusedCalls:
     """The refused calls of one trial."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
-        """Where in the trace each stands."""
+        """Where in the trace each is."""
         self._at_host: Counter[str] = Counter()
-        self._beside: Counter[tuple[str, str]] = Counter()
+        self._side_calls: Counter[tuple[str, str]] = Counter()
         self.models: dict[str, str] = {}
         """Places of models in formats that the gateway does not read, and why each gave no answer."""
 
     def known(self, event: TraceEvent, trace: list[TraceEvent]) -> bool:
-        """Whether such a call stands in the trace already: then it is counted there. Else its place is the next."""
+        """Whether the trace has such a call already: then it is counted there. Else its place is the next."""
         host = urlsplit(event.tool.partition(" ")[2]).netloc
         key = f"{event.tool} {event.digest}"
         if key not in self._places and self._at_host[host] >= EACH_HOST:
@@ -39,21 +39,21 @@ class Refusals:
         if at >= len(trace):
             self._at_host[host] += 1
             return False
-        told = trace[at]
-        sent = dict.fromkeys((*told.canaries, *event.canaries, *echoes(f"{event.tool} {event.input}")))
-        trace[at] = replace(told, times=told.times + 1, canaries=tuple(sent))
+        before = trace[at]
+        sent = dict.fromkeys((*before.canaries, *event.canaries, *echoes(f"{event.tool} {event.input}")))
+        trace[at] = replace(before, times=before.times + 1, canaries=tuple(sent))
         return True
 
-    def beside(self, host: str, kind: str) -> None:
-        """A call that was none of the agent's work."""
-        self._beside[host, kind] += 1
+    def add_side_call(self, host: str, kind: str) -> None:
+        """A call that is not part of the agent's work."""
+        self._side_calls[host, kind] += 1
 
     @property
     def side_calls(self) -> str:
         """`also tried, and denied: 14 calls to o1.sentry.io (telemetry)`; empty if there was none."""
-        told = [f"{_calls(n)} to {host} ({kind})" for (host, kind), n in self._beside.most_common(HOSTS_NAMED)]
-        more = len(self._beside) - len(told)
-        return f"also tried, and denied: {', '.join(told)}{f' and {more} more hosts' if more else ''}" if told else ""
+        named = [f"{_calls(n)} to {host} ({kind})" for (host, kind), n in self._side_calls.most_common(HOSTS_NAMED)]
+        more = len(self._side_calls) - len(named)
+        return f"also tried, and denied: {', '.join(named)}{f' and {more} more hosts' if more else ''}" if named else ""
 
     def without_model(self, trace: Iterable[TraceEvent]) -> Iterator[str]:
         """Why the agent had no model to ask, if that is so."""
@@ -77,8 +77,8 @@ _SHORT_MS = 1_000.0
 """An agent that gives up sooner, and goes on, may have meant to: it asked two models at once, say."""
 
 
-class Needed:
-    """When each of them last answered."""
+class Providers:
+    """When each provider, server or origin last answered."""
 
     def __init__(self) -> None:
         self._answered: dict[str, float] = {}
@@ -87,22 +87,22 @@ class Needed:
         if at in self._answered or len(self._answered) < KEPT:
             self._answered[at] = when
 
-    def since(self, at: str, when: float) -> bool:
+    def has_answered_since(self, at: str, when: float) -> bool:
         """Whether they answered after that."""
         return self._answered.get(at, -1.0) > when
 
 
-def silent(answer: Answer, trace: Iterable[TraceEvent], needed: Needed) -> Iterator[str]:
-    """Who said nothing for so long that the agent left, no fault being why, in words.
+def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) -> Iterator[str]:
+    """Errors that name each provider that was silent until the agent gave up, though no fault is why.
 
-    All waits for one count together, as client libraries try again. Who answered after a wait had begun was not
-    silent: the agent asked twice, and took the first answer.
+    All waits for one provider count together, because client libraries try again. A provider that answered after a
+    wait had begun was not silent: the agent asked twice, and took the first answer.
     """
     waits: dict[str, tuple[float, str]] = {}
     for event in trace:
         if event.waited_ms and event.error_type == "client_gone" and not event.fault:
             at = place(event)
-            if not needed.since(at, event.ts):
+            if not providers.has_answered_since(at, event.ts):
                 waits[at] = waits.get(at, (0.0, ""))[0] + event.waited_ms, event.tool
     turn = max(answer.turns, key=lambda turn: turn.latency_ms, default=None)
     for waited, what in waits.values():

@@ -1,0 +1,148 @@
+"""The faults of one trial: applied to its calls, and entered into its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.execute.trace_sink import AttemptKey, LiveSink
+from holdfast.model.delivery import DeliveryPart
+from holdfast.model.observation import FaultMet
+from holdfast.model.scenario import Injection
+from holdfast.model.task import RecordedUse
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import brief
+from holdfast.planes.injection.weather import Weather
+
+if TYPE_CHECKING:
+    from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
+
+OnFault = Callable[[Trial, FaultMet], None]
+
+
+class LiveInjector:
+    """The Injector of a trial that runs."""
+
+    def __init__(self, trial: Trial, sink: LiveSink, on_fault: OnFault | None = None) -> None:
+        self._trial = trial
+        self._sink = sink
+        self._on_fault = on_fault
+        self.has_faults = bool(trial.scenario.injections)
+        self.is_replay = trial.task.recording is not UNSET
+        self.weather = Weather(trial, self.add_fault, self.amend_fault, self.add_use)
+        self.ledger: list[FaultMet] = []
+        self._entries: dict[AttemptKey, list[int]] = {}
+        """Where in the ledger the entries of each call are."""
+        self.uses: list[RecordedUse] = []
+        self._before_turn = 0
+        """How long the ledger was before the last turn was rewritten."""
+
+    def rewrite_turn(self, turn: str) -> str:
+        self._before_turn = len(self.ledger)
+        return self.weather.rewrite(turn) if self.has_faults else turn
+
+    def drop_turn_attacks(self) -> None:
+        for at in range(self._before_turn, len(self.ledger)):
+            self._take_back(at, "")
+
+    def _take_back(self, at: int, why: str) -> None:
+        """An entry was not met after all: it does not count for `times`."""
+        met = self.ledger[at]
+        if met.effect == "met":
+            self.ledger[at] = replace(met, effect="no_effect", note=why or met.note)
+            self.weather.give_back(met.index)
+
+    def add_fault(self, fault: FaultMet) -> None:
+        sink = self._sink
+        if sink.closed:
+            return
+        fault = sink.storable(sink.within_limit(fault))
+        self._entries.setdefault((fault.plane, fault.target, fault.call), []).append(len(self.ledger))
+        self.ledger.append(fault)
+        if self._on_fault is not None:
+            self._on_fault(self._trial, fault)
+
+    def amend_fault(self, fault: FaultMet) -> None:
+        if self._sink.closed:
+            return
+        for at in reversed(self._entries.get((fault.plane, fault.target, fault.call), ())):
+            if self.ledger[at].index == fault.index:
+                self.ledger[at] = self._sink.storable(replace(fault, reply=self.ledger[at].reply))
+                return
+
+    def add_use(self, use: RecordedUse) -> None:
+        from holdfast.planes.recorded_tools import USES_KEPT
+
+        if not self._sink.closed and len(self.uses) < USES_KEPT:
+            self.uses.append(self._sink.storable(use))
+
+    def count(self, plane: str, target: str) -> int:
+        return self.weather.count(plane, target)
+
+    def modes_met(self, plane: str, target: str, n: int) -> str:
+        entries = [self.ledger[at] for at in self._entries.get((plane, brief(target), n), ())] if self.ledger else ()
+        return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
+
+    def mark_undelivered(
+        self,
+        plane: str,
+        target: str,
+        n: int,
+        why: str = "the client had left",
+        *,
+        injection: Injection | None = None,
+        parts: Collection[DeliveryPart] = (),
+        waits: bool = False,
+        read: str | None = None,
+    ) -> None:
+        for at in self._entries.get((plane, brief(target), n), ()):
+            met = self.ledger[at]
+            meant = (injection is None or met.mode == injection.mode) and (read is None or _is_unread(met, read))
+            meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
+            if meant and met.effect == "met" and (waits or not met.delayed):
+                self._take_back(at, why)
+
+    def mark_concurrent(self) -> None:
+        self.weather.concurrent = True
+
+    def affects(self, plane: str, target: str) -> bool:
+        recorded = self.weather.recorded
+        if recorded is not None and recorded.minds(plane, target):
+            return True
+        return self.has_faults and bool(self.weather.facing(plane, target))
+
+    async def inject(
+        self,
+        call: Call,
+        forward: Forward,
+        sleep: Sleep,
+        *,
+        untouched: Forward | None = None,
+        retry: int = 0,
+        fits: Fits | None = None,
+        receives: Receives | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Reply:
+        # Until a fault passes the call on, nobody on the other side has seen it: the trace must say so.
+        held = (call.plane, brief(call.target), call.n)
+        self._sink.hold(held)
+        return await self.weather.through(
+            call,
+            forward,
+            sleep,
+            untouched=untouched,
+            retry=retry,
+            sent=partial(self._sink.release, held),
+            fits=fits,
+            receives=receives,
+            names=names,
+        )
+
+
+def _is_unread(met: FaultMet, read: str) -> bool:
+    """Whether it is an attack with none of its canaries in the text that was read."""
+    return bool(met.canaries) and not any(canary in read for canary in met.canaries)

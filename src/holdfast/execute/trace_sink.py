@@ -1,0 +1,203 @@
+"""What one trial shows while it runs: its calls, notes, harness errors and usage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.model.codec import HALVES, carried, encodable
+from holdfast.model.observation import Answer, FaultMet
+from holdfast.model.shorten import shorten
+from holdfast.model.spec import UsageLimits
+from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
+from holdfast.model.trial import Trial
+from holdfast.planes.describe import TARGET_KEPT, brief
+from holdfast.planes.recorded_value import write_lost
+
+if TYPE_CHECKING:
+    from holdfast.execute.providers import Providers, RefusedCalls
+    from holdfast.execute.usage_meter import UsageMeter
+
+OnCall = Callable[[Trial, TraceEvent], None]
+
+S = TypeVar("S", bound=Struct)
+R = TypeVar("R", TraceEvent, FaultMet)
+
+NOTES_KEPT = 100
+"""Notes and errors of one trial that are kept."""
+REPLIES_KEPT = 10_000_000
+"""Characters of the replies of one trial that are kept for a replay, besides what its trace shows of them."""
+_NOTE_SIZE = 1_000
+_MORE = "and more"
+AttemptKey = tuple[str, str, int]
+"""Plane, target, and which call at the target."""
+
+
+class LiveSink:
+    """The TraceSink of a trial that runs."""
+
+    def __init__(self, trial: Trial, on_call: OnCall | None = None, limits: UsageLimits | None = None) -> None:
+        self._trial = trial
+        self._on_call = on_call
+        self._began = perf_counter()
+        self.watch: Callable[[str], None] | None = None
+        self.limit = ""
+        self.on_limit: Callable[[], None] | None = None
+        self._meter: UsageMeter | None = None
+        if limits is not None:
+            from holdfast.execute.usage_meter import UsageMeter
+
+            self._meter = UsageMeter(limits, self.note)
+        self.trace: list[TraceEvent] = []
+        self.notes: list[str] = []
+        self.errors: list[str] = []
+        self.closed = False
+        """The observation is made: what a plane reports now belongs to nobody."""
+        self.unread: Counter[str] | None = None
+        """Models that were asked in formats that Holdfast does not read, as an observation counts them."""
+        self._replies = 0
+        self._held: set[AttemptKey] = set()
+        """Calls that faults may act on and that were not passed on yet."""
+        self._providers: Providers | None = None
+        self._refused: RefusedCalls | None = None
+
+    # Most trials of a fast agent in calm need neither of the two: they are made, and imported, on first use.
+    @property
+    def refused(self) -> RefusedCalls:
+        if self._refused is None:
+            from holdfast.execute.providers import RefusedCalls
+
+            self._refused = RefusedCalls()
+        return self._refused
+
+    @property
+    def providers(self) -> Providers:
+        if self._providers is None:
+            from holdfast.execute.providers import Providers
+
+            self._providers = Providers()
+        return self._providers
+
+    @property
+    def has_limits(self) -> bool:
+        return self._meter is not None
+
+    def add(self, event: TraceEvent) -> None:
+        if self.closed or (event.error_type == REFUSED and self.refused.known(event, self.trace)):
+            return
+        if self._meter is not None and not self.limit:
+            self.limit = self._meter.passed(event, [*self.trace, event])
+            if self.limit and self.on_limit is not None:
+                self.on_limit()
+        if len(self.trace) >= EVENTS_KEPT:
+            self.note(f"more than {EVENTS_KEPT} calls were seen; the rest is not in the trace")
+            return
+        event = self.storable(self.within_limit(_short(event)))
+        if self._held:
+            event = self._released(event)
+        self.trace.append(event)
+        if self.watch is not None:
+            self.watch(event.event_type)
+        if self._on_call is not None and event.error_type != REFUSED:  # how often a refused call comes is not known yet
+            self._on_call(self._trial, event)
+
+    def hold(self, call: AttemptKey) -> None:
+        """Faults may act on the call: it has not been passed on yet."""
+        if len(self.trace) < EVENTS_KEPT:
+            self._held.add(call)
+
+    def release(self, call: AttemptKey) -> None:
+        """The call is passed on."""
+        self._held.discard(call)
+
+    def _released(self, event: TraceEvent) -> TraceEvent:
+        """The event, marked if the call was never passed on."""
+        target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
+        call = (event.plane, target, event.n)
+        if call not in self._held:
+            return event
+        self._held.discard(call)
+        return replace(event, unsent=True) if event.plane != "tool_result" else event
+
+    def count_side_call(self, host: str, kind: str) -> None:
+        if not self.closed:
+            self.refused.add_side_call(host, kind)
+
+    @property
+    def side_calls(self) -> str:
+        return "" if self._refused is None else self._refused.side_calls
+
+    def unread_model(self, host: str, speaks: str, failed: str = "") -> None:
+        if self.closed:
+            return
+        place = f"{host} speaks {speaks}"
+        self.unread = self.unread or Counter()
+        self.unread[f"unread:{brief(place)}"] += 1
+        if failed:
+            self.refused.models[place] = failed
+        else:
+            self.note(f"{place}, which Holdfast does not read: no fault acts on its replies")
+
+    def events(self) -> Sequence[TraceEvent]:
+        return sorted(self.trace, key=_began)
+
+    def unanswered(self, answer: Answer) -> Iterator[str]:
+        """Who the agent needed, and got no answer from, though no fault is why."""
+        from holdfast.execute.providers import silent
+
+        yield from silent(answer, self.trace, self.providers)
+        if self._refused is not None:
+            yield from self._refused.without_model(self.trace)
+
+    def storable(self, value: S) -> S:
+        """The value with text that can be stored; a note says where the agent's own could not."""
+        found = carried(value)
+        if found is not value:
+            self.note(HALVES)
+        return found
+
+    def within_limit(self, entry: R) -> R:
+        """The same, its reply left out where those of the trial are more than a session should hold."""
+        if not entry.reply:
+            return entry
+        self._replies += len(entry.reply)
+        return entry if self._replies <= REPLIES_KEPT else replace(entry, reply=write_lost("too-long"))
+
+    def now(self) -> float:
+        return perf_counter() - self._began
+
+    def add_error(self, why: str) -> None:
+        _keep(self.errors, why)
+
+    def mark_answered(self, at: str) -> None:
+        self.providers.answered(at, self.now())
+
+    def note(self, text: str) -> None:
+        _keep(self.notes, text)
+
+
+def _short(event: TraceEvent) -> TraceEvent:
+    """The event with a target of bounded size; canaries in the rest of it are kept."""
+    if len(event.tool) <= TARGET_KEPT:
+        return event
+    method, space, url = event.tool.partition(" ") if event.event_type == "http_call" else ("", "", event.tool)
+    from holdfast.model.canary import echoes
+
+    found = dict.fromkeys((*event.canaries, *echoes(event.tool)))
+    return replace(event, tool=f"{brief(method)}{space}{brief(url)}", canaries=tuple(found))
+
+
+def _keep(texts: list[str], text: str) -> None:
+    """Adds a text that is not there yet, while there is room."""
+    text = encodable(shorten(text, _NOTE_SIZE))
+    if len(texts) <= NOTES_KEPT and text not in texts:
+        texts.append(text if len(texts) < NOTES_KEPT else _MORE)
+
+
+def _began(event: TraceEvent) -> float:
+    return event.ts
