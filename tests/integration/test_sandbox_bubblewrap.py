@@ -144,16 +144,16 @@ def test_a_snapshot_while_a_program_runs_is_refused(tmp_path):
 
 
 def test_a_process_of_ours_that_is_killed_is_not_the_agent_s_doing(tmp_path):
-    """The holder: its program is lost. The host: the next trial has a new one."""
+    """The supervisor: its program is lost. The host: the next trial has a new one."""
 
     async def work(backend):
         sandbox = await backend.open(SandboxSpec("x"))
         program = await sleeping(sandbox)
-        holder = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
-        os.kill(holder, signal.SIGKILL)
-        if not await program.within(5):  # the other child is the next holder
-            holder = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
-            os.kill(holder, signal.SIGKILL)
+        supervisor = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
+        os.kill(supervisor, signal.SIGKILL)
+        if not await program.within(5):  # the other child is the next supervisor
+            supervisor = int(said("ps", "-o", "pid=", "--ppid", str(backend._host._process.pid)).split()[0])
+            os.kill(supervisor, signal.SIGKILL)
         assert await program.within(10)
         assert program.lost
         with pytest.raises(HarnessError):

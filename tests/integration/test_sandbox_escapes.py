@@ -14,9 +14,9 @@ from sandbox_kit import ENV, PRELUDE, ROOT, as_ordinary_user, attempt, in_sandbo
 
 from holdfast.model.world import Resources
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
-from holdfast.world.holders.surroundings import whom
 from holdfast.world.sandbox import limits
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
+from holdfast.world.supervisors.conventions import sandbox_user
 
 MB = 1 << 20
 
@@ -30,7 +30,7 @@ def test_host_files_are_not_there(tmp_path):
 
 
 def test_nothing_of_ours_is_in_the_file_system(tmp_path):
-    """Neither Holdfast's folder, nor the places that a holder mounts, nor another root to be found in /proc."""
+    """Neither Holdfast's folder, nor the places that a supervisor mounts, nor another root to be found in /proc."""
     script = f"""
 print(*os.listdir("/"))
 print(os.path.exists({str(tmp_path)!r}), sorted(os.listdir("/proc/1/root")) == sorted(os.listdir("/")))
@@ -166,7 +166,7 @@ for name in ("sysrq-trigger", *("sys/" + setting for setting in settings)):
 
 def test_processes_outside_are_neither_seen_nor_hit(tmp_path):
     """Even those of the same user: `kill -9 -1` ends the sandbox's own."""
-    uid, gid = whom({})
+    uid, gid = sandbox_user({})
     outside = subprocess.Popen(["sleep", "60"], user=uid, group=gid, extra_groups=[] if os.getuid() == 0 else None)
     try:
         script = f"""

@@ -26,12 +26,12 @@ def command(kept: bool, older_than: str | None) -> int:
     from holdfast.processes.scratch import sweep
     from holdfast.report.safe import one_line
     from holdfast.world import kept_world
-    from holdfast.world.containers import owner
+    from holdfast.world.containers import container_owner
     from holdfast.world.sandbox import limits
 
     removed = [*map(str, sweep()), *map(str, clear(own_folder()))]
     removed += [f"control group {name}" for name in limits.sweep()]
-    removed += [f"container {name}" for name in owner.sweep()]
+    removed += [f"container {name}" for name in container_owner.sweep()]
     age_s = 0.0 if kept else _seconds(older_than)
     if age_s is not None:
         removed += map(str, kept_world.clear(own_folder() / KEPT, age_s, time.time()))

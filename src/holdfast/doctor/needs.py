@@ -26,10 +26,10 @@ from holdfast.planes.mcp.config import read
 from holdfast.processes.startable import SHELL, argv_of, install_hint
 from holdfast.reading.program_word import program_calls
 from holdfast.report.diagnosis import DoctorFinding
+from holdfast.world.agent_mounts import mount
 from holdfast.world.boxed_place import SYSTEM, what_is_seen
-from holdfast.world.mounted_agent import mount
 from holdfast.world.sandbox import system
-from holdfast.world.sandbox.inside_paths import InsidePaths
+from holdfast.world.sandbox.program_lookup import ProgramLookup
 
 _LOOK_S = 5.0
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -200,13 +200,13 @@ def _word(agent: AgentSpec) -> str:
     return next((call.program for call in program_calls(agent.command)), "")
 
 
-def _inside(shown: Mapping[str, Path], links: Mapping[str, str]) -> InsidePaths:
+def _inside(shown: Mapping[str, Path], links: Mapping[str, str]) -> ProgramLookup:
     there = system.shared()
     same = {path: path for path in (*there.folders, *there.links, *links)}
-    return InsidePaths({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})
+    return ProgramLookup({"/": _NOWHERE, **same, **{path: str(real) for path, real in shown.items()}})
 
 
-def _found(word: str, path: str, inside: InsidePaths) -> str:
+def _found(word: str, path: str, inside: ProgramLookup) -> str:
     """Where it is inside; empty if it cannot be executed there. What lies in the workspace is not known yet."""
     if "/" in word and not os.path.isabs(word):
         return f"{word} in the workspace"

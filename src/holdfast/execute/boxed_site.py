@@ -18,7 +18,7 @@ from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.spec.references import interpolate, resolve
 from holdfast.spec.shell_places import in_command
-from holdfast.world.mounted_agent import MountedAgent
+from holdfast.world.agent_mounts import MountedAgent
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.unsupported import refuse_lacking, unsupported
 from holdfast.world.world_factory import WorldFactory

@@ -187,7 +187,7 @@ class _SiteOpening:
         from holdfast.execute.boxed_site import open_factory
         from holdfast.execute.sandbox_backend import find_backend, kept_here, program_search
         from holdfast.execute.worlds import BoxedWorlds
-        from holdfast.world.mounted_agent import mount
+        from holdfast.world.agent_mounts import mount
 
         assert self.spec.world is not None
         host = not find_backend(self.world.backend).traits.image

@@ -25,7 +25,7 @@ from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.secrets.hidden import MASK
 from holdfast.world.kept_world import HOME, KeptWorld
-from holdfast.world.revisited import reopen, visit
+from holdfast.world.reopened_world import reopen, visit
 from holdfast.world.sandbox.bubblewrap import Bubblewrap
 from holdfast.world.site_worlds import SiteWorlds, WorldSettings
 from holdfast.world.world_factory import WorldFactory

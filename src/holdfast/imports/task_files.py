@@ -18,7 +18,7 @@ from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import moved
 from holdfast.reading.file import can_be_workdir
-from holdfast.world.holders.surroundings import WORKSPACE
+from holdfast.world.supervisors.conventions import WORKSPACE
 
 SPEC = "holdfast.yaml"
 _SCRIPT = "verify.py"

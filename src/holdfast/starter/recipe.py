@@ -100,7 +100,7 @@ def found_version(recipe: Recipe) -> str | None:
     import sys
 
     from holdfast.world.program_search import search_of
-    from holdfast.world.shown_programs import behind_pnpm_shim
+    from holdfast.world.visible_programs import behind_pnpm_shim
 
     path = search_of(os.environ, Path.cwd(), Path(sys.executable).parent, None).find(recipe.program)
     if path is None:

@@ -12,9 +12,9 @@ from holdfast.processes.startable import SHELL
 from holdfast.protocols.sandbox import Sandbox, Started, Stdio
 from holdfast.protocols.trial import TrialContext
 from holdfast.protocols.world import Left
+from holdfast.world.agent_mounts import Mounts
 from holdfast.world.bare_world import read_left
-from holdfast.world.holders.surroundings import WORKSPACE
-from holdfast.world.mounted_agent import Mounts
+from holdfast.world.supervisors.conventions import WORKSPACE
 
 SYSTEM = ("/usr", "/opt", "/nix")
 """Of this machine, in every sandbox."""

@@ -16,8 +16,8 @@ from holdfast.planes.site_planes import SitePlanes
 from holdfast.processes import scratch
 from holdfast.protocols.sandbox import SandboxBackend
 from holdfast.protocols.service import ServiceKeeper
+from holdfast.world.agent_mounts import NO_MOUNTS, Mounts
 from holdfast.world.kept_world import WorldKeeper
-from holdfast.world.mounted_agent import NO_MOUNTS, Mounts
 
 
 class WorldSettings(Struct, frozen=True):

@@ -18,10 +18,10 @@ from holdfast.processes.startable import variables as trial_variables
 from holdfast.protocols.sandbox import SandboxSpec
 from holdfast.protocols.trial import TrialContext
 from holdfast.world.boxed_world import LENT, BoxedWorld
-from holdfast.world.holders.surroundings import WORKSPACE
 from holdfast.world.sandbox.workspace import copy_tree
 from holdfast.world.service_planes import GATEWAY, NAMES, ServicePlanes, hosts, listening, variables
 from holdfast.world.site_worlds import SiteWorlds
+from holdfast.world.supervisors.conventions import WORKSPACE
 from holdfast.world.workspace import fill, lay_out, place_files, set_up
 
 _SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}

@@ -92,7 +92,7 @@ class ContractSection(Struct, frozen=True, kw_only=True):
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """A spec: what is asked, of whom, in which weather, held to which rules."""
+    """A spec: what is asked, of sandbox_user, in which weather, held to which rules."""
 
     at: Node
     version: Annotated[str, _VERSION, about("Decides nothing; the sections do.")] = "1.0"

@@ -17,11 +17,11 @@ from holdfast.model.world import Resources
 from holdfast.processes.program import Program
 from holdfast.protocols.sandbox import Stdio
 from holdfast.world.compiled import CannotCompile, compiled
-from holdfast.world.containers.owner import LABEL, owner
-from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import GONE, HeldPrograms, HolderConnection, connected
-from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.holders.wire import HolderMessage
+from holdfast.world.containers.container_owner import LABEL, owner
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.connection import GONE, SupervisedPrograms, SupervisorConnection, connected
+from holdfast.world.supervisors.conventions import HOME, WORKSPACE
+from holdfast.world.supervisors.messages import SupervisorMessage
 
 SOURCE = Path(__file__).with_name("first_process.c")
 _FLAGS = ("-O2", "-static")
@@ -59,8 +59,8 @@ class Container:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self.programs = HeldPrograms()
-        self._line: HolderConnection | None = None
+        self.programs = SupervisedPrograms()
+        self._line: SupervisorConnection | None = None
         self.id = ""
 
     async def open(self) -> None:
@@ -70,12 +70,12 @@ class Container:
         with _waiting(folder) as waiting:
             self.id = await run(*options(self._shape))
             ours = await _accepted(waiting)
-        self._line = self.programs.line = HolderConnection(ours, self._notice, self.programs.lost)
+        self._line = self.programs.line = SupervisorConnection(ours, self._notice, self.programs.lost)
         self._line.expect(0)
         await self._line.reply(0)
 
     @property
-    def line(self) -> HolderConnection:
+    def line(self) -> SupervisorConnection:
         if self._line is None:
             raise HarnessError(GONE, code="sandbox-lost")
         return self._line
@@ -115,7 +115,7 @@ class Container:
         if self.id:
             await removed(self.id)
 
-    def _notice(self, message: HolderMessage) -> None:
+    def _notice(self, message: SupervisorMessage) -> None:
         if message.what == wire.ENDED and (program := self.programs.ended(message.ticket)):
             program.finish(message.value, message.took_ns / 1e6)
 
@@ -242,7 +242,7 @@ async def removed(container: str, known_by: str = "id") -> None:
         await asyncio.sleep(0.05)
 
 
-def _socket(message: HolderMessage) -> socket.socket:
+def _socket(message: SupervisorMessage) -> socket.socket:
     found = socket.socket(fileno=message.fds[0])
     found.setblocking(False)
     return found

@@ -14,14 +14,14 @@ from typing import ClassVar
 from holdfast.errors import HarnessError, SandboxFailed, UserError
 from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.protocols.sandbox import CommandEnd, SandboxSpec
-from holdfast.world.holders.holder_connection import HolderConnection
-from holdfast.world.holders.surroundings import WORKSPACE, find_bwrap, whom
-from holdfast.world.holders.wire import SandboxLayout
 from holdfast.world.sandbox import isolation, kernel, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import BubblewrapSandbox
 from holdfast.world.sandbox.host_process import HostProcess
 from holdfast.world.sandbox.mounts import SOURCES
 from holdfast.world.sandbox.workspace import unavailable
+from holdfast.world.supervisors.connection import SupervisorConnection
+from holdfast.world.supervisors.conventions import WORKSPACE, find_bwrap, sandbox_user
+from holdfast.world.supervisors.messages import SandboxLayout
 
 _SETTINGS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
@@ -79,7 +79,7 @@ class Bubblewrap:
 
     def __init__(self, folder: Path, bwrap: Path) -> None:
         self._folder = folder
-        self._uid, self._gid = whom()
+        self._uid, self._gid = sandbox_user()
         self._bwrap = bwrap
         self._mapping = -1
         self._host = self._start_host()
@@ -139,7 +139,7 @@ class Bubblewrap:
 
     def _order(
         self, layout: SandboxLayout, sources: Sources, group: limits.ControlGroup, sandbox: BubblewrapSandbox
-    ) -> HolderConnection:
+    ) -> SupervisorConnection:
         entrances = group.entrances()
         try:
             layout = replace(layout, groups=len(entrances))
@@ -185,7 +185,7 @@ class Bubblewrap:
         )
 
     def _executable(self, sources: Sources) -> str:
-        """Where a holder finds bubblewrap: with the libraries that came with it, if it is not the system's."""
+        """Where a supervisor finds bubblewrap: with the libraries that came with it, if it is not the system's."""
         if system.in_system(str(self._bwrap)):
             return str(self._bwrap)
         packages = self._bwrap.parents[2]

@@ -1,4 +1,4 @@
-"""A bubblewrap sandbox as the rest of Holdfast sees it: its holder does the work, and we talk to the holder."""
+"""A bubblewrap sandbox as the rest of Holdfast sees it: its supervisor does the work, and we talk to the supervisor."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from holdfast.errors import SandboxFailed
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import Command, CommandEnd, FileChange, FileHazard, SandboxSpec, Stdio
-from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import HeldPrograms, HolderConnection, connected
-from holdfast.world.holders.surroundings import WORKSPACE
-from holdfast.world.holders.wire import HolderMessage
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.limits import ControlGroup
 from holdfast.world.sandbox.live_limits import LiveLimits, family
 from holdfast.world.sandbox.workspace import OpenSandbox, resolve
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.connection import SupervisedPrograms, SupervisorConnection, connected
+from holdfast.world.supervisors.conventions import WORKSPACE
+from holdfast.world.supervisors.messages import SupervisorMessage
 
 NEVER = "the sandbox could not execute it"
 _ROUND_MS = 10_000
@@ -42,7 +42,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._group = group
         self._strain = LiveLimits(group, sandbox_spec.resources, self._everybody, lambda: self._ours)
         self._copies = copies
-        self.programs = HeldPrograms()
+        self.programs = SupervisedPrograms()
         self._commands: dict[int, Callable[[CommandEnd], None]] = {}
         """What to call when a command ends, by its number."""
         self._watches = 0
@@ -50,12 +50,12 @@ class BubblewrapSandbox(OpenSandbox):
         """The numbers of the watches whose fault the agent has run into."""
         self._view = -1
         self._home_view = -1
-        self._holder = 0
+        self._supervisor = 0
         self._ours: set[int] = set()
-        """Process ids of the holder and of what it has for itself."""
+        """Process ids of the supervisor and of what it has for itself."""
 
-    async def open(self, line: HolderConnection) -> None:
-        """Waits until the holder has made the sandbox; HarnessError if it cannot."""
+    async def open(self, line: SupervisorConnection) -> None:
+        """Waits until the supervisor has made the sandbox; HarnessError if it cannot."""
         self.programs.line = line
         line.expect(0)
         message = await line.reply(0)
@@ -64,8 +64,8 @@ class BubblewrapSandbox(OpenSandbox):
             listener = socket.socket(fileno=fd)
             listener.setblocking(False)
             self._listeners[address] = listener
-        self._holder = message.value
-        self._ours = {self._holder, *map(int, message.text.split())}
+        self._supervisor = message.value
+        self._ours = {self._supervisor, *map(int, message.text.split())}
 
     async def connect(self, port: int) -> socket.socket:
         """ConnectionRefusedError while nothing listens there."""
@@ -138,7 +138,7 @@ class BubblewrapSandbox(OpenSandbox):
         return None if found is None else self.view() / found
 
     def view(self) -> Path:
-        """By a descriptor of ours: the mount itself is in no name space but the holder's."""
+        """By a descriptor of ours: the mount itself is in no name space but the supervisor's."""
         return Path(f"/proc/{os.getpid()}/fd/{self._view}")
 
     def home_view(self) -> Path:
@@ -157,8 +157,8 @@ class BubblewrapSandbox(OpenSandbox):
             for copy in self._copies:
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
-    def notice(self, message: HolderMessage) -> None:
-        """Takes what the holder reports by itself: programs that ended, commands that began or ended."""
+    def notice(self, message: SupervisorMessage) -> None:
+        """Takes what the supervisor reports by itself: programs that ended, commands that began or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
             self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
         elif message.what == wire.HIT:
@@ -193,14 +193,14 @@ class BubblewrapSandbox(OpenSandbox):
         )
 
     def _everybody(self) -> Iterable[int]:
-        return family([self._holder])
+        return family([self._supervisor])
 
     @property
-    def _line(self) -> HolderConnection:
+    def _line(self) -> SupervisorConnection:
         return self.programs.line
 
     def _pieces(self, told: int) -> Iterator[bytes]:
-        """What the holder's child writes. Our line is heard meanwhile: its holder must not wait for us."""
+        """What the supervisor's child writes. Our line is heard meanwhile: its supervisor must not wait for us."""
         poll = select.poll()
         poll.register(told, select.POLLIN)
         poll.register(self._line.fileno(), select.POLLIN)

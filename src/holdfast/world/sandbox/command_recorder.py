@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.processes.leftovers import die_with_parent
-from holdfast.world.holders import wire
-from holdfast.world.holders.wire import UNTOLD, CommandEndMessage
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.exec_attempt import AT_FDCWD, ExecImage, attempt, executes, leader
 from holdfast.world.sandbox.file_calls import told_calls
 from holdfast.world.sandbox.file_watch import FileWatch
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
 
 CHAIN = 16
 """Commands that one process is followed through, each replaced by the next: it may go on forever."""
@@ -44,7 +44,7 @@ _ENDS_AT_ONCE = 100
 
 
 class CommandRecorder:
-    """A child of the holder that writes down what is executed below it. It ends with its holder.
+    """A child of the supervisor that writes down what is executed below it. It ends with its supervisor.
 
     It must not end before: whoever calls what it is told of would not get an answer. It is there before the filter is,
     so that no call of its own is told to it.
@@ -54,13 +54,13 @@ class CommandRecorder:
         """`own` is bubblewrap, which we start ourselves; `watched`: what faults of files there will be."""
         program = kernel.tell_of_programs(more=told_calls(watched) if watched else ())
         self._orders, orders = wire.pair()
-        holder = os.getpid()
+        supervisor = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 die_with_parent()
                 self._orders.close()
-                if os.getppid() == holder and (first := wire.receive(orders)) is not None:
+                if os.getppid() == supervisor and (first := wire.receive(orders)) is not None:
                     _Writing(line, first.fds[0], orders, own.encode()).run()
             finally:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -148,7 +148,7 @@ class _Writing:
 
     def _obey(self) -> None:
         order = wire.receive(self._orders)
-        if order is None:  # the holder is ending, and we end with it
+        if order is None:  # the supervisor is ending, and we end with it
             self._poll.unregister(self._orders.fileno())
             return
         if order.what == wire.WATCH:

@@ -24,10 +24,10 @@ from holdfast.model.world import Isolation, SandboxTraits
 from holdfast.processes.program import BeginProgram, Program
 from holdfast.protocols.sandbox import SandboxSpec, Stdio
 from holdfast.world.containers.container import Container, Shape, docker, first_process, make_folders
-from holdfast.world.holders.surroundings import WORKSPACE, hosts_file, whom
 from holdfast.world.sandbox.bubblewrap import MOST_PROCESSES
 from holdfast.world.sandbox.isolation import of_sandbox
 from holdfast.world.sandbox.workspace import FolderSandbox, copy_tree, opened, remove, unavailable
+from holdfast.world.supervisors.conventions import WORKSPACE, hosts_file, sandbox_user
 
 
 class DockerBackend:
@@ -79,7 +79,7 @@ class DockerBackend:
         shape = Shape(
             image=self._image,
             first_process=self._first,
-            user=whom(),
+            user=sandbox_user(),
             folder=folder,
             visible={inside: path.resolve() for inside, path in sandbox_spec.visible.items()},
             workdirs=tuple(path for path, target in sandbox_spec.links.items() if target == WORKSPACE),

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.processes.limits import OWN_COMMAND
-from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.holders.wire import WatchOrder
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.exec_attempt import string_at
 from holdfast.world.sandbox.file_calls import AT_CWD, FileUse, uses, write_calls
+from holdfast.world.supervisors.conventions import HOME, WORKSPACE
+from holdfast.world.supervisors.messages import WatchOrder
 
 _PAGE = 4096
 _VECTORS = 1024
@@ -96,7 +96,7 @@ class FileWatch:
         return found
 
     def _of_agent(self, pid: int) -> bool:
-        """Not the holder's doing, nor bubblewrap's, nor that of a command of ours."""
+        """Not the supervisor's doing, nor bubblewrap's, nor that of a command of ours."""
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _identity(f"/proc/{pid}/exe") == self._own:
             return False
         with open(f"/proc/{pid}/environ", "rb") as told:

@@ -1,8 +1,8 @@
 """The small program that makes sandboxes for Holdfast: single-threaded, standard library only.
 
-Started by `host_process.py` with a control socket. Started as root it drops to an unprivileged user first. Each
-order is taken by a holder: a fork of this process that keeps one sandbox until its own line to Holdfast closes. When
-the control socket closes, Holdfast is gone, and everything is ended.
+`host_process.py` starts it with a control socket. Started as root, it first becomes an unprivileged user. A supervisor
+takes each order: a fork of this process that keeps one sandbox until its own line to Holdfast closes. When the control
+socket closes, Holdfast is gone, and everything is ended.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from collections.abc import Callable
 
 from holdfast.processes.leftovers import keep_orphans, kill
 from holdfast.processes.spares import SpareChild
-from holdfast.world.holders import wire
-from holdfast.world.sandbox import holder, kernel
+from holdfast.world.sandbox import kernel, supervisor
 from holdfast.world.sandbox.system import System, shared
+from holdfast.world.supervisors import messages as wire
 
 SETTLES_AFTER_MS = 30
-"""Making the namespaces and mounts of the next holder holds locks of the kernel that starting a program needs, too: a
-program took 44 ms where both met, else 25 (on a busy machine). By then an opened sandbox has started its own."""
+"""Before the next supervisor is made. Its namespaces and mounts take locks of the kernel that starting a program needs
+too: a program took 44 ms where both coincided, else 25 (busy machine). By then a new sandbox has started its own."""
 
 
 class SandboxHost(SpareChild):
-    """Its children are holders, each of one sandbox."""
+    """Its children are supervisors, each of one sandbox."""
 
     pause_ms = SETTLES_AFTER_MS
 
@@ -53,11 +53,11 @@ class SandboxHost(SpareChild):
     def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
         """Makes ahead what can be; how an order is then served: by its line, what it is, and its descriptors."""
         try:
-            mounts = holder.settle(self._machine)
+            mounts = supervisor.settle(self._machine)
         except OSError as refused:
             broken = f"{refused.errno} {refused}".encode()
             return lambda line, *_: wire.send(line, wire.BROKE, 0, text=broken)
-        return lambda line, layout, fds: holder.Holder(line, mounts).run(wire.layout_of(layout), fds)
+        return lambda line, layout, fds: supervisor.Supervisor(line, mounts).run(wire.layout_of(layout), fds)
 
 
 def drop(uid: int, gid: int) -> None:
@@ -110,5 +110,5 @@ def main() -> None:
     os.umask(0o022)
     os.chdir("/")
     gc.collect()
-    gc.freeze()  # holders share these pages; a collection there would copy them
+    gc.freeze()  # supervisors share these pages; a collection there would copy them
     SandboxHost(control, shared()).run()

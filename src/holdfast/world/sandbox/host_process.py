@@ -13,9 +13,9 @@ from pathlib import Path
 from holdfast.errors import SandboxFailed
 from holdfast.processes.leftovers import kill_group
 from holdfast.processes.program import KILL_S
-from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import HolderConnection
-from holdfast.world.holders.wire import HolderMessage, SandboxLayout
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.connection import SupervisorConnection
+from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
 
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.sandbox.host import main; main()"
 
@@ -50,10 +50,10 @@ class HostProcess:
         self,
         layout: SandboxLayout,
         fds: Sequence[int],
-        notice: Callable[[HolderMessage], None],
+        notice: Callable[[SupervisorMessage], None],
         lost: Callable[[], None],
-    ) -> HolderConnection:
-        """Hands a layout to the next holder; HarnessError if the host is gone."""
+    ) -> SupervisorConnection:
+        """Hands a layout to the next supervisor; HarnessError if the host is gone."""
         ours, theirs = wire.pair()
         written = wire.written(layout)
         try:
@@ -64,10 +64,10 @@ class HostProcess:
         finally:
             theirs.close()
             os.close(written)
-        return HolderConnection(ours, notice, lost)
+        return SupervisorConnection(ours, notice, lost)
 
     async def close(self) -> None:
-        """Ends the host and all its holders."""
+        """Ends the host and all its supervisors."""
         self._control.close()
         try:
             await asyncio.to_thread(self._process.wait, KILL_S)

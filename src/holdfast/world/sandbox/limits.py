@@ -82,7 +82,7 @@ class ControlGroup:
         return _count(folder / ("memory.current" if _unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
-        """Waits for the last process to be gone: its holder closes our line a moment before it is."""
+        """Waits for the last process to be gone: its supervisor closes our line a moment before it is."""
         until = time.monotonic() + KILL_S
         while not self._remove():
             if time.monotonic() > until:

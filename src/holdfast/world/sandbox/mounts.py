@@ -1,8 +1,8 @@
-"""The mounts of one sandbox, made in the holder's own mount namespace: they are gone when it is. Standard library only.
+"""The mounts of one sandbox, made in its supervisor's mount namespace: they vanish with it. Standard library only.
 
-Nothing of it is a file of the host. `/sys` is covered, in that namespace alone, since it is on every machine and
-neither a holder nor bubblewrap needs it. The whole tree that programs see is put together here, once: bubblewrap
-takes it as it is, which is three times as fast as building it for every program.
+None of it is a file of the host. In that namespace a new file system covers `/sys`, which every machine has and neither
+a supervisor nor bubblewrap needs. The complete tree that programs see is built here, once: bubblewrap takes it as it
+is, which is three times as fast as building it for every program.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.holders.wire import SandboxLayout
 from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.system import System
+from holdfast.world.supervisors.conventions import HOME, WORKSPACE
+from holdfast.world.supervisors.messages import SandboxLayout
 
 TOP = "/sys"
 SOURCES, ROOT, DISK, VIEW, BEFORE = f"{TOP}/src", f"{TOP}/root", f"{TOP}/disk", f"{TOP}/view", f"{TOP}/before"

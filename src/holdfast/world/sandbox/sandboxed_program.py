@@ -1,4 +1,4 @@
-"""One program in a sandbox, as its holder sees it: how it is started by bubblewrap, and how it ends."""
+"""One program in a sandbox, as its supervisor sees it: how it is started by bubblewrap, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 
 from holdfast.processes.leftovers import kill, kill_group
-from holdfast.world.holders.surroundings import HOME, WORKSPACE
-from holdfast.world.holders.wire import StartOrder, file_in_memory
 from holdfast.world.sandbox.mounts import ROOT, SHM, TMP, WritableLayer
 from holdfast.world.sandbox.system import ID
+from holdfast.world.supervisors.conventions import HOME, WORKSPACE
+from holdfast.world.supervisors.messages import StartOrder, file_in_memory
 
 _STATUS, _OPTIONS = 3, 4
 """Descriptors that bubblewrap gets, beside stdin, stdout and stderr; none of them reaches the program."""

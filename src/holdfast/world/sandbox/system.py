@@ -1,6 +1,6 @@
 """What every sandbox sees of the machine: read-only programs and libraries, and a small /etc of its own.
 
-Standard library only: holders use it.
+Standard library only: supervisors use it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.world.holders.surroundings import HOME, hosts_file
+from holdfast.world.supervisors.conventions import HOME, hosts_file
 
 USER = "agent"
 ID = 1000

@@ -22,8 +22,8 @@ from holdfast.model.capabilities import remedy, words
 from holdfast.model.world import Isolation
 from holdfast.processes.program import BeginProgram, run_to_end
 from holdfast.protocols.sandbox import FileChange, Ran, SandboxSpec
-from holdfast.world.holders.surroundings import HOME, WORKSPACE
 from holdfast.world.sandbox.differences import listdir, lstat, open_file, readlink
+from holdfast.world.supervisors.conventions import HOME, WORKSPACE
 
 
 class OpenSandbox:

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.world.holders.wire import WatchOrder, watch_of, written
 from holdfast.world.sandbox.file_calls import FileUse
 from holdfast.world.sandbox.file_watch import FileWatch, WatchedFault, fails
+from holdfast.world.supervisors.messages import WatchOrder, watch_of, written
 
 LOOK = FileUse(0, 0, exists=True)
 READ = FileUse(0, 0, exists=True, opens=True)

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from holdfast.world.holders.wire import UNTOLD, CommandEndMessage, ends_of, ends_written
 from holdfast.world.sandbox.command_recorder import CHAIN, Lifetimes
 from holdfast.world.sandbox.exec_attempt import ExecImage, executes, leader
+from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage, ends_of, ends_written
 
 OTHER = ExecImage(b"another", b"image")
 

@@ -12,14 +12,14 @@ from holdfast.model.world import Isolation, Resources
 from holdfast.processes.pipes import Tail
 from holdfast.processes.program import code_and_signal
 from holdfast.protocols.sandbox import FileChange
-from holdfast.world.holders import wire
-from holdfast.world.holders.surroundings import whom
 from holdfast.world.sandbox import bubblewrap, isolation, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
-from holdfast.world.sandbox.inside_paths import InsidePaths
 from holdfast.world.sandbox.live_limits import LiveLimits, written_size
 from holdfast.world.sandbox.mounts import WritableLayer
+from holdfast.world.sandbox.program_lookup import ProgramLookup
 from holdfast.world.sandbox.sandboxed_program import options_of
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.conventions import sandbox_user
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_names_share_the_line_of_their_address():
 
 def test_root_is_given_up_for_whoever_called_sudo(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 0)
-    assert whom({"SUDO_UID": "1000", "SUDO_GID": "100"}) == (1000, 100)
-    assert whom({"SUDO_UID": "0", "SUDO_GID": "0"}) == (65534, 65534)
-    assert whom({}) == (65534, 65534)
+    assert sandbox_user({"SUDO_UID": "1000", "SUDO_GID": "100"}) == (1000, 100)
+    assert sandbox_user({"SUDO_UID": "0", "SUDO_GID": "0"}) == (65534, 65534)
+    assert sandbox_user({}) == (65534, 65534)
 
 
 def test_secrets_are_options_never_arguments():
@@ -222,7 +222,7 @@ def inside(tmp_path):
     (tmp_path / "root/usr/bin/plain").write_text("")
     (tmp_path / "work/run").symlink_to("/bin/sh")
     (tmp_path / "work/loop").symlink_to("loop")
-    return InsidePaths({"/": str(tmp_path / "root"), "/workspace": str(tmp_path / "work")})
+    return ProgramLookup({"/": str(tmp_path / "root"), "/workspace": str(tmp_path / "work")})
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,14 @@ from holdfast.world.containers.container import (
     removed,
     run,
 )
-from holdfast.world.containers.owner import LABEL, owner, sweep
-from holdfast.world.holders.surroundings import hosts_file, whom
-from holdfast.world.holders.wire import file_in_memory
+from holdfast.world.containers.container_owner import LABEL, owner, sweep
 from holdfast.world.services.confinement import data_limit
 from holdfast.world.services.container.contained import Contained
 from holdfast.world.services.container.ports import ContainerPorts, ready, said, state
 from holdfast.world.services.server import SocketFolder
 from holdfast.world.services.spares import SpareKeeper
+from holdfast.world.supervisors.conventions import hosts_file, sandbox_user
+from holdfast.world.supervisors.messages import file_in_memory
 
 KEEPER = "holdfast.keeper"
 """The label of the containers that one line holds."""
@@ -74,7 +74,9 @@ class RunningContainer:
         self.name = f"holdfast-{os.getpid()}-{secrets.token_hex(6)}"
         self._folder = folder / self.name
         self._lifeline = lifeline
-        self._shape = Shape(spec.image or "", first, whom(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name)
+        self._shape = Shape(
+            spec.image or "", first, sandbox_user(), self._folder, {}, Resources(), _BESIDE_PIDS, self.name
+        )
         self._beside = Container(self._shape)
         self._ports = ContainerPorts(socket_folder, self._beside.connect)
 

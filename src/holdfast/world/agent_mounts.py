@@ -16,7 +16,7 @@ from holdfast.processes.startable import install_hint
 from holdfast.protocols.sandbox import Sandbox
 from holdfast.reading.program_word import ProgramWord, program_calls, program_words, script_of
 from holdfast.world.program_search import ProgramSearch
-from holdfast.world.shown_programs import NO_PROGRAMS, ProgramFiles, ShownPrograms
+from holdfast.world.visible_programs import NO_PROGRAMS, ProgramFiles, VisiblePrograms
 
 AGENT = "/agent"
 """Where a sandboxed agent finds its own files."""
@@ -67,7 +67,7 @@ class MountedAgent(Struct, frozen=True):
 
     agent: AgentSpec
     mounts: Mounts
-    programs: ShownPrograms = NO_PROGRAMS
+    programs: VisiblePrograms = NO_PROGRAMS
 
 
 def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> MountedAgent:

@@ -27,7 +27,7 @@ _PNPM_STORE = re.compile(r"(.*?/(?:\.pnpm|store/v\d+/links))/")
 """Where pnpm keeps packages: each reaches those that it needs by links to its neighbours."""
 
 
-class ShownPrograms(Struct, frozen=True):
+class VisiblePrograms(Struct, frozen=True):
     """What is shown for the programs that a command names."""
 
     visible: Mapping[str, Path] = {}
@@ -52,7 +52,7 @@ class ShownPrograms(Struct, frozen=True):
         return (*(shown if self.visible else ()), *kept, *more)
 
 
-NO_PROGRAMS = ShownPrograms()
+NO_PROGRAMS = VisiblePrograms()
 
 
 class ProgramFiles:
@@ -102,12 +102,12 @@ class ProgramFiles:
         places = [path, *[beyond for _, _, beyond in links_on(path)]]
         return any(_environment(place) or _MODULES in Path(place).parts for place in places)
 
-    def gathered(self) -> ShownPrograms:
+    def gathered(self) -> VisiblePrograms:
         outside = [path for path in self._paths if not in_system(os.path.realpath(path)) or not in_system(path)]
         visible = {place: real for place, real in present(outside).items() if not in_system(place)}
         beyond = tuple(one for one in self._beyond if not (in_system(one) or _covered(one, (*visible, _OURS))))
         withheld = tuple(self._withheld)
-        return ShownPrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
+        return VisiblePrograms(visible, self._links, tuple(self._folders), self._variables, withheld, beyond)
 
     # -- packages -----------------------------------------------------------------------------------
     def _package(self, places: Sequence[str], itself: bool, shebang: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, Mock
 from holdfast.world.kept_world import KeptWorld, dump_of
-from holdfast.world.revisited import Reopened, reopen
+from holdfast.world.reopened_world import Reopened, reopen
 from world_kit import TRIAL, FakeDatabase, FakeMock, rows
 
 

@@ -13,7 +13,7 @@ _DEFAULT_PATH = "/bin:/usr/bin"
 """Where execvp looks without a PATH."""
 
 
-class InsidePaths:
+class ProgramLookup:
     """Paths of a sandbox, from where they are outside: the longest that fits counts."""
 
     def __init__(self, mounts: Mapping[str, str]) -> None:

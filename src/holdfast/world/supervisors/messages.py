@@ -1,4 +1,4 @@
-"""What Holdfast and the holder of a sandbox say to each other, with descriptors. Standard library only."""
+"""What Holdfast and the supervisor of a sandbox say to each other, with descriptors. Standard library only."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ The exit code of a command that has none; the nanoseconds of one that was never 
 _END = struct.Struct("=qqq")
 
 
-class HolderMessage(NamedTuple):
+class SupervisorMessage(NamedTuple):
     """One message."""
 
     what: int
@@ -54,7 +54,7 @@ class CommandEndMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class SandboxLayout:
-    """What a holder is told of the sandbox that it is to hold."""
+    """What a supervisor is told of the sandbox that it is to hold."""
 
     sources: tuple[str | None, ...] = ()
     """Paths that are needed inside; None: a mount that comes as a descriptor, in this order."""
@@ -73,7 +73,7 @@ class SandboxLayout:
     """Links, by path, where nothing else is."""
     nested: bool = False
     bwrap: str = ""
-    """Bubblewrap, where a holder can execute it."""
+    """Bubblewrap, where a supervisor can execute it."""
     disk: int = 0
     pids: int = 0
     memory: int | None = None
@@ -121,7 +121,7 @@ def send(
         to.send(head)
 
 
-def receive(source: socket.socket) -> HolderMessage | None:
+def receive(source: socket.socket) -> SupervisorMessage | None:
     """The next message; None at the end. BlockingIOError if there is none yet on a socket that does not wait."""
     try:
         data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT, DESCRIPTORS)
@@ -132,7 +132,7 @@ def receive(source: socket.socket) -> HolderMessage | None:
     if len(data) < HEAD.size:
         return None
     what, ticket, value, took_ns = HEAD.unpack_from(data)
-    return HolderMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
+    return SupervisorMessage(what, ticket, value, took_ns, data[HEAD.size :], tuple(fds))
 
 
 def written(thing: SandboxLayout | StartOrder | WatchOrder) -> int:

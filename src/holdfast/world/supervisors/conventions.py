@@ -13,7 +13,7 @@ HOME = "/home/agent"
 NOBODY = 65534
 
 
-def whom(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
+def sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """The user and group that sandboxes run as: never root."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid()

@@ -16,17 +16,17 @@ import sys
 from collections.abc import Callable, Mapping
 
 from holdfast.processes.leftovers import end_orphans, ended_children
-from holdfast.world.holders import wire
-from holdfast.world.holders.wire import HolderMessage, SandboxLayout
-from holdfast.world.sandbox import inside_paths, kernel
+from holdfast.world.sandbox import kernel, program_lookup
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
 from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
 from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, instead_of, start
 from holdfast.world.sandbox.system import System
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
 
 _OWN_MEMORY = 64_000_000
-"""Address space that a holder itself needs."""
+"""Address space that a supervisor itself needs."""
 _DEPTH = 10_000
 """Calls below each other: more than a path can have folders."""
 
@@ -44,7 +44,7 @@ def settle(machine: System) -> SandboxMounts:
     return mounts
 
 
-class Holder:
+class Supervisor:
     """Keeps one sandbox."""
 
     def __init__(self, line: socket.socket, mounts: SandboxMounts) -> None:
@@ -59,7 +59,7 @@ class Holder:
         """Where a program enters its control groups. We are in none: what the agent uses up must not end us."""
         self._readers: set[int] = set()
         """Children that read changes."""
-        self._orders: Mapping[int, Callable[[HolderMessage], None]] = {
+        self._orders: Mapping[int, Callable[[SupervisorMessage], None]] = {
             wire.START: self._start,
             wire.SIGNAL: self._signal,
             wire.CONNECT: self._connect,
@@ -126,7 +126,7 @@ class Holder:
                     return
                 self._orders[message.what](message)
 
-    def _start(self, message: HolderMessage) -> None:
+    def _start(self, message: SupervisorMessage) -> None:
         written, *stdio = message.fds
         aside, instead = "", None
         try:
@@ -176,18 +176,18 @@ class Holder:
         if aside:
             self._mounts.forget(aside)
 
-    def _signal(self, message: HolderMessage) -> None:
+    def _signal(self, message: SupervisorMessage) -> None:
         for program in self._programs.values():
             if program.ticket == message.ticket:
                 program.signal(message.value)
 
-    def _freeze(self, message: HolderMessage) -> None:
+    def _freeze(self, message: SupervisorMessage) -> None:
         for program in self._programs.values():
             program.signal(signal.SIGKILL)
         self._freezing.append(message.ticket)
         self._reap()
 
-    def _snapshot(self, message: HolderMessage) -> None:
+    def _snapshot(self, message: SupervisorMessage) -> None:
         if self._programs:
             self._tell(wire.REFUSED, message.ticket, errno.EBUSY, text="a program is still running")
             return
@@ -199,14 +199,14 @@ class Holder:
         self._tell(wire.DONE, message.ticket, fds=[view])
         os.close(view)
 
-    def _watch(self, message: HolderMessage) -> None:
+    def _watch(self, message: SupervisorMessage) -> None:
         """Handed on to the recorder, which replies."""
         (order,) = message.fds
         if self._clerk is not None:
             self._clerk.watch(message.ticket, message.value, order, self._mounts.upper)
         os.close(order)
 
-    def _connect(self, message: HolderMessage) -> None:
+    def _connect(self, message: SupervisorMessage) -> None:
         """Hands over a connection that may still be under way: nothing inside can keep us waiting."""
         family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as way:
@@ -217,7 +217,7 @@ class Holder:
                 return
             self._tell(wire.DONE, message.ticket, fds=[way.fileno()])
 
-    def _changes(self, message: HolderMessage) -> None:
+    def _changes(self, message: SupervisorMessage) -> None:
         """Read by a child: here, where no file mode keeps anything from us, and as slowly as its reader wants."""
         reader = os.fork()
         if reader:
@@ -250,8 +250,8 @@ class Holder:
             return  # nobody listens any more: the closed line ends us
 
 
-def _inside(layer: WritableLayer | None) -> inside_paths.InsidePaths:
-    return inside_paths.InsidePaths({"/": ROOT, **instead_of(layer)})
+def _inside(layer: WritableLayer | None) -> program_lookup.ProgramLookup:
+    return program_lookup.ProgramLookup({"/": ROOT, **instead_of(layer)})
 
 
 def _limit(layout: SandboxLayout) -> None:

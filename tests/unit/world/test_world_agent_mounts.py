@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
-from holdfast.world.mounted_agent import mount
+from holdfast.world.agent_mounts import mount
 from holdfast.world.program_search import ProgramSearch
 
 

@@ -1,4 +1,4 @@
-"""Our end of the line to a holder: whoever is told to stop while a reply arrives stops."""
+"""Our end of the line to a supervisor: whoever is told to stop while a reply arrives stops."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 
 import pytest
 
-from holdfast.world.holders import wire
-from holdfast.world.holders.holder_connection import HolderConnection
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.connection import SupervisorConnection
 
 
 def test_a_cancellation_beside_the_reply_is_not_lost_and_leaves_no_descriptor() -> None:
     async def scene() -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        line = HolderConnection(ours, notice=lambda _: None, lost=lambda: None)
+        line = SupervisorConnection(ours, notice=lambda _: None, lost=lambda: None)
         asking = asyncio.ensure_future(line.ask(wire.CONNECT, 80))
         await asyncio.sleep(0)
         read, write = os.pipe()

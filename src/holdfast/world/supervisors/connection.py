@@ -1,4 +1,4 @@
-"""Our end of the line to a holder: orders and replies, the programs that it runs, connections that it opens inside."""
+"""Our end of the line to a supervisor: orders, replies, the programs it runs, and the connections it opens inside."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from collections.abc import Callable, Sequence
 from holdfast.errors import HarnessError, SandboxFailed
 from holdfast.processes.program import KILL_S, MemoryEnd, Program
 from holdfast.protocols.sandbox import Stdio
-from holdfast.world.holders import wire
-from holdfast.world.holders.wire import HolderMessage
+from holdfast.world.supervisors import messages as wire
+from holdfast.world.supervisors.messages import SupervisorMessage
 
 GONE = "the process that held the sandbox is gone"
 
 
-class HolderConnection:
-    """One line to a holder: orders and their replies, and notices in between."""
+class SupervisorConnection:
+    """One line to a supervisor: orders and their replies, and notices in between."""
 
-    def __init__(self, ours: socket.socket, notice: Callable[[HolderMessage], None], lost: Callable[[], None]) -> None:
+    def __init__(
+        self, ours: socket.socket, notice: Callable[[SupervisorMessage], None], lost: Callable[[], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ours = ours
         self._notice = notice
         self._lost = lost
         self._tickets = 0
-        self._asked: dict[int, asyncio.Future[HolderMessage]] = {}
+        self._asked: dict[int, asyncio.Future[SupervisorMessage]] = {}
         self.closed = asyncio.Event()
         ours.setblocking(False)
         self._loop.add_reader(ours.fileno(), self.listen)
@@ -47,8 +49,8 @@ class HolderConnection:
 
     async def ask(
         self, what: int, value: int = 0, *, ticket: int = 0, text: bytes = b"", fds: Sequence[int] = ()
-    ) -> HolderMessage:
-        """Gives an order and waits for its reply; OSError if it is refused, HarnessError if the holder is gone."""
+    ) -> SupervisorMessage:
+        """Gives an order and waits for its reply; OSError if it is refused, HarnessError if the supervisor is gone."""
         ticket = ticket or self.ticket()
         self.expect(ticket)
         self.tell(what, ticket, value, text=text, fds=fds)
@@ -67,7 +69,7 @@ class HolderConnection:
             raise HarnessError(GONE, code="sandbox-lost") from None
 
     def listen(self) -> None:
-        """Takes what the holder has told."""
+        """Takes what the supervisor has told."""
         while not self.closed.is_set():
             try:
                 message = wire.receive(self._ours)
@@ -83,7 +85,7 @@ class HolderConnection:
                 asked.set_result(message)
 
     async def close(self) -> None:
-        """Ends the holder and all that it holds."""
+        """Ends the supervisor and all that it holds."""
         if self.closed.is_set():
             return
         with contextlib.suppress(OSError):
@@ -95,8 +97,8 @@ class HolderConnection:
             self._end()
             raise SandboxFailed("a sandbox could not be closed: its processes do not end") from None
 
-    async def reply(self, ticket: int) -> HolderMessage:
-        """Waits for the reply to an order; OSError if it was refused, HarnessError if the holder is gone."""
+    async def reply(self, ticket: int) -> SupervisorMessage:
+        """Waits for the reply to an order; OSError if it was refused, HarnessError if the supervisor is gone."""
         asked = self._asked[ticket]
         try:
             async with asyncio.timeout(KILL_S):
@@ -127,14 +129,14 @@ class HolderConnection:
         self._lost()
 
 
-class HeldPrograms:
-    """The programs that a holder runs for us, by the ticket of the order that started each.
+class SupervisedPrograms:
+    """The programs that a supervisor runs for us, by the ticket of the order that started each.
 
-    `line` is set once the holder is connected; `closing` before we close it ourselves.
+    `line` is set once the supervisor is connected; `closing` before we close it ourselves.
     """
 
     def __init__(self) -> None:
-        self.line: HolderConnection
+        self.line: SupervisorConnection
         self.closing = False
         self._running: dict[int, Program] = {}
         self._agents: set[int] = set()
@@ -186,7 +188,7 @@ class HeldPrograms:
         return self._running.pop(ticket, None)
 
     def lost(self) -> None:
-        """The holder is gone, and all of its programs with it."""
+        """The supervisor is gone, and all of its programs with it."""
         for program in self._running.values():
             program.finish(None, lost=not self.closing, note=GONE)
         self._running.clear()
@@ -196,7 +198,7 @@ class HeldPrograms:
             self.line.tell(wire.SIGNAL, ticket, number)
 
 
-def _drop(asked: asyncio.Future[HolderMessage]) -> None:
+def _drop(asked: asyncio.Future[SupervisorMessage]) -> None:
     """A reply that nobody waits for any more: its descriptors are closed."""
     if asked.done() and not asked.cancelled() and asked.exception() is None:
         for fd in asked.result().fds:
