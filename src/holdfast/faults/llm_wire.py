@@ -29,7 +29,8 @@ def on_wire(value: Any, mode: str) -> Completion:
     if isinstance(value, Completion):
         return value
     raise HarnessError(
-        f"{mode} exists on the wire alone: a model function that returned {type(value).__name__} cannot meet it"
+        f"{mode} exists on the wire alone: a model function that returned {type(value).__name__} cannot meet it",
+        code="fault-impossible",
     )
 
 

@@ -178,7 +178,8 @@ class Hook:
             if inspect.iscoroutine(value):
                 value.close()
             raise HarnessError(
-                f"{self.key[1]!r} is not async and gives an awaitable; declare the async function itself"
+                f"{self.key[1]!r} is not async and gives an awaitable; declare the async function itself",
+                code="tool-unusable",
             )
         return value
 

@@ -32,6 +32,7 @@ def alone(folder: Path) -> Iterator[None]:
         end = f"; to end it: kill {held.pid}" if held.pid else ""
         raise UserError(
             f"a gateway already runs in {path_here(folder)}" + (f": pid {held.pid}" if held.pid else ""),
+            code="gateway-running",
             hint=f"its variables: holdfast gateway --print{end}",
         ) from None
     try:

@@ -68,7 +68,7 @@ def _known(path: Path) -> GatewayAddress | None:
         return msgspec.json.decode(path.read_bytes(), type=GatewayAddress)
     except (msgspec.MsgspecError, ValueError) as broken:
         hint = "remove it: the next start makes another, and the agent is then started anew"
-        raise UserError(f"{path}: not where a gateway stands: {broken}", hint=hint) from broken
+        raise UserError(f"{path}: not where a gateway stands: {broken}", code="gateway-missing", hint=hint) from broken
 
 
 def _free_port() -> int:
@@ -243,7 +243,9 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as taken:
         bound.close()
         hint = "stop what holds it, or take another: holdfast gateway --port N"
-        raise UserError(f"port {port} of {host} cannot be had: {taken.strerror}", hint=hint) from None
+        raise UserError(
+            f"port {port} of {host} cannot be had: {taken.strerror}", code="port-taken", hint=hint
+        ) from None
     bound.listen(512)
     bound.setblocking(False)
     return bound

@@ -39,6 +39,7 @@ class Installed:
         if declared.name in names:
             raise UserError(
                 f"two different {declared.plane} functions are called {declared.name!r}",
+                code="tool-unusable",
                 hint="name one: {name: x, callable: m:f}",
             )
         self._kept.append(declared)
@@ -59,6 +60,7 @@ class Installed:
         if known is not None and known != name:
             raise UserError(
                 f"{name!r} and {known!r} are one and the same function; a fault could not tell them apart",
+                code="tool-unusable",
                 hint="declare it once",
             )
         return known is not None
@@ -116,6 +118,7 @@ def _registered(path: str) -> Iterator[Declared]:
     if not isinstance(mapping, Mapping):
         raise UserError(
             f"agent.tool_registry {path!r} is a {type(mapping).__name__}, not a mapping of name to callable",
+            code="tool-unusable",
             hint="use a dict or holdfast.ToolRegistry",
         )
     for name in list(mapping):  # not items(): a list of pairs would count as one more reference
@@ -164,7 +167,7 @@ def resolve(path: str) -> tuple[Any, Any, str]:
     """The object, what holds it, and under which name; UserError with the near miss if it is not there."""
     module_name, _, attributes = path.partition(":")
     if not module_name or not attributes:
-        raise UserError(f"{path!r} is not of the form module:attribute")
+        raise UserError(f"{path!r} is not of the form module:attribute", code="tool-unusable")
     found: Any = import_module(module_name)
     holder, key = found, ""
     for key in attributes.split("."):
@@ -172,7 +175,9 @@ def resolve(path: str) -> tuple[Any, Any, str]:
         try:
             found = getattr(found, key)
         except AttributeError:
-            raise UserError(f"{path!r}: {_named(holder)} has no attribute {key!r}", hint=_near(key, holder)) from None
+            raise UserError(
+                f"{path!r}: {_named(holder)} has no attribute {key!r}", code="tool-unusable", hint=_near(key, holder)
+            ) from None
     return found, holder, key
 
 

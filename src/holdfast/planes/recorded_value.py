@@ -94,7 +94,9 @@ def read_reply(text: str) -> Any:
     try:
         return _read(msgspec.json.decode(text))
     except Exception as broken:  # classes may have moved or changed since
-        raise HarnessError(f"a recorded reply cannot be made again: {type(broken).__name__}: {broken}") from broken
+        raise HarnessError(
+            f"a recorded reply cannot be made again: {type(broken).__name__}: {broken}", code="recording-unusable"
+        ) from broken
 
 
 def load_class(path: str) -> Any:

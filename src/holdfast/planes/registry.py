@@ -56,6 +56,7 @@ def _declare(name: str, function: Callable[..., Any]) -> None:
     if before is not function and _home(before) != _home(function):  # a module imported anew declares it anew
         raise UserError(
             f"two tools are called {name!r}: {'.'.join(_home(before))} and {'.'.join(_home(function))}",
+            code="tool-unusable",
             hint="name one: @holdfast.tool(name=...)",
         )
     declared[name] = function

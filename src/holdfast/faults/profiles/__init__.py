@@ -17,7 +17,9 @@ def names() -> list[str]:
 def load(name: str) -> dict[str, Any]:
     """A profile as written: `description`, and its lists of faults, or `scenarios`: named ones with such lists."""
     if name not in names():
-        raise UserError(f"no profile is called {name!r}", hint=f"profiles: {', '.join(names())}")
+        raise UserError(
+            f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(names())}"
+        )
     from importlib.resources import files
 
     import yaml

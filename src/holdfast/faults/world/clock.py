@@ -15,7 +15,9 @@ _CHANGE = "change"
 def clocked(world: World) -> Clocked:
     """The world as one whose clock can be set; HarnessError where it cannot."""
     if not isinstance(world, Clocked):
-        raise HarnessError("the agent's clock cannot be set here, so a fault of the clock cannot be met")
+        raise HarnessError(
+            "the agent's clock cannot be set here, so a fault of the clock cannot be met", code="clock-unavailable"
+        )
     return world
 
 

@@ -25,13 +25,16 @@ class DiskFull:
         limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)
         if limited is None or not limited.enforced or limited.why:  # a limit nobody set is a good part of the memory
             why = limited.why if limited is not None else "this sandbox knows of none"
-            raise HarnessError(f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}")
+            raise HarnessError(
+                f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}",
+                code="fault-impossible",
+            )
         await touch(world, ctx, [BALLAST], lambda change: True)
         await watch(world, ctx, "full")
         ran = await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=64k", "oflag=append", "conv=notrunc")
         if b"No space left" not in ran.stderr:
             said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
-            raise HarnessError(f"the workspace's disk could not be filled: {said}")
+            raise HarnessError(f"the workspace's disk could not be filled: {said}", code="fault-impossible")
         await command(world, ctx, "dd", "if=/dev/zero", f"of={BALLAST}", "bs=1", "oflag=append", "conv=notrunc")
         return "no space left on the disk"
 

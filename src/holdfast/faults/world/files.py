@@ -53,7 +53,10 @@ def below(world: World, path: str, *, links: bool = False) -> list[str]:
         here = [name for name in (*folders, *files) if links or not os.path.islink(f"{folder}/{name}")]
         paths += [os.path.normpath(f"{at}/{name}") for name in here]
         if len(paths) > _PATHS_MOST:
-            raise HarnessError(f"{path} holds more than {_PATHS_MOST} files: name a smaller part of the workspace")
+            raise HarnessError(
+                f"{path} holds more than {_PATHS_MOST} files: name a smaller part of the workspace",
+                code="fault-impossible",
+            )
     return paths
 
 
@@ -113,7 +116,9 @@ async def command_on(world: World, ctx: FaultContext, words: Sequence[str], path
         ran = await command(world, ctx, *words, "--", *some)
         if ran.exit_code != 0:
             said = ran.stderr.decode("utf-8", "replace").strip()[-300:]
-            raise HarnessError(f"{words[0]} could not be done in the workspace: {said or ran.exit_code}")
+            raise HarnessError(
+                f"{words[0]} could not be done in the workspace: {said or ran.exit_code}", code="fault-impossible"
+            )
 
 
 async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
@@ -138,7 +143,10 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
     left |= {shown(path): footprint(world, path) for path in paths}
     if await allowed(world, ctx, tried, paths[0]):
         await give_back(world, ctx)
-        raise HarnessError("permissions do not bind the agent here: it runs as root. Use the bubblewrap backend")
+        raise HarnessError(
+            "permissions do not bind the agent here: it runs as root. Use the bubblewrap backend",
+            code="fault-impossible",
+        )
 
 
 async def give_back(world: World, ctx: FaultContext) -> None:

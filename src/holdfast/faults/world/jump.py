@@ -53,7 +53,7 @@ class Jump:
         zone = _zone(self.zone)
         found = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
         if found is None:
-            raise HarnessError(f"there is no {self.to} in {self.zone}")
+            raise HarnessError(f"there is no {self.to} in {self.zone}", code="fault-impossible")
         return found.timestamp()
 
 

@@ -28,5 +28,7 @@ def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu
 def disturbable(world: World) -> Disturbable:
     """The sandbox as one whose processes can be disturbed; HarnessError where it cannot."""
     if not isinstance(world.sandbox, Disturbable):
-        raise HarnessError("this sandbox cannot disturb the agent's processes: use the bubblewrap backend")
+        raise HarnessError(
+            "this sandbox cannot disturb the agent's processes: use the bubblewrap backend", code="fault-impossible"
+        )
     return world.sandbox

@@ -202,7 +202,7 @@ class Firing:
         return tuple(word for word in canaries(shown) if word not in before)
 
     def _broke(self, why: str) -> HarnessError:
-        return HarnessError(fault_broke(self.injection.mode, why))
+        return HarnessError(fault_broke(self.injection.mode, why), code="fault-broken")
 
     def _note(
         self,

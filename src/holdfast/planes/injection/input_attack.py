@@ -39,9 +39,9 @@ class InputAttack:
         try:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
-            raise HarnessError(fault_broke(mode, said(broken) + place_of(broken))) from broken
+            raise HarnessError(fault_broke(mode, said(broken) + place_of(broken)), code="fault-broken") from broken
         if not isinstance(changed, str):
-            raise HarnessError(fault_broke(mode, f"it gave {type(changed).__name__}, not text"))
+            raise HarnessError(fault_broke(mode, f"it gave {type(changed).__name__}, not text"), code="fault-broken")
         return changed
 
     def entry(self, text: str, changed: str, turn: int) -> FaultMet:
@@ -78,4 +78,4 @@ def _without(left_out: InputAttack, attacks: Sequence[InputAttack], text: str) -
 
 
 async def _no_sleep(ms: float) -> None:
-    raise HarnessError("an attack on the input cannot wait")
+    raise HarnessError("an attack on the input cannot wait", code="fault-broken")

@@ -29,11 +29,15 @@ def load_exception(path: str) -> type[BaseException]:
     try:
         found = load_class(path)
     except Exception as broken:
-        raise HarnessError(f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}") from broken
+        raise HarnessError(
+            f"raises: {path} cannot be imported: {type(broken).__name__}: {broken}", code="exception-unusable"
+        ) from broken
     if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise HarnessError(f"raises: {path} is not an exception class")
+        raise HarnessError(f"raises: {path} is not an exception class", code="exception-unusable")
     try:
         found("a message")
     except Exception as broken:
-        raise HarnessError(f"raises: {path} cannot be made of a message alone: {broken}") from broken
+        raise HarnessError(
+            f"raises: {path} cannot be made of a message alone: {broken}", code="exception-unusable"
+        ) from broken
     return found

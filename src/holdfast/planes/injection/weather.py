@@ -118,7 +118,9 @@ class ActiveInjection:
         try:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
-            raise HarnessError(fault_broke(self.injection.mode, said(broken) + place_of(broken))) from broken
+            raise HarnessError(
+                fault_broke(self.injection.mode, said(broken) + place_of(broken)), code="fault-broken"
+            ) from broken
 
 
 class Weather:
@@ -369,11 +371,13 @@ def make_fault(injection: Injection) -> Any:
     """The fault of an injection, built from its settings."""
     plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
     if plugin is None:
-        raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}")
+        raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}", code="plugin-broken")
     try:
         return msgspec.convert(injection.settings, plugin, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError) as broken:
-        raise HarnessError(f"fault {injection.mode} cannot be made of its settings: {broken}") from broken
+        raise HarnessError(
+            f"fault {injection.mode} cannot be made of its settings: {broken}", code="plugin-broken"
+        ) from broken
 
 
 def faces(injection: Injection, plane: str, target: str) -> bool:

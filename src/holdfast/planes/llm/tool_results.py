@@ -210,7 +210,7 @@ class ToolResults:
 
         async def wait(ms: float) -> None:
             if not self._context.injector.is_replay:
-                raise HarnessError(_NO_TIME)
+                raise HarnessError(_NO_TIME, code="fault-impossible")
             await asyncio.sleep(ms / 1000 - (self._context.sink.now() - since))  # the tool took some of it
 
         call = Call(PLANE, result.name, by_name(result.arguments), n)

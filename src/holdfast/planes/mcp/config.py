@@ -41,7 +41,10 @@ def filling(environ: Mapping[str, str]) -> Fill:
             name, default = found[1], found[2]
             given = environ.get(name, default)
             if given is None:
-                raise UserError(f"mcp_config: the server {server!r} needs the variable {name}, which is not set")
+                raise UserError(
+                    f"mcp_config: the server {server!r} needs the variable {name}, which is not set",
+                    code="mcp-config-invalid",
+                )
             return given
 
         return _REFERENCE.sub(value, text)
@@ -92,14 +95,18 @@ def rewrite(
         entries = _map(config[section], section)
         twice = next((name for name in entries if name in seen), None)
         if twice is not None:
-            raise UserError(f"mcp_config: the server {twice!r} is there twice")
+            raise UserError(f"mcp_config: the server {twice!r} is there twice", code="mcp-config-invalid")
         seen.update(entries)
         changed[section] = {
             name: _entry(name, _map(entry, f"{section}.{name}"), relay, environ, base_url, fill, servers)
             for name, entry in entries.items()
         }
     if not seen:
-        raise UserError("mcp_config names no servers", hint='it is a map {"mcpServers": {name: {"command": ...}}}')
+        raise UserError(
+            "mcp_config names no servers",
+            code="mcp-config-invalid",
+            hint='it is a map {"mcpServers": {name: {"command": ...}}}',
+        )
     return changed, servers
 
 
@@ -115,11 +122,13 @@ def read(path: Path) -> dict[str, Any]:
     """A configuration from its file."""
     source = read_file(path)
     if source.problem is not None:
-        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}")
+        raise UserError(
+            f"agent.mcp_config: {path.name} cannot be read: {source.problem.message}", code="mcp-config-invalid"
+        )
     try:
         return _map(json.loads(source.text), path.name)
     except (ValueError, RecursionError) as wrong:
-        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}") from wrong
+        raise UserError(f"agent.mcp_config: {path.name} cannot be read: {wrong}", code="mcp-config-invalid") from wrong
 
 
 def _entry(
@@ -135,13 +144,17 @@ def _entry(
         return _over_stdio(name, entry, relay, environ)
     where = next((key for key in _URLS if key in entry), None)
     if where is None:
-        raise UserError(f"mcp_config: the server {name!r} has neither a command nor a url")
+        raise UserError(f"mcp_config: the server {name!r} has neither a command nor a url", code="mcp-config-invalid")
     if entry.get("type") == "sse":
         hint = "use the server's streamable HTTP address, with type: http"
-        raise UserError(f"mcp_config: the server {name!r} is of type sse, which MCP has given up", hint=hint)
+        raise UserError(
+            f"mcp_config: the server {name!r} is of type sse, which MCP has given up",
+            code="mcp-config-invalid",
+            hint=hint,
+        )
     url = entry[where]
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise UserError(f"mcp_config: the url of server {name!r} is no http address")
+        raise UserError(f"mcp_config: the url of server {name!r} is no http address", code="mcp-config-invalid")
     headers = _map(entry.get("headers", {}), f"{name}.headers")
     servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
     kept = {key: value for key, value in entry.items() if key != "headers"}
@@ -151,7 +164,9 @@ def _entry(
 def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ: Mapping[str, str]) -> dict[str, Any]:
     command, args = entry["command"], entry.get("args", [])
     if not isinstance(command, str) or not isinstance(args, list):
-        raise UserError(f"mcp_config: the server {name!r} needs a command (text) and args (a list)")
+        raise UserError(
+            f"mcp_config: the server {name!r} needs a command (text) and args (a list)", code="mcp-config-invalid"
+        )
     env = _map(entry.get("env") or {}, f"{name}.env")
     started = [*relay, "--name", name, "--", command, *[str(arg) for arg in args]]
     return {**entry, "command": started[0], "args": started[1:], "env": {**env, **environ}}
@@ -159,5 +174,5 @@ def _over_stdio(name: str, entry: dict[str, Any], relay: Sequence[str], environ:
 
 def _map(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"mcp_config: {where} is to be a map, found {type(value).__name__}")
+        raise UserError(f"mcp_config: {where} is to be a map, found {type(value).__name__}", code="mcp-config-invalid")
     return value

@@ -7,8 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from holdfast.planes.tcp import mysql_wire as wire
-from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader, WireReplies, Work
+from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, WireReplies, Work
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 from holdfast.streams.connection_end import ConnectionEnd
 
@@ -53,17 +52,7 @@ class MysqlReader(WireReader):
 
     HEAD = wire.HEAD
 
-    def __init__(
-        self,
-        client: ConnectionEnd,
-        server: ConnectionEnd,
-        to_client: ByteSink,
-        to_server: ByteSink,
-        faults: Faulty,
-        *,
-        passive: bool = False,
-    ) -> None:
-        super().__init__(client, server, to_client, to_server, faults, passive=passive)
+    def _set_up(self) -> None:
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
         self._statements = MysqlStatements()
         self._read_only: StatementRefused | None = None

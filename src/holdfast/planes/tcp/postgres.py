@@ -8,8 +8,7 @@ from functools import partial
 
 from holdfast.planes.tcp.message_batch import ClientFrames
 from holdfast.planes.tcp.postgres_replies import FIX, PostgresReplies
-from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.wire_reader import Faulty, StatementRefused, WireMessage, WireReader, Work
+from holdfast.planes.tcp.wire_reader import StatementRefused, WireMessage, WireReader, Work
 from holdfast.sqltext.transaction import TransactionStatement, transaction_statements
 from holdfast.streams.connection_end import ConnectionEnd
 
@@ -66,17 +65,7 @@ class PostgresReader(WireReader):
 
     HEAD = 5
 
-    def __init__(
-        self,
-        client: ConnectionEnd,
-        server: ConnectionEnd,
-        to_client: ByteSink,
-        to_server: ByteSink,
-        faults: Faulty,
-        *,
-        passive: bool = False,
-    ) -> None:
-        super().__init__(client, server, to_client, to_server, faults, passive=passive)
+    def _set_up(self) -> None:
         self._replies: PostgresReplies = PostgresReplies(self._transactions)
         self._statements = PostgresStatements()
 

@@ -214,6 +214,11 @@ class WireReader(ABC):
         self._lane = MessageBatch(client.read, to_server)
         self._transactions = TransactionState(faults.begin, faults.end)
         self._answers = Answers(to_client.write)
+        self._set_up()
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Makes `_replies`, and whatever else reads this protocol."""
 
     async def down(self) -> None:
         """Carries what the server says, until it ends."""

@@ -25,6 +25,8 @@ from holdfast.planes.llm.sources.source import Occurrences, PassedReply, Query, 
 class NotRecorded(UpstreamDown):
     """The recording has no reply to this request."""
 
+    default_code = "recording-no-reply"
+
 
 class RecordedReply(Struct, frozen=True):
     """One line of a recording."""
@@ -86,19 +88,29 @@ class Cassette:
                         self._index(line, number, place)
                     place += len(line)
         except OSError as broken:
-            raise UserError(f"{self._path}: the recording cannot be read: {broken.strerror}") from broken
+            raise UserError(
+                f"{self._path}: the recording cannot be read: {broken.strerror}", code="recording-unusable"
+            ) from broken
         if not self._by_key:
-            raise UserError(f"{self._path}: the recording is empty", hint="make one with --record FILE")
+            raise UserError(
+                f"{self._path}: the recording is empty", code="recording-unusable", hint="make one with --record FILE"
+            )
 
     def _index(self, line: bytes, number: int, place: int) -> None:
         try:
             if (format := _numbers.decode(line).format) != RECORDING:
                 said = too_new(f"{self._path}:{number}", format, RECORDING)
-                raise UserError(said, hint="replay it with the version that recorded it, or record it anew")
+                raise UserError(
+                    said,
+                    code="recording-unusable",
+                    hint="replay it with the version that recorded it, or record it anew",
+                )
             taken = _decoder.decode(line)
             bytes_of(taken.chunks, taken.binary)
         except (msgspec.MsgspecError, ValueError, RecursionError) as broken:
-            raise UserError(f"{self._path}:{number}: not a line of a recording: {broken}") from broken
+            raise UserError(
+                f"{self._path}:{number}: not a line of a recording: {broken}", code="recording-unusable"
+            ) from broken
         which, of_key = (taken.key, taken.trial, taken.n), self._by_key.setdefault(taken.key, {})
         if of_key.get(taken.n) in (None, self._places.get(which)):
             of_key[taken.n] = place

@@ -36,6 +36,8 @@ _CODECS: Mapping[str, Codec] = {
 class ModelRefused(UpstreamDown):
     """The model's server answered with an error."""
 
+    default_code = "model-refused"
+
     def __init__(self, message: str, status: int, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.status = status

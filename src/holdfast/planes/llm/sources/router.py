@@ -66,7 +66,7 @@ class Router:
         policy: Policy | None = None,
     ) -> None:
         if record is not None and replay is not None:
-            raise UsageError("--record and --replay exclude each other")
+            raise UsageError("--record and --replay cannot be combined", code="usage")
         self._models = models
         self._environ = environ
         self.upstreams = upstreams
@@ -147,7 +147,9 @@ class Recorder:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as broken:
-            raise UserError(f"{path}: nothing can be recorded there: {broken.strerror}") from broken
+            raise UserError(
+                f"{path}: nothing can be recorded there: {broken.strerror}", code="recording-unusable"
+            ) from broken
 
     def of(self, source: ModelSource) -> ModelSource:
         """The same source, recorded."""

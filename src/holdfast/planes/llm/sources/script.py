@@ -46,9 +46,13 @@ _TOKENS = re.compile(r"\w+|[^\w\s]")
 class NoRule(UpstreamDown):
     """The script has no rule for this request."""
 
+    default_code = "script-no-rule"
+
 
 class BeyondScript(UpstreamDown):
     """The request asks for something that the rule's reply does not have, and that every model would give."""
+
+    default_code = "script-no-reply"
 
 
 class Match(Struct, frozen=True):

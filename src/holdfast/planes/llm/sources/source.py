@@ -45,6 +45,8 @@ WAYS = (
 class UpstreamDown(HarnessError):
     """No answer came from upstream, and no fault is why."""
 
+    default_code = "model-unavailable"
+
     def __init__(self, message: str, *, kind: str = "") -> None:
         super().__init__(message)
         self.kind = kind
@@ -54,6 +56,8 @@ class UpstreamDown(HarnessError):
 class NoModel(UpstreamDown):
     """Nothing is there to ask. The text names the three ways out."""
 
+    default_code = "model-missing"
+
     def __init__(self, model: str, why: str) -> None:
         self.why = why
         super().__init__(f"no model answers for {model or 'this request'}: {why}. Three ways: {WAYS}")
@@ -61,6 +65,8 @@ class NoModel(UpstreamDown):
 
 class WrongFormat(UpstreamDown):
     """The spec sends this model's calls to a server that speaks another format."""
+
+    default_code = "model-format"
 
 
 class Query(Struct, frozen=True):
