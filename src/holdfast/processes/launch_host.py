@@ -178,10 +178,12 @@ class LaunchHost(SpareChild):
         finally:
             order.close()
         self._tell(STARTED, ticket, pid, left=os.getpid())
+        # Daemons of the program become our children when their parent ends, so `wait` may report others than it.
         ended, status = os.wait()
         while ended != pid:
             ended, status = os.wait()
         took = time.monotonic_ns() - began
+        # Where a shell started the agent, SIGTERM ends the shell first: the agent itself gets time to tidy up.
         if status in STOPPED:
             linger(pid)
         kill_group(pid, signal.SIGKILL)

@@ -48,6 +48,8 @@ def ended_children() -> Iterator[tuple[int, int]]:
 
 def end_orphans(spared: set[int]) -> set[int]:
     """Ends and reaps every child of this process but those, and whatever comes up from below them; who survived."""
+    # We are a subreaper: when a process is killed, its children become ours. One round may thus bring up the next
+    # generation of daemons, so we look again until a round finds nobody.
     orphans = children_of_this() - spared
     for _ in range(ROUNDS):
         if not orphans:

@@ -1,4 +1,8 @@
-"""A process that keeps one child ready for the next order: making it takes as long as starting a small program."""
+"""A process that keeps one child ready for the next order: forking takes as long as starting a small program.
+
+The launch host, the sandbox host and the host of a Python agent are such processes. All are single-threaded, so a fork
+is safe, and adopt whatever daemonises below them, so nothing that a child leaves behind escapes.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,8 @@ class SpareChild:
         poll.register(self._died[0], select.POLLIN)
         control = self.control.fileno()
         while not self.over:
+            # Waiting children read orders from the same socket, and the kernel gives each order to one of them. So we
+            # look for orders ourselves only while no child waits, and otherwise only for the end of the other side.
             poll.register(control, 0 if self.ready else select.POLLIN)
             told = dict(poll.poll(None if self.ready else self.pause_ms))
             self._attend(told)
@@ -119,10 +125,12 @@ class SpareChild:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self.prepare()  # first: whoever changes their rights is untied from their parent
+            # First, since a process that changes its rights loses the tie to its parent. The parent may have ended
+            # before the tie was made: then nobody would ever end us.
+            self.prepare()
             die_with_parent()
             if os.getppid() != self._pid:
-                os._exit(1)  # it ended before we could tie ourselves to it
+                os._exit(1)
             keep_orphans()
             code = self.serve()
         except BaseException:

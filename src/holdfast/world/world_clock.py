@@ -38,11 +38,11 @@ _MOST_NS = 2**62
 
 
 class Clock:
-    """The clock of one trial, in a small file that its programs map. Close it after use; the file is the caller's.
+    """The clock of one trial, in a small file that its programs map. Close it after use; the file is the caller's."""
 
-    Each change is one store of 8 bytes, in an order in which no program ever sees a time that is neither before
-    nor after it.
-    """
+    # Three numbers of 8 bytes: how far the clock is ahead, the time at which it is frozen (0: it runs), and the number
+    # of the last change. The preloaded library reads them without a lock, so each change is one aligned store of 8
+    # bytes, and they are made in an order in which every moment in between shows the time before or after the change.
 
     def __init__(self, path: Path, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._now_ns = now_ns
@@ -143,7 +143,7 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
 
 
 def _try(library: Path) -> None:
-    """A library that is there and changes nothing would be a silent lie."""
+    """CannotCompile if a program that preloads the library sees the real time: an ignored clock proves nothing."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()

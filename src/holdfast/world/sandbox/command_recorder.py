@@ -1,11 +1,13 @@
-"""The log of every program that runs inside a sandbox, and of the faults of its files that it runs into.
+"""The log of every program that runs inside a sandbox, and of the file faults that it runs into. Standard library only.
 
-As the kernel tells of it: a log, not a guard.
+A seccomp filter stops every exec, exit and watched file call and notifies this process, which reads the arguments from
+the caller's memory, reports them and lets the call continue. It is a log, not a guard: a process could change its
+arguments between our reading and the kernel's.
 
-Standard library only. An attempt for which there is no file at all (a shell that tries the folders of its PATH) is
-left out; one that the kernel refuses for another reason is told of, and ends with neither code nor duration. A command
-that executes another in its place ends with that. One that a signal ends has no code, nor has one whose last thread
-ends by `exit` alone, as no C library does. A process could change its arguments between our reading and the kernel's.
+An attempt for which there is no file (a shell that tries the folders of its PATH) is left out. One that the kernel
+refuses for another reason is reported, and ends with neither code nor duration. A command that executes another in its
+place ends with that one. A command that a signal ends has no code, nor has one whose last thread ends by `exit` alone,
+which no C library does.
 """
 
 from __future__ import annotations
@@ -44,14 +46,13 @@ _ENDS_AT_ONCE = 100
 
 
 class CommandRecorder:
-    """A child of the supervisor that writes down what is executed below it. It ends with its supervisor.
-
-    It must not end before: whoever calls what it is told of would not get an answer. It is there before the filter is,
-    so that no call of its own is told to it.
-    """
+    """A child of the supervisor that records what is executed below it. It ends with its supervisor."""
 
     def __init__(self, line: socket.socket, own: str, watched: Sequence[str] = ()) -> None:
-        """`own` is bubblewrap, which we start ourselves; `watched`: what faults of files there will be."""
+        """`own` is bubblewrap, which we start ourselves; `watched`: which file faults there will be."""
+        # The order matters. The child is forked first, so that the filter, which the supervisor and all that it starts
+        # inherit, does not hold for the child: it would wait for its own answer. It must also outlive everybody whom
+        # the filter stops, since a stopped call waits until somebody answers it.
         program = kernel.tell_of_programs(more=told_calls(watched) if watched else ())
         self._orders, orders = wire.pair()
         supervisor = os.getpid()
@@ -98,7 +99,7 @@ class _Writing:
         self._lives = Lifetimes(self._poll, self._ended, most)
 
     def run(self) -> None:
-        """For ever. The dead come first: a new process may have the number of one of them."""
+        """Runs for ever. The dead come first: a new process may have the number of one of them."""
         while True:
             ready = [fd for fd, _ in self._poll.poll()]
             ours = [fd for fd in ready if not self._lives.dies(fd)]
@@ -108,12 +109,13 @@ class _Writing:
                 self._obey()
 
     def _next(self) -> None:
-        """Takes the next call, tells of it, and only then lets it be made."""
+        """Takes the next call, reports it, and only then lets it continue."""
         buffer = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self._told, _RECEIVE, buffer)
         except OSError:  # whoever called has been killed
             return
+        # The caller is stopped until we answer, so what its pointers lead to can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
         for hit in self._files.hits(pid, call, arguments):
             self._tell(wire.HIT, hit)
@@ -137,7 +139,7 @@ class _Writing:
             self._lives.begins(pid, self._number, found.image)
 
     def _ended(self, end: wire.CommandEndMessage) -> None:
-        """Ends are told many at a time: each message takes Holdfast's time from whatever runs inside."""
+        """Ends are reported many at a time: each message takes processor time from whatever runs inside."""
         self._ends.append(end)
         if len(self._ends) >= _ENDS_AT_ONCE:
             self._tell_ends()
@@ -176,7 +178,11 @@ class _Process:
 
 
 class Lifetimes:
-    """Follows every process that executed something to its end. `poll` is told of the descriptors to watch."""
+    """Follows every process that executed something to its end; `poll` watches their descriptors.
+
+    An exit is seen twice: as the call `exit_group`, which has the code, and as a pidfd that becomes readable, also for
+    a process that was killed. Whichever comes first ends the commands of the process.
+    """
 
     def __init__(self, poll: select.epoll, ended: Callable[[CommandEndMessage], None], most: int) -> None:
         """`most`: how many descriptors this process may have."""
@@ -189,6 +195,7 @@ class Lifetimes:
 
     def begins(self, pid: int, number: int, before: ExecImage) -> None:
         """A process, or a thread that takes it over, is about to execute a command in the place of `before`."""
+        # Any thread may call exec, and the process goes on under the number of its first one.
         pid, pidfd = self._led(pid)
         process = self._processes.get(pid)
         if process is None:
@@ -229,7 +236,9 @@ class Lifetimes:
                 self._all_end(process, None)
 
     def _refused(self, process: _Process, now: ExecImage) -> None:
-        """The process is what it was before its last command: that was never executed."""
+        """If the process is what it was before its last command, that command was never executed."""
+        # The kernel does not report whether an exec succeeded. But it puts new random bytes into the memory of each
+        # program it executes, so the image tells: the same one as before the exec means that the exec failed.
         if process.commands and process.commands[-1].before == now:
             self._ended(CommandEndMessage(process.commands.pop().number))
 

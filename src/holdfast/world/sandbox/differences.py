@@ -1,8 +1,8 @@
 """How a workspace differs from its snapshot, read from the upper layer of its overlay. Standard library only.
 
-Folders are told of only where they are empty: else what is in them speaks for them. A file that was copied up and
-is as it was (touched, or opened and not written to) is no change. Paths may have any length: a kernel takes 4,095 bytes
-at a time, but a program may step deeper.
+A folder is listed only if it is empty; otherwise the files in it are. A file that was copied up and is as it was
+(touched, or opened and not written to) is not a change. Paths may have any length: the kernel takes 4,095 bytes at a
+time, but a program may step deeper.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ def differences(upper: str, before: str) -> Iterator[Difference]:
 
 
 def _within(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
-    """`hidden`: what was there before does not shine through."""
+    """`hidden`: nothing of the lower layers is visible here."""
+    # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
+    # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
     names = {name: f"{upper}/{at}{name}" for name in _names(f"{upper}/{at}")}
     was = _names(f"{before}/{at}") if hidden else []
     for name in sorted({*names, *was}, key=lambda n: _key(n, f"{upper}/{at}{n}", f"{before}/{at}{n}")):
@@ -117,6 +119,7 @@ def _within(upper: str, before: str, at: str, hidden: bool) -> Iterator[Differen
 
 def _one(upper: str, before: str, path: str, hidden: bool) -> Iterator[Difference]:
     now, was = _stat(f"{upper}/{path}"), _stat(f"{before}/{path}")
+    # A whiteout, a character device 0:0 in the upper layer, hides a path of the lower layers: it was deleted.
     if now is None or _whiteout(now):
         yield from _all(before, path, was, "deleted")
     elif not stat.S_ISDIR(now.st_mode):

@@ -14,7 +14,7 @@ _ARGUMENTS, _ARGUMENT_BYTES, _TOTAL_BYTES = 256, 4096, 16_000
 _PAGE = 4096
 _AUXILIARY = struct.Struct("=QQ")
 _AT_RANDOM, _RANDOM_BYTES = 25, 16
-"""The kernel puts new random bytes into the memory of each program that it executes."""
+"""Where the auxiliary vector points to the random bytes that the kernel gives each program that it executes."""
 
 
 class ExecImage(NamedTuple):

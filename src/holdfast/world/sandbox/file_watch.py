@@ -1,6 +1,7 @@
-"""Which faults of its files an agent runs into: told from each call before it is made. Standard library only.
+"""Which file faults an agent runs into, derived from each call before it is made. Standard library only.
 
-What a call comes to is derived from what is there at that moment, so nothing counts that would have succeeded.
+What a call will do is derived from the files as they are at that moment, so a call that would have succeeded anyway
+does not count as a fault that was met.
 """
 
 from __future__ import annotations
@@ -180,6 +181,9 @@ class InsideView:
 
     def resolved(self, path: bytes, *, follows: bool = True) -> bytes | None:
         """Where that really is: as far as there is something, then the rest as it is written."""
+        # The kernel resolves the longest part that exists, inside the caller's root and following links. What is left
+        # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
+        # follows such a link too, so we follow it by hand and start again.
         for _ in range(_LINKS):
             there, rest = self._there(path, follows)
             found = b"/".join([there.rstrip(b"/"), *rest])

@@ -119,7 +119,10 @@ class SandboxMounts:
         return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._shown)
 
     def snapshot(self) -> int:
-        """What is there now is where changes count from; a new view of the workspace, for us to read."""
+        """Changes count from what is there now; a new view of the workspace, for us to read."""
+        # The upper layer so far becomes the topmost lower one, and a new, empty upper layer takes what is written from
+        # now on: reading the changes is then a walk through that layer alone, however large the workspace is. BEFORE is
+        # the workspace without it.
         if self.upper:
             self._lower.insert(0, self.upper)
             for mounted in (VIEW, BEFORE, f"{ROOT}{WORKSPACE}"):

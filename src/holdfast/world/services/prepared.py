@@ -1,6 +1,8 @@
 """Prepared data directories, kept across runs as one archive each.
 
-An archive is made once under a lock, in a private folder of the user's cache; servers only ever read it.
+`initdb` takes a second; unpacking its result takes some 20 ms. So the data directory of a kind of server and its
+settings is made once, under a lock, in a private folder of the user's cache. Every server of a trial starts from its
+own copy, unpacked in memory; nobody ever writes to the archive.
 """
 
 from __future__ import annotations
@@ -73,6 +75,8 @@ def _prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Pat
 def _make(archive: Path, key: Path, workshop: _Workshop, make: Make) -> None:
     for torn in archive.parent.glob(f"{archive.stem}.*.half"):
         torn.unlink()
+    # The key is written before the archive is renamed into place: whoever finds the archive finds its password too. A
+    # run that is killed in between leaves a `.half` file, which the next one removes.
     password = secrets.token_urlsafe(32)
     with scratch.folder("prepare", in_memory=True) as folder:
         workshop.open(folder)

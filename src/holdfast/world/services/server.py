@@ -1,8 +1,8 @@
-"""A server process of one trial: started, awaited, ended. It dies with us, whatever becomes of us.
+"""A server process of one trial: started, awaited, ended. It dies with us, whatever happens to us.
 
-Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server; where
-nothing confines it, a Python does. By then the kernel has been told to end it with us; were we gone already, the word
-would never come.
+Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server. Where nothing
+confines it, a Python program does the same. By then the kernel has been told to end it together with us; if we were
+gone already, the word would never come.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
     finally:
         theirs.close()
     try:
-        with ours:  # closed before the server is: what was started and not yet tied to us waits for our word
+        # Closed before the server is: a process that was started and is not yet tied to us waits for our word, and ends
+        # when it reads the end of the socket instead.
+        with ours:
             await _begun(server, ours, launch)
     except BaseException:
         await server.close()

@@ -178,6 +178,8 @@ class PgCounters:
         return Counters(changed, known, remade=found, default=self.default)
 
     async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _ServerSnapshot:
+        # Row counters reach the statistics when the session that changed the rows ends or is told to flush. So we wait
+        # until we are alone, and end the agent's sessions if it left some. On a shared server we can only wait.
         found = _ServerSnapshot()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)

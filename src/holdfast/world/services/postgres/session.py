@@ -1,8 +1,8 @@
-"""How we reach a PostgreSQL database: queries, fixtures, preparing.
+"""How Holdfast reaches a PostgreSQL database: queries, fixtures, preparing.
 
-One session stays open between two uses which follow soon: opening one is most of what a short use costs. Whoever uses
-it finds it as good as new. It is closed when nobody has used it for a moment: a session keeps others from dropping,
-renaming and copying its database, which the server tries again for five seconds.
+One session stays open between two uses in quick succession, because opening one is most of what a short use costs. Each
+use finds the session as good as new. It is closed when nobody has used it for a moment: an open session keeps others
+from dropping, renaming and copying its database, and the server retries those for five seconds.
 """
 
 from __future__ import annotations
@@ -89,10 +89,13 @@ async def _as_new(session: AsyncConnection[Any], *, changed: bool) -> bool:
     """Makes it so; False where the server has ended it, or a login would find settings that it does not have."""
     from psycopg import Error
 
-    if select.select([session.fileno()], [], [], 0)[0]:  # what a server says unasked is that it ends
+    # A server says nothing by itself, except that it ends the session.
+    if select.select([session.fileno()], [], [], 0)[0]:
         return False
     if not changed:
         return True
+    # DISCARD ALL resets what the session itself has set. Settings that were stored for a role or database since the
+    # login would only hold for a new one, so where there are any, the session is replaced.
     with suppress(Error):
         await session.rollback()
         await session.execute("DISCARD ALL")
