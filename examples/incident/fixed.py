@@ -1,4 +1,4 @@
-"""The same desk, mended: without today's rate it gives none, and an answer without a rate is no rate."""
+"""The same desk, fixed: it gives no amount without a rate of today, and handles a reply without a rate."""
 
 
 def exchange_rate(pair):
