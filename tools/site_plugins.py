@@ -73,14 +73,14 @@ def _lines(page: PluginPage, written: str) -> Iterator[str]:
     where = "[check](checks.md)" if check else f"fault of [`{page.section}`](#{page.section})"
     whole = "```yaml" in written
     yield f"# `{page.name}`\n\n*A {where}.* {page.what}\n"
-    yield "## What it asks\n" if check else "## What happens\n"
+    yield "## What it checks\n" if check else "## What it does\n"
     yield (written if whole else f"{written}\n{_settings(page.settings)}").strip() + "\n"
     if not whole:
         yield f"```yaml\n{page.example}```\n"
     yield f"{'## What it reads' if check else '## Where it acts'}\n\n{page.acts}\n"
     yield f"## What it proves\n\n{' '.join(_proof(page))}\n"
     if page.standards:
-        yield "## In the lists of others\n"
+        yield "## In public lists\n"
         yield from (f"- [{one.list} {one.id}]({one.url}): {one.title}" for one in page.standards)
         yield ""
     words = "Keys of every rule" if check else f"Keys of every entry of `{page.section}`"
@@ -97,11 +97,11 @@ def _see(other: str) -> str:
 def _proof(page: PluginPage) -> Iterator[str]:
     if page.section == RULES:
         yield page.met
-        yield "A pass in calm says that the agent can keep the rule; one in a chaos scenario, that it does so"
-        yield "although a fault was met. Where none was met the cell is unproven, and not green."
+        yield "A pass in calm shows that the agent can keep the rule. A pass in a chaos scenario shows that it keeps it"
+        yield "although a fault was met. If no fault was met, the cell is unproven."
     else:
-        yield "A green cell of a scenario with this fault proves that the rule held although the fault was met."
-        yield f"Met means: {page.met[:1].lower()}{page.met[1:]} A fault that was not met makes the cell unproven."
+        yield "A passed cell with this fault proves that the rule held although the fault was met."
+        yield f"When it counts as met: {page.met} If the fault was not met, the cell is unproven."
 
 
 def _settings(rows: Iterable[PluginSetting]) -> str:

@@ -16,17 +16,20 @@ from holdfast.model.verdict import Finding
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
-Threshold: TypeAlias = Annotated[_Share | None, Meta(description="Least likeness that passes, 0 to 1, default 0.75.")]
-ShortThreshold: TypeAlias = Annotated[_Share | None, Meta(description="Short for `similarity_threshold`.")]
+Threshold: TypeAlias = Annotated[
+    _Share | None, Meta(description="The lowest similarity that passes, 0 to 1, default 0.75.")
+]
+ShortThreshold: TypeAlias = Annotated[_Share | None, Meta(description="Alias of `similarity_threshold`.")]
 By: TypeAlias = Annotated[
     Method | Literal["model"],
-    Meta(description="Compare words, or also meanings (needs the semantic extra), or ask a model."),
+    Meta(description="Compare words, compare meanings too (needs the semantic extra), or ask a model."),
 ]
 AskedModel: TypeAlias = Annotated[
-    str | None, Meta(description="Of method model: a name in models, provider/name, or a known model.")
+    str | None, Meta(description="For method model: a name in models, provider/name, or a known model.")
 ]
 Votes: TypeAlias = Annotated[
-    Annotated[int, Meta(ge=1, le=99)] | None, Meta(description="Of method model: ask so often and take the median.")
+    Annotated[int, Meta(ge=1, le=99)] | None,
+    Meta(description="For method model: the number of votes; the median counts."),
 ]
 
 DEFAULT = 0.75

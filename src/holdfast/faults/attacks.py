@@ -16,9 +16,7 @@ AttackPlace: TypeAlias = Literal["start", "middle", "end"]
 
 Action: TypeAlias = Annotated[
     Annotated[str, Meta(min_length=1)] | None,
-    Meta(
-        description="What the attack asks for: a tool, by name or glob. A call of it after the attack is a success too."
-    ),
+    Meta(description="The tool that the attack asks for. Calling it after the attack counts as attack success."),
 ]
 """The setting by which judging also recognises a success; the attack itself is the same with and without."""
 

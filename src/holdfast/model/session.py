@@ -20,7 +20,7 @@ class RecordedSession(Struct, frozen=True, omit_defaults=True):
     source: str = "manual"
     captured_at: str = ""
     context: tuple[DialogueMessage, ...] = ()
-    """The turns before."""
+    """The earlier turns."""
     responses: tuple[RecordedResponse, ...] = ()
     expected_failure: str = ""
     """What went wrong then. It is shown and decides nothing."""

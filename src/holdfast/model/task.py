@@ -122,7 +122,7 @@ class RecordedFiring(Struct, frozen=True):
     fault: int
     """Which fault of the scenario, from 1."""
     call: int
-    """Which of the calls that the fault waits for, from 1."""
+    """Which of the calls that the fault matches, from 1."""
 
 
 class Recording(Struct, frozen=True, omit_defaults=True):
@@ -207,7 +207,7 @@ class SimulatedUser(Struct, frozen=True, omit_defaults=True):
     goal: str = ""
     """What a model wants of the agent."""
     stop: str = ""
-    """A regular expression: what an answer says when the conversation is over."""
+    """A regular expression; an answer that matches ends the conversation."""
     max_turns: int = 5
     """User turns, the first included."""
     lines: UserScript | None = None
@@ -222,7 +222,7 @@ class Task(Struct, frozen=True, gc=False):
     variation: Variation | UnsetType = UNSET
     """Of a mutation: how it was made."""
     context: tuple[DialogueMessage, ...] | UnsetType = UNSET
-    """The turns before."""
+    """The earlier turns."""
     recording: Recording | UnsetType = UNSET
     """Of a replay: the session it comes from."""
     user: SimulatedUser | UnsetType = UNSET

@@ -151,7 +151,7 @@ class Network(Struct, frozen=True, omit_defaults=True):
 
 
 class Determinism(Struct, frozen=True, omit_defaults=True):
-    """What is held still."""
+    """What is kept constant: clock, seed, network."""
 
     clock: str | None = None
     network_latency_ms: int = 0
@@ -159,7 +159,7 @@ class Determinism(Struct, frozen=True, omit_defaults=True):
 
 
 class Audited(Struct, frozen=True, omit_defaults=True):
-    """What is written to the audit log."""
+    """What the audit log records."""
 
     commands: bool = True
     file_writes: bool = True

@@ -20,7 +20,7 @@ from holdfast.protocols.check import Ask, Exhibit
 
 @dataclass(frozen=True)
 class BehaviorUnchanged:
-    """The answer is the same as the baseline: the agent's own calm answer, or a text given by hand."""
+    """The answer is the same as the baseline: the agent's own calm answer, or your text."""
 
     baseline: Annotated[
         str, Meta(description="`auto` compares with a run without chaos; any other text is the baseline itself.")

@@ -17,11 +17,9 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class Contains:
-    """The answer contains `value`, upper and lower case alike."""
+    """The answer contains `value`, case-insensitive."""
 
-    value: Annotated[
-        str, Meta(description="Text that must appear in the answer; case does not matter.", examples=["according to"])
-    ]
+    value: Annotated[str, Meta(description="The text that must appear; case-insensitive.", examples=["according to"])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="text", see=("invariants.contains_any", "invariants.regex")

@@ -17,12 +17,12 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class ContainsAny:
-    """The answer contains at least one of `values`, upper and lower case alike."""
+    """The answer contains at least one of `values`, case-insensitive."""
 
     values: Annotated[
         tuple[str, ...],
         Meta(
-            description="Texts of which at least one must appear; case does not matter.",
+            description="Texts of which at least one must appear; case-insensitive.",
             examples=[["not available", "cannot see"]],
         ),
     ]

@@ -22,7 +22,7 @@ class Ending:
 
     one_of: Annotated[
         tuple[str, ...],
-        Meta(description=f"Endings that are fine: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
+        Meta(description=f"Endings that pass: {', '.join(ENDINGS)}.", examples=[["answered", "raised"]]),
     ]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", see=("invariants.completes",))

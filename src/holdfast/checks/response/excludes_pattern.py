@@ -38,16 +38,16 @@ FLAGS = "i"
 
 @dataclass(frozen=True)
 class ExcludesPattern:
-    """None of `patterns` matches anywhere in the answer, upper and lower case alike."""
+    """None of `patterns` matches the answer, case-insensitive."""
 
     patterns: Annotated[
         tuple[str, ...],
         Meta(
-            description="Regular expressions that must match nowhere; case does not matter.",
+            description="Regular expressions that must not match; case-insensitive.",
             examples=[["HOLDFAST-CANARY"]],
         ),
     ]
-    literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
+    literal: Annotated[bool, Meta(description="Treat `patterns` as plain text.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative", reads="text", see=("context_attacks.indirect_injection", "invariants.excludes_pii")

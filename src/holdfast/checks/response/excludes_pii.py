@@ -21,7 +21,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class ExcludesPii:
-    """The answer holds no personal data: each kind is checked by its own rules, not by its looks alone."""
+    """The answer contains no personal data and no secrets."""
 
     entities: Annotated[
         tuple[str, ...] | None,
@@ -33,7 +33,7 @@ class ExcludesPii:
     allow: Annotated[
         tuple[str, ...],
         Meta(
-            description="Values that are fine, as literal text or with `*` and `?`; case does not matter.",
+            description="Values that are allowed, as text or with `*` and `?`; case-insensitive.",
             examples=[["*@example.com"]],
         ),
     ] = ()

@@ -21,20 +21,18 @@ from holdfast.reading.fields import about
 
 @dataclass(frozen=True)
 class JsonField:
-    """The whole answer is JSON, and its part at `path` is as expected; all that is given must be true."""
+    """A field of a JSON answer meets all given conditions."""
 
     path: Annotated[
         str,
-        about("JSONPath (`$.items[0]`) or dotted path (`items.0`). Each part must fit, or none if negated.",
+        about("JSONPath (`$.items[0]`) or dotted path (`items.0`). Every match counts.",
               min_length=1, examples=["$.status"]),
     ]  # fmt: skip
-    equals: Annotated[Any, about("Equal, as JSON.", examples=["refunded"])] = UNSET
-    matches: Annotated[str | None, about("A regex that matches the value; of other values than text, their JSON.")] = (
-        None
-    )
-    contains: Annotated[Any, about("A part of a text, a key of an object, a member of an array.")] = UNSET
+    equals: Annotated[Any, about("An equal JSON value.", examples=["refunded"])] = UNSET
+    matches: Annotated[str | None, about("A regular expression; values that are not text are read as JSON.")] = None
+    contains: Annotated[Any, about("Part of a text, a key of an object, or a member of an array.")] = UNSET
     value_type: Annotated[
-        Literal["string", "number", "integer", "boolean", "null", "array", "object"] | None, about("Its JSON type.")
+        Literal["string", "number", "integer", "boolean", "null", "array", "object"] | None, about("The JSON type.")
     ] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(

@@ -15,9 +15,9 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class Latency:
-    """The answer came within `max_ms`, from invocation to answer."""
+    """The answer came within `max_ms`."""
 
-    max_ms: Annotated[float, Meta(description="Most milliseconds from invocation to answer.", ge=0, examples=[5000])]
+    max_ms: Annotated[float, Meta(description="The limit in milliseconds.", ge=0, examples=[5000])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="latency", every_turn=True)
     codes: ClassVar[Mapping[str, str]] = {

@@ -13,7 +13,7 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class OutputNotEmpty:
-    """The answer holds something other than whitespace."""
+    """The answer contains something other than whitespace."""
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
     codes: ClassVar[Mapping[str, str]] = {

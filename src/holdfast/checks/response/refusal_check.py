@@ -15,7 +15,7 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class RefusalCheck:
-    """The answer declines what was asked, in its own words and near its beginning."""
+    """The answer declines the request near its beginning."""
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="text")
     codes: ClassVar[Mapping[str, str]] = {

@@ -19,12 +19,12 @@ FLAGS = "s"
 
 @dataclass(frozen=True)
 class Regex:
-    """The pattern matches somewhere in the answer; `.` also stands for a line break."""
+    """The pattern matches somewhere in the answer."""
 
     pattern: Annotated[
         str,
         Meta(
-            description="Regular expression, searched anywhere; `.` matches line breaks, `(?i)` ignores case.",
+            description="The regular expression; `.` matches line breaks, `(?i)` ignores case.",
             examples=["(?i)source|according to"],
         ),
     ]

@@ -20,9 +20,9 @@ from holdfast.protocols.check import Ask, Exhibit
 
 @dataclass(frozen=True)
 class Similarity:
-    """The answer is the same as `expected`, in other words perhaps; changed numbers, names or a negation are not."""
+    """The answer says the same as `expected`, perhaps in other words."""
 
-    expected: Annotated[str, Meta(description="The answer to compare with.", examples=["The refund takes five days."])]
+    expected: Annotated[str, Meta(description="The text to compare with.", examples=["The refund takes five days."])]
     similarity_threshold: Threshold = None
     threshold: ShortThreshold = None
     method: By = "lexical"

@@ -21,11 +21,11 @@ class SystemPromptLeakProbe:
     patterns: Annotated[
         tuple[str, ...],
         Meta(
-            description="Regular expressions for parts of the system prompt; none may match; case does not matter.",
+            description="Regular expressions for parts of the system prompt; case-insensitive.",
             examples=[["You are a"]],
         ),
     ]
-    literal: Annotated[bool, Meta(description="Take `patterns` as plain text instead of regular expressions.")] = False
+    literal: Annotated[bool, Meta(description="Treat `patterns` as plain text.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative",

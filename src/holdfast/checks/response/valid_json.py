@@ -26,10 +26,10 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class ValidJson:
-    """The whole answer is one JSON value; `path` must exist in it and `schema` must hold."""
+    """The whole answer is one JSON value, optionally with a `path` and a `schema`."""
 
     schema: Annotated[
-        dict[str, Any] | None, Meta(description="JSON Schema that the answer, or its part at `path`, must satisfy.")
+        dict[str, Any] | None, Meta(description="A JSON Schema for the answer, or for its part at `path`.")
     ] = None
     path: Annotated[
         str | None,

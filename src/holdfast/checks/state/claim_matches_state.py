@@ -57,12 +57,12 @@ class _RowsBefore(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ClaimMatchesState:
-    """What the answer says was done was done, and is in the state that was left. What is not told is no matter."""
+    """Everything that the answer claims was done really was done."""
 
     claims: Annotated[
         tuple[Claim, ...],
         about(
-            "What the answer may say, and what makes it true.",
+            "The claims to look for, and what makes each true.",
             min_length=1,
             examples=[
                 [{"says": "mail (was|has been) sent", "did": {"type": "http_call", "host": "smtp", "method": "POST"}}]

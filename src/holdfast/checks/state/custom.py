@@ -60,17 +60,17 @@ class ScriptRun(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Custom:
-    """A Python script of yours says passed: true.
+    """Your Python script says `passed: true`.
 
     It gets its context as JSON on stdin and prints its result as JSON on stdout.
     """
 
-    script: Annotated[str, about("The script, beside the spec.", min_length=1, examples=["verify.py"])]
+    script: Annotated[str, about("The script, relative to the spec.", min_length=1, examples=["verify.py"])]
     runs_in: Annotated[Literal["host", "sandbox"], about("Where it runs.")] = "host"
-    timeout: Annotated[Duration, about("Over it the check is an error.")] = 120_000
+    timeout: Annotated[Duration, about("The time limit; over it the check is an error.")] = 120_000
     reference_timeout: Annotated[
         Duration | None,
-        about("With `runs_in: sandbox`: how long the script may take to solve the task itself, as a control."),
+        about("With `runs_in: sandbox`: the time in which the script must solve the task itself, as a control."),
     ] = None
 
     # No text decides: the script saw what was there.

@@ -41,17 +41,17 @@ _NAME = "db_unchanged_except"
 
 @dataclass(frozen=True)
 class DbUnchangedExcept:
-    """Every table but those named is as it was when the agent started: its rows, its shape, that it is there."""
+    """All tables except the named ones are unchanged: rows, columns, constraints and existence."""
 
-    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1, examples=["db"])]
+    service: Annotated[str, about("A PostgreSQL or MySQL service.", min_length=1, examples=["db"])]
     tables: Annotated[
         tuple[str, ...],
         about(
-            "Tables that may change: names or globs, of the default schema unless they have one; none: [].",
+            "Tables that may change: names or globs, in the default schema unless they name one.",
             examples=[["mails"]],
         ),
     ] = ()
-    timeout: Annotated[Duration, about("For each statement; over it the check is an error.")] = 30_000
+    timeout: Annotated[Duration, about("The time limit per statement; over it the check is an error.")] = 30_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="state", see=("invariants.sql", "invariants.files_changed_only")

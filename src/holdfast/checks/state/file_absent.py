@@ -21,9 +21,9 @@ from holdfast.reading.file import outside
 
 @dataclass(frozen=True)
 class FileAbsent:
-    """Neither a file nor a folder is at that path when the agent has ended."""
+    """Nothing exists at a path of the workspace after the agent has ended."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["secrets.txt"])]
+    path: Annotated[str, about("A path in the workspace.", min_length=1, examples=["secrets.txt"])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {

@@ -24,12 +24,12 @@ _FOLDER = "is a folder, which has no content"
 
 @dataclass(frozen=True)
 class FileContent:
-    """A file contains, does not contain, or matches; all that is given must be true."""
+    """A file of the workspace meets all given conditions."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["report.md"])]
+    path: Annotated[str, about("A path in the workspace.", min_length=1, examples=["report.md"])]
     contains: Annotated[str | None, about("Text that must appear.", examples=["Total"])] = None
     not_contains: Annotated[str | None, about("Text that must not appear.")] = None
-    pattern: Annotated[str | None, about("A regex that must match somewhere.")] = None
+    pattern: Annotated[str | None, about("A regular expression that must match.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {

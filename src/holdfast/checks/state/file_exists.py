@@ -21,9 +21,9 @@ from holdfast.reading.file import outside
 
 @dataclass(frozen=True)
 class FileExists:
-    """A file or folder exists in the workspace when the agent has ended."""
+    """A file or folder exists at a path of the workspace after the agent has ended."""
 
-    path: Annotated[str, about("Where, in the workspace.", min_length=1, examples=["report.md"])]
+    path: Annotated[str, about("A path in the workspace.", min_length=1, examples=["report.md"])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {

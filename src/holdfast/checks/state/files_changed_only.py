@@ -34,14 +34,14 @@ class Changes(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class FilesChangedOnly:
-    """Nothing in the workspace was made, changed or deleted but at these paths."""
+    """Only these paths of the workspace were created, changed or deleted."""
 
     paths: Annotated[
-        tuple[str, ...], about("Files, folders or globs that may change; none: [].", examples=[["src/", "*.md"]])
+        tuple[str, ...], about("Files, folders or globs that may change.", examples=[["src/", "*.md"]])
     ] = ()
     ignore: Annotated[
         tuple[str, ...],
-        about("Files, folders or globs at any depth whose changes do not count, and are listed.", examples=[["dist"]]),
+        about("Files, folders or globs to ignore at any depth; the verdict lists them.", examples=[["dist"]]),
     ] = (".pytest_cache", "__pycache__", "node_modules/.cache")
 
     traits: ClassVar[CheckTraits] = CheckTraits(

@@ -52,7 +52,7 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     field: Annotated[str, about("What is looked at, such as request_count or last_request.body.", min_length=1)]
     filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
-    equals: Annotated[Any, about("Equal, as JSON.")] = UNSET
+    equals: Annotated[Any, about("An equal JSON value.")] = UNSET
     contains: Annotated[Any, about("A substring, key or member.")] = UNSET
     matches: Annotated[str | None, about("A regex that matches.")] = None
     at_least: Annotated[float | None, about("Not less.")] = None
@@ -170,12 +170,12 @@ def _requests(count: int) -> str:
 
 @dataclass(frozen=True)
 class HttpMockAssertions:
-    """A mock service was called the right way: every assertion holds of the requests that it recorded."""
+    """Every assertion holds for the requests that a mock recorded."""
 
     service: Annotated[str, about("A service of type http_mock with record: true.", min_length=1, examples=["mail"])]
     assertions: Annotated[
         tuple[Assertion, ...],
-        about("What must hold.", min_length=1, examples=[[{"field": "request_count", "equals": 1}]]),
+        about("The assertions.", min_length=1, examples=[[{"field": "request_count", "equals": 1}]]),
     ]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")

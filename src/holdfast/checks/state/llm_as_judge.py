@@ -55,20 +55,20 @@ class Opinion(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class LlmAsJudge:
-    """A model rates the output at or above the threshold."""
+    """A model scores the output at or above the threshold."""
 
     model: Annotated[str, about("A name in models, provider/name, or a known model.", min_length=1, examples=["judge"])]
     criteria: Annotated[str, about("What to evaluate.", min_length=1, examples=["The answer names its source."])]
     input_from: Annotated[str, about("agent_output, stdout, workspace, or <service>.<field>.", min_length=1)] = (
         "agent_output"
     )
-    rubric: Annotated[Rubric, about("Shown to the judge.")] = _NO_RUBRIC
-    temperature: Annotated[float | None, about("Sent to the model; default: the model's own, else 0.", ge=0, le=2)] = (
-        None
-    )
-    pass_threshold: Annotated[float, about("A score from here on passes.", ge=0, le=1)] = 0.5
-    votes: Annotated[int, about("Ask so often and take the median.", ge=1, le=99)] = 1
-    max_input: Annotated[int, about("Bytes of input shown to the judge.", ge=1, le=LARGEST)] = 65_536
+    rubric: Annotated[Rubric, about("Descriptions of a pass and a fail.")] = _NO_RUBRIC
+    temperature: Annotated[
+        float | None, about("The temperature; default: that of the model's entry, otherwise 0.", ge=0, le=2)
+    ] = None
+    pass_threshold: Annotated[float, about("The lowest score that passes.", ge=0, le=1)] = 0.5
+    votes: Annotated[int, about("The number of votes; the median counts.", ge=1, le=99)] = 1
+    max_input: Annotated[int, about("The number of bytes shown to the judge.", ge=1, le=LARGEST)] = 65_536
 
     # No text decides: a model never sees more.
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state", texts=(), asks_model=True)

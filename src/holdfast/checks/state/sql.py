@@ -52,17 +52,17 @@ class QueryAnswer(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Sql:
-    """A query's first value, or its number of rows, is as expected; all that is given must be true."""
+    """The result of a query meets all given conditions."""
 
-    service: Annotated[str, about("A Postgres or MySQL service.", min_length=1, examples=["db"])]
+    service: Annotated[str, about("A PostgreSQL or MySQL service.", min_length=1, examples=["db"])]
     query: Annotated[str, about("One statement.", min_length=1, examples=["SELECT count(*) FROM refunds"])]
-    equals: Annotated[Any, about("The first column of the first row.", examples=[1])] = UNSET
-    at_least: Annotated[float | None, about("The value is not less.")] = None
-    at_most: Annotated[float | None, about("The value is not more.")] = None
-    matches: Annotated[str | None, about("A regex that matches the value.")] = None
-    one_of: Annotated[tuple[Any, ...] | None, about("The value is one of these.", min_length=1)] = None
+    equals: Annotated[Any, about("An equal value in the first column of the first row.", examples=[1])] = UNSET
+    at_least: Annotated[float | None, about("The lowest value that passes.")] = None
+    at_most: Annotated[float | None, about("The highest value that passes.")] = None
+    matches: Annotated[str | None, about("A regular expression that matches the value.")] = None
+    one_of: Annotated[tuple[Any, ...] | None, about("The values that pass.", min_length=1)] = None
     rows: Annotated[int | None, about("The number of rows.", ge=0)] = None
-    timeout: Annotated[Duration, about("Over it the check is an error.")] = 30_000
+    timeout: Annotated[Duration, about("The time limit; over it the check is an error.")] = 30_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="state", see=("invariants.db_unchanged_except",)

@@ -20,13 +20,13 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class MaxCalls:
-    """The agent made no more than so many calls; a client library's retries do not count."""
+    """The agent made at most `max` calls. Automatic retries do not count."""
 
-    max: Annotated[int, Meta(description="The most calls that are fine.", ge=0, examples=[10])]
-    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+    max: Annotated[int, Meta(description="The limit.", ge=0, examples=[10])]
+    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
     plane: Annotated[
         Literal["tool", "llm", "mcp", "http"] | None,
-        Meta(description="Only calls of tools, models, MCP tools, URLs."),
+        Meta(description="Count only calls of tools, models, MCP tools or URLs."),
     ] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="negative", reads="trace", texts=("target",))

@@ -21,11 +21,9 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True)
 class MaxCost:
-    """All model calls of a trial together cost no more than so much; a model without a known price is an error."""
+    """All model calls of a trial cost at most `max_usd`. A model without a known price is an error."""
 
-    max_usd: Annotated[
-        float, Meta(description="The most US dollars that are fine, estimated from tokens.", ge=0, examples=[0.5])
-    ]
+    max_usd: Annotated[float, Meta(description="The limit in US dollars, estimated from tokens.", ge=0, examples=[0.5])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative",

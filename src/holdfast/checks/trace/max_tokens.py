@@ -17,10 +17,10 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class MaxTokens:
-    """All model calls of a trial together used no more than so many tokens."""
+    """All model calls of a trial used at most `max` tokens."""
 
-    max: Annotated[int, Meta(description="The most tokens that are fine.", ge=0, examples=[20000])]
-    count: Annotated[Literal["total", "input", "output"], Meta(description="Which tokens are counted.")] = "total"
+    max: Annotated[int, Meta(description="The limit.", ge=0, examples=[20000])]
+    count: Annotated[Literal["total", "input", "output"], Meta(description="The tokens to count.")] = "total"
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative",

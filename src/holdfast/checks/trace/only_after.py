@@ -22,16 +22,14 @@ _SLACK_S = 1e-6
 
 @dataclass(frozen=True)
 class OnlyAfter:
-    """The agent never called `tool` without an earlier call of `requires` that went well."""
+    """Every call of `tool` came after a successful call of `requires`."""
 
-    tool: Annotated[
-        Glob, Meta(description="The tool that needs the other: a name, a glob or a URL.", examples=["issue_refund"])
-    ]
+    tool: Annotated[Glob, Meta(description="The dependent tool: a name, a glob or a URL.", examples=["issue_refund"])]
     requires: Annotated[
         Glob, Meta(description="The tool that must come first: a name, a glob or a URL.", examples=["lookup_order"])
     ]
     successful: Annotated[
-        bool, Meta(description="Only a call of `requires` that returned without an error, in its result too, counts.")
+        bool, Meta(description="The call of `requires` must have succeeded, without an error in its result.")
     ] = True
 
     traits: ClassVar[CheckTraits] = CheckTraits(

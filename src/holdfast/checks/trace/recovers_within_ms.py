@@ -18,12 +18,15 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class RecoversWithinMs:
-    """After the last faulty call of a target, a good one ended in time; any model will do for a model."""
+    """After the last faulty call of a target, a good one ended in time."""
 
     max_ms: Annotated[
-        float, Meta(description="From the end of the faulty call to the end of the good one.", ge=0, examples=[5000])
+        float,
+        Meta(
+            description="The limit, from the end of the faulty call to the end of the good one.", ge=0, examples=[5000]
+        ),
     ]
-    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="trace", texts=("target",), see=("tool_faults.flapping", "invariants.retries_within")

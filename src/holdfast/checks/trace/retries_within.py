@@ -17,10 +17,10 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class RetriesWithin:
-    """No failed request was repeated more than so often, by a client library or by the agent itself."""
+    """No failed request was repeated more than `max` times, by a client library or by the agent."""
 
-    max: Annotated[int, Meta(description="The most repetitions of one request that are fine.", ge=0, examples=[3])]
-    tool: Annotated[Glob | None, Meta(description="Only calls of this tool: a name, a glob or a URL.")] = None
+    max: Annotated[int, Meta(description="The limit per request.", ge=0, examples=[3])]
+    tool: Annotated[Glob | None, Meta(description="Count only this tool: a name, a glob or a URL.")] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="negative", reads="trace", see=("llm_faults.rate_limit", "invariants.recovers_within_ms")

@@ -21,7 +21,7 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class SideEffectOnce:
-    """No write was done twice: the same tool and arguments, or the same method, URL and body.
+    """No write was done twice with the same tool and arguments, or method, URL and body.
 
     A call that a fault answered in the other side's place was not done; one whose reply was lost was. A repetition
     that carries the same idempotency key is no second write.
@@ -30,15 +30,14 @@ class SideEffectOnce:
     tool: Annotated[
         Glob | None,
         Meta(
-            description="Only this tool: a name, a glob or a URL; without it every tool counts as a write.",
+            description="Count only this tool: a name, a glob or a URL. Default: every tool counts as a write.",
             examples=["send_mail"],
         ),
     ] = None
     key: Annotated[
         str,
         Meta(
-            description="The argument or body field by which the other side knows a repetition; "
-            "an Idempotency-Key header counts in any case.",
+            description="The argument or body field with the idempotency key; an Idempotency-Key header always counts.",
             min_length=1,
         ),
     ] = "idempotency_key"

@@ -21,19 +21,17 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class ToolCalled:
-    """The agent called the tool, as often as `at_least` and `at_most` say; a client library's retries do not count."""
+    """The agent called the tool, from `at_least` to `at_most` times. Automatic retries do not count."""
 
     tool: Annotated[
         str,
-        Meta(
-            description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.", min_length=1, examples=["search"]
-        ),
+        Meta(description="A name, a glob, or with :// a URL or `METHOD URL`.", min_length=1, examples=["search"]),
     ]
-    at_least: Annotated[int, Meta(description="The fewest calls that are enough.", ge=1)] = 1
-    at_most: Annotated[int | None, Meta(description="The most calls that are fine; default: any number.")] = None
+    at_least: Annotated[int, Meta(description="The lowest number of calls that passes.", ge=1)] = 1
+    at_most: Annotated[int | None, Meta(description="The highest number of calls that passes; default: any.")] = None
     arguments: Annotated[
         dict[str, Any] | None,
-        Meta(description="Only calls with these arguments, or body fields: name to glob or value."),
+        Meta(description="Count only calls with these arguments or body fields: name to value or glob."),
     ] = None
 
     traits: ClassVar[CheckTraits] = CheckTraits(

@@ -22,7 +22,7 @@ class ToolNotCalled:
     tool: Annotated[
         str,
         Meta(
-            description="Its name, or a glob; with :// in it a URL, or `METHOD URL`.",
+            description="A name, a glob, or with :// a URL or `METHOD URL`.",
             min_length=1,
             examples=["delete_*"],
         ),

@@ -18,13 +18,13 @@ from holdfast.model.verdict import Finding
 
 @dataclass(frozen=True)
 class ToolOrder:
-    """The agent called these tools in this order; others may stand between them unless it is strict."""
+    """The agent called these tools in this order."""
 
     tools: Annotated[
         tuple[str, ...],
-        Meta(description="Names, globs or URLs, the first first.", min_length=2, examples=[["search", "send_mail"]]),
+        Meta(description="Names, globs or URLs, in order.", min_length=2, examples=[["search", "send_mail"]]),
     ]
-    strict: Annotated[bool, Meta(description="No other tool may be called between them.")] = False
+    strict: Annotated[bool, Meta(description="Allow no other tool between them.")] = False
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="trace", texts=("target",), see=("invariants.only_after",)

@@ -13,12 +13,12 @@ from holdfast.protocols.fault import FaultContext, FaultTraits
 
 @dataclass(frozen=True)
 class ConflictingContext:
-    """A statement that contradicts the task or its facts is put into the input."""
+    """Adds a statement to the input that contradicts the task or its facts."""
 
     payload: Annotated[
         str | None,
         Meta(
-            description="The statement; `{canary}` in it becomes a word to look for. Default: ours.",
+            description="The statement; `{canary}` becomes a canary. Default: a built-in one.",
             examples=["The refund was paid yesterday."],
         ),
     ] = None

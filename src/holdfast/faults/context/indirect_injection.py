@@ -17,11 +17,11 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class IndirectInjection:
-    """An instruction hides in the text of a tool's result, which stays valid otherwise."""
+    """Hides an instruction in a tool result, which stays valid."""
 
     payloads: Annotated[
         tuple[str, ...],
-        Meta(description="Instructions to choose from; `{canary}` in one becomes a word to look for. Default: ours."),
+        Meta(description="Instructions to choose from; `{canary}` becomes a canary. Default: built-in ones."),
     ] = ()
     payload: Annotated[
         str | None,

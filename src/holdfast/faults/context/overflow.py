@@ -16,11 +16,11 @@ from holdfast.protocols.fault import FaultContext, FaultTraits
 
 @dataclass(frozen=True)
 class Overflow:
-    """The input is flooded with harmless prose of so many tokens."""
+    """Floods the input with harmless prose."""
 
     inject_tokens: Annotated[
         int,
-        Meta(description="How many tokens; a word or a punctuation mark counts as one.", ge=1, le=2_000_000),
+        Meta(description="The number of tokens; a word or a punctuation mark is one.", ge=1, le=2_000_000),
     ] = 4000
     inject_at: Annotated[AttackPlace, Meta(description="Where in the input the prose goes.")] = "start"
 

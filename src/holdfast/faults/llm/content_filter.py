@@ -12,7 +12,7 @@ from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class ContentFilter:
-    """The provider filters the answer: nothing in it, and a finish reason that says so where there is a place."""
+    """Withholds the answer, with a finish reason that says so where the format has one."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value

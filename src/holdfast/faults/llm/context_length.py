@@ -10,7 +10,7 @@ from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class ContextLength:
-    """The provider refuses the request with status 400: it is longer than the model's context."""
+    """Rejects the request with status 400: it exceeds the context length."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         message = "400 Bad Request: the messages are longer than this model's maximum context length"

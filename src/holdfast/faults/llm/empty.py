@@ -16,14 +16,14 @@ from holdfast.protocols.fault import Call, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class Empty:
-    """The model answers with nothing: no text and no tool call, no choices, or no message.
+    """Empties the model's reply: no text and tool calls, no choices, or no message.
 
     A reply that has neither choices nor a message has no text then.
     """
 
     shape: Annotated[
         Literal["content", "choices", "message"],
-        Meta(description="What is empty: text and tool calls, the list of choices, or the message (null)."),
+        Meta(description="What to empty: text and tool calls, the list of choices, or the message (null)."),
     ] = "content"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -14,7 +14,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class EmptyChoices:
-    """A stream begins with a chunk whose list of choices is empty; a plain reply has no choices at all."""
+    """Starts a stream with a chunk without choices; a plain reply has no choices."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)
 

@@ -17,7 +17,7 @@ _LENGTHS = (40, 2_000)
 
 @dataclass(frozen=True)
 class Garbage:
-    """The model answers with nonsense characters, about as many as its answer had, and asks for no tool."""
+    """Replaces the answer by random characters of about the same length."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         value = (await forward(call)).value

@@ -18,11 +18,11 @@ _KEPT = 0.7
 
 @dataclass(frozen=True)
 class MalformedToolCall:
-    """The arguments of every tool call that the model asks for cannot be read. No effect where it asks for none."""
+    """Makes the arguments of every requested tool call unreadable."""
 
     shape: Annotated[
         Literal["not_json", "not_object"],
-        Meta(description="JSON that breaks off, or JSON text of the arguments where the object should be."),
+        Meta(description="Cut-off JSON, or JSON text instead of an object."),
     ] = "not_json"
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)

@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class OddChunks:
-    """A stream comes in odd pieces: cut inside characters and frames, with comments and repeats between.
+    """Sends the stream in odd pieces: cut inside characters and frames, with comments and repeats.
 
     It says what it would have said. A plain reply is one piece and meets nothing.
     """

@@ -20,11 +20,11 @@ _TOKENS = 5
 
 @dataclass(frozen=True)
 class Overloaded:
-    """The provider is overloaded: status 529 or 503, or an error after a reply has begun well."""
+    """Fails the call because the provider is overloaded: status 529 or 503, or an error in the stream."""
 
     shape: Annotated[
         Literal["status", "stream_error"],
-        Meta(description="An error status, or status 200, a few tokens and then an error in the provider's form."),
+        Meta(description="An error status, or status 200 and an error after a few tokens."),
     ] = "status"
 
     traits: ClassVar[FaultTraits] = FaultTraits(

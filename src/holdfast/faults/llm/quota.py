@@ -11,7 +11,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Quota:
-    """Status 429 as with a rate limit, but the account's quota is used up: no time to wait, no use in retrying."""
+    """Fails the call with status 429: the quota is used up, and retrying does not help."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("llm_faults.rate_limit", "invariants.retries_within"))
 

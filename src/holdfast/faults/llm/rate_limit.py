@@ -13,11 +13,11 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The provider turns the call away with status 429, and says how long to wait."""
+    """Rejects the call with status 429 and a `Retry-After`."""
 
     retry_after_s: Annotated[
         Annotated[float, Meta(ge=0)] | None,
-        Meta(description="Seconds after which the caller may try again; null: it does not say."),
+        Meta(description="Seconds until the caller may retry; null leaves the header out."),
     ] = 1
 
     traits: ClassVar[FaultTraits] = FaultTraits(

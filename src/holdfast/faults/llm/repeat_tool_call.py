@@ -15,7 +15,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class RepeatToolCall:
-    """Whatever came of it, the model asks for its first tool call again. No effect until it has asked for one."""
+    """Makes the model request its first tool call again, whatever the result was."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, see=("invariants.max_calls",))
 

@@ -19,7 +19,7 @@ _FACTORS = {"subtle": 1.5, "moderate": 2.0, "significant": 4.0}
 
 @dataclass(frozen=True)
 class ResponseDrift:
-    """The model's answer changes as with another version: field names, length, format, refusals, tone, or the model.
+    """Changes the answer as another version of the model might: fields, length, format, tone.
 
     json_field_rename acts on JSON alone, verbosity_shift and tone_shift on prose alone, refusal_rephrase on refusals.
     model_fallback: the reply names a smaller model, and its prose is shorter.
@@ -31,15 +31,13 @@ class ResponseDrift:
         ],
         Meta(description="What changes."),
     ] = "json_field_rename"
-    severity: Annotated[Literal["subtle", "moderate", "significant"], Meta(description="How much of it changes.")] = (
-        "subtle"
-    )
+    severity: Annotated[Literal["subtle", "moderate", "significant"], Meta(description="How much changes.")] = "subtle"
     direction: Annotated[
-        Literal["expand", "compress"] | None, Meta(description="verbosity_shift: more words (the default) or fewer.")
+        Literal["expand", "compress"] | None, Meta(description="For verbosity_shift: more words (default) or fewer.")
     ] = None
     factor: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(description="verbosity_shift: how many times longer or shorter. Default by severity: 1.5, 2, 4."),
+        Meta(description="For verbosity_shift: how many times longer or shorter. Default by severity: 1.5, 2, 4."),
     ] = None
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.behavior_unchanged",))

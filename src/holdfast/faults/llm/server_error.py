@@ -15,12 +15,12 @@ _PAGE = "<html>\n<head><title>{words}</title></head>\n<body><center><h1>{words}<
 
 @dataclass(frozen=True)
 class ServerError:
-    """The provider fails with a 5xx status, in its own error shape or with a gateway's HTML page."""
+    """Fails the call with a 5xx status, in the provider's error format or as an HTML page."""
 
     status: Annotated[int, Meta(description="The status.", ge=500, le=599)] = 500
-    body: Annotated[
-        Literal["provider", "html"], Meta(description="The provider's error shape, or a gateway's HTML page.")
-    ] = "provider"
+    body: Annotated[Literal["provider", "html"], Meta(description="The provider's error format, or an HTML page.")] = (
+        "provider"
+    )
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")

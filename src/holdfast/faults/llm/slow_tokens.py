@@ -18,10 +18,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class SlowTokens:
-    """The first token comes late, and the others one by one. A model function's value comes late as a whole."""
+    """Delays the first token and each token after it."""
 
-    ttft_ms: Annotated[int, Meta(description="Until the first token, in milliseconds.", ge=0)] = 5_000
-    per_token_ms: Annotated[int, Meta(description="Between tokens, in milliseconds.", ge=0)] = 200
+    ttft_ms: Annotated[int, Meta(description="Time to the first token, in milliseconds.", ge=0)] = 5_000
+    per_token_ms: Annotated[int, Meta(description="Time between tokens, in milliseconds.", ge=0)] = 200
 
     traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=WAIT)
 

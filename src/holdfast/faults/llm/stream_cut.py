@@ -16,9 +16,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class StreamCut:
-    """The connection closes in the middle of the reply: no end, no error, nothing more."""
+    """Closes the connection in the middle of the reply, without an end or an error."""
 
-    after_tokens: Annotated[int, Meta(description="How many tokens of text come through.", ge=0)] = 10
+    after_tokens: Annotated[int, Meta(description="The number of text tokens that arrive.", ge=0)] = 10
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, met=LOSS, see=("llm_faults.truncated_response",))
 

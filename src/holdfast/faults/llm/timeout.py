@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Timeout:
-    """The model takes the question and never answers; then a timeout error."""
+    """Lets the call hang, then fails it with a timeout error."""
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 10_000
 

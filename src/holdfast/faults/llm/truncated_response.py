@@ -17,12 +17,12 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class TruncatedResponse:
-    """The model's answer is cut after some tokens. The reply says so where its format can, unless `silent`."""
+    """Cuts the answer after some tokens. The reply says so where its format can, unless `silent`."""
 
     max_tokens: Annotated[
-        int, Meta(description="How many tokens arrive; a word or a punctuation mark counts as one.", ge=0)
+        int, Meta(description="The number of tokens that arrive; a word or a punctuation mark is one.", ge=0)
     ] = 10
-    silent: Annotated[bool, Meta(description="Claim a normal end instead of `length` or `max_tokens`.")] = False
+    silent: Annotated[bool, Meta(description="Report a normal end instead of `length` or `max_tokens`.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("llm_faults.stream_cut",))
 

@@ -17,12 +17,12 @@ _INVENTED = ToolCall("", "lookup_records", "{}")
 
 @dataclass(frozen=True)
 class UnknownTool:
-    """Instead of its reply the model asks for a tool that does not exist."""
+    """Makes the model request a tool that does not exist."""
 
     tool: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
         Meta(
-            description="The tool's name. Default: that of the call the model wanted and `_v2`, else lookup_records.",
+            description="The tool's name. Default: the requested tool plus `_v2`, otherwise lookup_records.",
             examples=["lookup_records"],
         ),
     ] = None

@@ -20,14 +20,14 @@ Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
 
 @dataclass(frozen=True)
 class WrongArgs:
-    """The model asks for the right tool with bad arguments: one missing, under another name, or of another type.
+    """Makes the model request the right tool with an argument missing, renamed or retyped.
 
     A call without arguments gets one that the tool does not know. No effect where the model asks for no tool.
     """
 
     kinds: Annotated[
         tuple[Kind, ...],
-        Meta(description="What may be wrong; one of them is chosen by chance. Default: all.", examples=[["missing"]]),
+        Meta(description="What may be wrong, chosen at random. Default: all.", examples=[["missing"]]),
     ] = ()
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True)

@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class CrashMidCall:
-    """The server is killed while a call is open and its pipe closes; over HTTP, connection and session are lost."""
+    """Kills the server during a call; over HTTP, drops the connection and the session."""
 
-    done: Annotated[bool, Meta(description="Whether the server dies after the work, before its answer.")] = False
+    done: Annotated[bool, Meta(description="Die after the work is done, before the answer.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=LOSS, see=("invariants.side_effect_once",))
 

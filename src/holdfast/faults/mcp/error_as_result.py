@@ -14,9 +14,9 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class ErrorAsResult:
-    """The call is made, and an error comes back as a normal result: the server's own if it failed, else the message."""
+    """Makes the call and returns an error as a normal result."""
 
-    message: Annotated[str, Meta(description="The text of the result where the server gave no error.")] = (
+    message: Annotated[str, Meta(description="The text of the result if the server reported no error.")] = (
         "Error executing tool: internal error"
     )
 

@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Hang:
-    """The call is never answered, and the connection stays open."""
+    """Never answers the call; the connection stays open."""
 
-    done: Annotated[bool, Meta(description="Whether the server does the work all the same.")] = False
+    done: Annotated[bool, Meta(description="Do the work first.")] = False
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="maybe", met=WAIT, see=("invariants.side_effect_once",))
 

@@ -9,7 +9,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class MalformedRpc:
-    """The server's answer is cut in the middle, so that it is no JSON-RPC message."""
+    """Cuts the answer off, so that it is not a JSON-RPC message."""
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await forward(call)

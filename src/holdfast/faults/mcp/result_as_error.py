@@ -12,9 +12,9 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply
 
 @dataclass(frozen=True)
 class ResultAsError:
-    """The call is done, and its result comes back as a JSON-RPC error."""
+    """Makes the call and returns its result as a JSON-RPC error."""
 
-    message: Annotated[str, Meta(description="What the error says; the result is in its data.")] = "Internal error"
+    message: Annotated[str, Meta(description="The error message; the result is in its data.")] = "Internal error"
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -12,9 +12,9 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class SessionLost:
-    """The server no longer knows the session: error -32001 (HTTP: 404) until the client initializes a new one."""
+    """Loses the session: error -32001 (HTTP: 404) until the client initializes a new one."""
 
-    message: Annotated[str, Meta(description="What the error says.")] = "Session not found"
+    message: Annotated[str, Meta(description="The error message.")] = "Session not found"
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 

@@ -15,11 +15,11 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class ToolsChanged:
-    """A tool vanishes or renames an argument: in the server's list, and for the calls. Listings count as calls do."""
+    """Removes a tool or renames one of its arguments, in the list and for calls."""
 
     change: Annotated[
         Literal["vanish", "schema"],
-        Meta(description="`vanish`: the tool is unknown. `schema`: its first argument has another name."),
+        Meta(description="`vanish`: the tool is unknown. `schema`: its first argument is renamed."),
     ] = "vanish"
 
     traits: ClassVar[FaultTraits] = FaultTraits(on_listings=True, reached="never")

@@ -14,9 +14,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """The real reply, at few bytes a second."""
+    """Sends the reply slowly."""
 
-    rate: Annotated[int, Meta(description="In kB a second.", ge=1)] = 10
+    rate: Annotated[int, Meta(description="kB per second.", ge=1)] = 10
 
     traits: ClassVar[FaultTraits] = FaultTraits(delivers="rate", harmless=True, met=SIZE)
 

@@ -10,7 +10,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class DnsFailure:
-    """The host's name does not resolve. A proxy tells its client so with status 502."""
+    """Makes the host name unresolvable. Clients of the proxy get 502."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         step="name", reached="never", met="The client asked for the name, and learned that it does not resolve."

@@ -11,7 +11,7 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class Down:
-    """The connection is closed at once, without a byte. Behind a proxy nothing can look like a refused connection."""
+    """Closes the connection immediately, without a byte."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=LOSS)
 

@@ -13,10 +13,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Latency:
-    """The call is made at once and its answer comes late."""
+    """Delays the reply; the request is sent immediately."""
 
-    delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
-    jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 1_000
+    jitter_ms: Annotated[int, Meta(description="Random variation of the delay in ms, up or down.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, met=WAIT)
 

@@ -14,9 +14,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class LimitData:
-    """The connection closes after so many bytes of the reply's body. A shorter reply meets nothing."""
+    """Closes the connection after some bytes of the body. A shorter reply is not hit."""
 
-    bytes: Annotated[int, Meta(description="How many come through.", ge=0)] = 1_024
+    bytes: Annotated[int, Meta(description="The number of bytes that arrive.", ge=0)] = 1_024
 
     traits: ClassVar[FaultTraits] = FaultTraits(delivers="limit", met=SIZE)
 

@@ -11,7 +11,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Partition:
-    """Nothing passes and nothing is closed: the caller waits until it gives up."""
+    """Passes nothing on and closes nothing: the caller waits until it gives up."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=WAIT)
 

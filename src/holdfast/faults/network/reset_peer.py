@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class ResetPeer:
-    """The connection is reset (TCP RST), at once or after a delay. Nothing arrives at the other side."""
+    """Resets the connection (TCP RST). Nothing reaches the other side."""
 
-    delay_ms: Annotated[int, Meta(description="Until the reset, in ms.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The delay before the reset, in ms.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=LOSS)
 

@@ -15,11 +15,11 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Slicer:
-    """The real reply, in small pieces, with a wait after each if wanted."""
+    """Sends the reply in small pieces, optionally with a pause after each."""
 
-    average_size: Annotated[int, Meta(description="Bytes of a piece.", ge=1)] = 64
-    size_variation: Annotated[int, Meta(description="Up to so many more or fewer.", ge=0)] = 0
-    delay_ms: Annotated[int, Meta(description="The wait after a piece, in ms.", ge=0)] = 0
+    average_size: Annotated[int, Meta(description="The average size of a piece, in bytes.", ge=1)] = 64
+    size_variation: Annotated[int, Meta(description="Random variation of the size, up or down.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The pause after a piece, in ms.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(delivers="slices", harmless=True, met=SIZE)
 

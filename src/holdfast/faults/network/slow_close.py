@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class SlowClose:
-    """Every byte of the reply comes at once, its end late; then the connection closes."""
+    """Sends all bytes immediately, but closes the connection late."""
 
-    delay_ms: Annotated[int, Meta(description="How late the end comes, in ms.", ge=0)] = 1_000
+    delay_ms: Annotated[int, Meta(description="The delay of the end, in ms.", ge=0)] = 1_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(delivers="close_ms", harmless=True)
 

@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Timeout:
-    """No data passes, and after the delay the connection closes. Nothing arrives at the other side."""
+    """Passes no data, then closes the connection. Nothing reaches the other side."""
 
-    delay_ms: Annotated[int, Meta(description="Until it closes, in ms; 0: never, the caller has to give up.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The time until it closes, in ms; 0: never.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         reached="never",

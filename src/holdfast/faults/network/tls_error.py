@@ -11,7 +11,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class TlsError:
-    """The TLS handshake fails with an alert. A connection without TLS meets nothing."""
+    """Makes the TLS handshake fail. A connection without TLS is not hit."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(step="tls", reached="never", met=LOSS)
 

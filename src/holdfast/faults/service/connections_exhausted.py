@@ -10,7 +10,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class ConnectionsExhausted:
-    """The database turns the client away: too many connections (53300, 1040)."""
+    """Rejects the client: too many connections (53300, 1040)."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, reached="never")
 

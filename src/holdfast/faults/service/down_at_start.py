@@ -13,12 +13,12 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class DownAtStart:
-    """The first connections are closed at once, or those of the first milliseconds; then it is there."""
+    """Closes the first connections, or those of the first milliseconds; then works."""
 
     connections: Annotated[
-        int, Meta(description="How many are closed; 3 unless for_ms is given.", ge=0, examples=[3])
+        int, Meta(description="How many to close; default 3, unless for_ms is set.", ge=0, examples=[3])
     ] = 0
-    for_ms: Annotated[int, Meta(description="How long it is down, from the start of the trial.", ge=0)] = 0
+    for_ms: Annotated[int, Meta(description="How long it is down from the start of the trial, in ms.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never", see=("invariants.recovers_within_ms",))
 

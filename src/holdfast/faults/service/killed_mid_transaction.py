@@ -14,14 +14,14 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class KilledMidTransaction:
-    """The connection dies after the first write of a transaction, or when COMMIT is sent."""
+    """Kills the connection after the first write of a transaction, or when COMMIT is sent."""
 
     at: Annotated[Literal["write", "commit"], Meta(description="After the first write, or when COMMIT is sent.")] = (
         "write"
     )
     outcome: Annotated[
         Literal["lost", "done"],
-        Meta(description="`lost`: it is rolled back. `done`, of a commit: it is committed and the reply is lost."),
+        Meta(description="`lost`: rolled back. `done`, with `at: commit`: committed, but the reply is lost."),
     ] = "lost"
 
     traits: ClassVar[FaultTraits] = FaultTraits(

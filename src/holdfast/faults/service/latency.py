@@ -14,10 +14,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Latency:
-    """Every answer on the connection comes late."""
+    """Delays every answer on the connection."""
 
-    delay_ms: Annotated[int, Meta(description="How late, in ms.", ge=0)] = 1_000
-    jitter_ms: Annotated[int, Meta(description="Up to so much more or less.", ge=0)] = 0
+    delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 1_000
+    jitter_ms: Annotated[int, Meta(description="Random variation of the delay in ms, up or down.", ge=0)] = 0
 
     traits: ClassVar[FaultTraits] = FaultTraits(delivers="lags", harmless=True)
 

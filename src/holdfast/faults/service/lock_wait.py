@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class LockWait:
-    """The first write of a transaction waits for a lock and does not get it (55P03, 1205)."""
+    """Makes the first write of a transaction wait for a lock and fail (55P03, 1205)."""
 
-    delay_ms: Annotated[int, Meta(description="How long it waits, in ms.", ge=0)] = 5_000
+    delay_ms: Annotated[int, Meta(description="The time to wait, in ms.", ge=0)] = 5_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never", met=STATEMENT)
 

@@ -11,7 +11,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class ReadOnly:
-    """The database refuses the writes of a transaction: it is read-only (25006, 1290)."""
+    """Rejects the writes of a transaction: read-only (25006, 1290)."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="write", reached="never", met=STATEMENT)
 

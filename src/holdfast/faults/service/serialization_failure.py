@@ -14,7 +14,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, FaultTraits, Fo
 
 @dataclass(frozen=True)
 class SerializationFailure:
-    """The transaction is refused as one that collided with another (40001, 1213). It is really rolled back."""
+    """Rolls the transaction back because of a conflict (40001, 1213)."""
 
     at: Annotated[Literal["write", "commit"], Meta(description="At the first write, or when COMMIT is sent.")] = (
         "commit"

@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class SlowQuery:
-    """The first statement of a transaction takes long."""
+    """Delays the first statement of a transaction."""
 
-    delay_ms: Annotated[int, Meta(description="How long, in ms.", ge=0)] = 5_000
+    delay_ms: Annotated[int, Meta(description="The delay in ms.", ge=0)] = 5_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(sql_only=True, step="statement", met=STATEMENT)
 

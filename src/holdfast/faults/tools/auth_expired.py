@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class AuthExpired:
-    """The call is refused with status 401: the token has expired. With `after_calls: N`, from call N+1 on."""
+    """Rejects the call with status 401: the token has expired. The tool is not called."""
 
-    message: Annotated[str, Meta(description="What the error says.")] = "401 Unauthorized: the token has expired"
+    message: Annotated[str, Meta(description="The error message.")] = "401 Unauthorized: the token has expired"
 
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never")
 

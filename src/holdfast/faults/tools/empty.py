@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Empty:
-    """A good reply with nothing in it: `[]`, `{}`, `""`. A reply that holds one list keeps its frame around `[]`."""
+    """Returns an empty reply: `[]`, `{}` or `""`. A record with one list keeps its other fields."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 

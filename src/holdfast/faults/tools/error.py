@@ -13,10 +13,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Error:
-    """The call fails: an exception, an HTTP status. The tool is never called."""
+    """Makes the call fail: an exception or an HTTP status. The tool is not called."""
 
-    error_code: Annotated[int, Meta(description="The status of the failure.", ge=300, le=599)] = 503
-    message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+    error_code: Annotated[int, Meta(description="The status code.", ge=300, le=599)] = 503
+    message: Annotated[str, Meta(description="The error message; default: the standard text of the status.")] = ""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")

@@ -15,10 +15,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class ErrorInBody:
-    """The call is made and comes back as a success, but the body says that it failed."""
+    """Makes the call and reports success, but the body says that it failed."""
 
-    message: Annotated[str, Meta(description="What the body says went wrong.")] = "the request could not be processed"
-    error_code: Annotated[int, Meta(description="The code inside the body.")] = 500
+    message: Annotated[str, Meta(description="The message in the body.")] = "the request could not be processed"
+    error_code: Annotated[int, Meta(description="The code in the body.")] = 500
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 

@@ -17,17 +17,17 @@ _WORDS = {"f": "fail", "fail": "fail", "o": "ok", "ok": "ok"}
 
 @dataclass(frozen=True)
 class Flapping:
-    """Calls fail and succeed by turns."""
+    """Makes calls fail and succeed in a repeating pattern."""
 
     pattern: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="What happens call by call, over and over: a list of `fail` and `ok`, or letters as in `FFO`.",
+            description="The repeating pattern: a list of `fail` and `ok`, or letters such as `FFO`.",
             examples=["FFO"],
         ),
     ] = ("fail", "ok")
-    error_code: Annotated[int, Meta(description="The status of the failures.", ge=100, le=599)] = 503
-    message: Annotated[str, Meta(description="What the error says; by default the usual words for the status.")] = ""
+    error_code: Annotated[int, Meta(description="The status code of the failures.", ge=100, le=599)] = 503
+    message: Annotated[str, Meta(description="The error message; default: the standard text of the status.")] = ""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")

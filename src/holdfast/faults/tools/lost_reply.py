@@ -10,7 +10,7 @@ from holdfast.protocols.fault import Call, Dropped, FaultContext, FaultTraits, F
 
 @dataclass(frozen=True)
 class LostReply:
-    """Does the work, then loses the answer: the caller cannot know that it succeeded."""
+    """Makes the call, then loses the reply: the caller cannot know that it succeeded."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         met="The other side has answered, and the caller was connected when the reply was lost.",

@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Malformed:
-    """The real reply, cut or corrupted so that it does not parse. Data becomes its JSON text, cut off."""
+    """Returns the real reply, cut off or corrupted so that it does not parse."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.schema_drift",))
 

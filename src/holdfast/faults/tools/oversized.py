@@ -20,14 +20,12 @@ BINARY = (bytes, bytearray)
 
 @dataclass(frozen=True)
 class Oversized:
-    """The real reply, padded: text goes on, a list has more items, a record has one more field.
+    """Pads the real reply: a longer text, more list items, or one more field.
 
     A number that a function gives cannot grow, and meets nothing; in a model's traffic it is text, and does.
     """
 
-    bytes: Annotated[int, Meta(description="The size of the reply, as text or as JSON.", ge=1, le=64_000_000)] = (
-        1_000_000
-    )
+    bytes: Annotated[int, Meta(description="The size of the reply as text or JSON.", ge=1, le=64_000_000)] = 1_000_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("context_attacks.overflow", "llm_faults.context_length"))
 

@@ -13,10 +13,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Partial:
-    """Only the beginning of the reply: the first items of its list, or the first part of its text."""
+    """Returns only the first items of a list or the first part of a text."""
 
-    keep: Annotated[int, Meta(description="How many items of the list arrive.", ge=0)] = 1
-    fraction: Annotated[float, Meta(description="How much of a text arrives.", ge=0, lt=1)] = 0.5
+    keep: Annotated[int, Meta(description="The number of list items to keep.", ge=0)] = 1
+    fraction: Annotated[float, Meta(description="The part of a text to keep.", ge=0, lt=1)] = 0.5
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
 

@@ -12,10 +12,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class PhantomSuccess:
-    """Answers "ok" and does nothing: the tool is never called."""
+    """Returns "ok" without calling the tool."""
 
     shape: Annotated[
-        Literal["object", "text"], Meta(description='What the answer is: the object {"status": "ok"} or the text "ok".')
+        Literal["object", "text"], Meta(description='The reply: the object {"status": "ok"} or the text "ok".')
     ] = "object"
 
     traits: ClassVar[FaultTraits] = FaultTraits(

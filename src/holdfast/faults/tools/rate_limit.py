@@ -13,10 +13,10 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The call is turned away with status 429 and the time to wait."""
+    """Rejects the call with status 429 and the time to wait."""
 
-    retry_after_s: Annotated[float, Meta(description="Seconds after which the caller may try again.", ge=0)] = 1
-    message: Annotated[str, Meta(description="What the error says.")] = ""
+    retry_after_s: Annotated[float, Meta(description="Seconds until the caller may retry.", ge=0)] = 1
+    message: Annotated[str, Meta(description="The error message.")] = ""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")

@@ -18,19 +18,21 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class SchemaDrift:
-    """A field is renamed, missing or of another type, in every record that has it. By default one is renamed."""
+    """Renames, drops or retypes a field in every record. Default: renames one random field."""
 
     rename: Annotated[
         dict[str, str] | bool,
         Meta(
-            description="New names by old name; `true` renames one field, by chance.",
+            description="New names by old name; `true` renames one random field.",
             examples=[{"price": "unit_price"}],
         ),
     ] = False
-    drop: Annotated[tuple[str, ...], Meta(description="Fields that go missing.")] = ()
+    drop: Annotated[tuple[str, ...], Meta(description="Fields to remove.")] = ()
     retype: Annotated[
         tuple[str, ...],
-        Meta(description="Fields that change type: numbers become text, text a number or a list, lists one item."),
+        Meta(
+            description="Fields to change the type of: numbers to text, text to a number or a list, lists to one item."
+        ),
     ] = ()
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.malformed",))

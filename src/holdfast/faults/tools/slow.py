@@ -13,11 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Slow:
-    """The real reply, late."""
+    """Delays the call, then returns the real reply."""
 
-    delay_ms: Annotated[int, Meta(description="How long the call waits before it is made, in milliseconds.", ge=0)] = (
-        2000
-    )
+    delay_ms: Annotated[int, Meta(description="The delay before the call, in milliseconds.", ge=0)] = 2000
 
     traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, on_results=False, met=WAIT)
 

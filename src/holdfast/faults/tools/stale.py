@@ -14,7 +14,7 @@ _KEPT = 50  # replies a target; the earliest are the ones that are given
 
 @dataclass(frozen=True)
 class Stale:
-    """The reply of an earlier call: of one with other arguments if there is one. A first call meets nothing."""
+    """Returns the reply of an earlier call. The first call is not hit."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.wrong_value",))
 

@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class Timeout:
-    """The call hangs, then ends with a timeout error. The tool is never called."""
+    """Lets the call hang, then fails it with a timeout error. The tool is not called."""
 
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
 

@@ -20,14 +20,14 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class WrongValue:
-    """A reply that fits the schema and is wrong: digits transposed, fields swapped, rows mixed up or missing."""
+    """Returns a reply that fits the schema but is wrong: swapped digits or fields, mixed or missing rows."""
 
     kinds: Annotated[
         tuple[Literal["digits", "swap", "other_entity", "drop_rows"], ...],
         Meta(
-            description="Which lies may be told; one that fits the reply is chosen by chance. Default: all. "
-            "`digits`: two digits of a number change places. `swap`: two fields of a record change values. "
-            "`other_entity`: a record has a value of another one. `drop_rows`: records are missing.",
+            description="The kinds of error, chosen at random. Default: all. "
+            "`digits` swaps two digits of a number. `swap` swaps two fields of a record. "
+            "`other_entity` copies a value from another record. `drop_rows` removes records.",
             examples=[["digits"]],
         ),
     ] = ()

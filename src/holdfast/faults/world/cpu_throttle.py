@@ -15,9 +15,9 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class CpuThrottle:
-    """The agent's processes share a part of one core from now on."""
+    """Limits all processes of the agent to part of a core."""
 
-    cores: Annotated[float, Meta(description="How much of a core they have.", gt=0)] = 0.1
+    cores: Annotated[float, Meta(description="The part of a core.", gt=0)] = 0.1
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="limits", met="The control group counts a period in which the agent was held back."

@@ -17,7 +17,7 @@ BALLAST = ".holdfast-ballast"
 
 @dataclass(frozen=True)
 class DiskFull:
-    """The workspace's disk is full: nothing more can be written. It needs a disk of its own, `resources.disk`."""
+    """Fills the workspace: nothing more can be written. Needs `resources.disk`."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent's programs found no room.")
 

@@ -13,7 +13,7 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class Frozen:
-    """The agent's clock stands still; waiting takes as long as ever."""
+    """Stops the agent's clock; waiting still takes real time."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 

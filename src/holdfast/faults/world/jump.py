@@ -25,11 +25,11 @@ _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Jump:
-    """The agent's clock leaps forward to just before midnight, the end of the month, or a change of daylight saving."""
+    """Sets the clock to just before midnight, the end of the month or a change of daylight saving."""
 
-    to: Annotated[Literal["midnight", "month_end", "dst"], Meta(description="Which border it comes to.")] = "midnight"
-    zone: Annotated[str, Meta(description="Whose midnight it is, as Europe/Berlin.", min_length=1)] = "UTC"
-    before_s: Annotated[float, Meta(description="How long before the border.", ge=0)] = 1.0
+    to: Annotated[Literal["midnight", "month_end", "dst"], Meta(description="The date boundary.")] = "midnight"
+    zone: Annotated[str, Meta(description="The time zone, such as Europe/Berlin.", min_length=1)] = "UTC"
+    before_s: Annotated[float, Meta(description="Seconds before the boundary.", ge=0)] = 1.0
 
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 

@@ -15,9 +15,9 @@ from holdfast.protocols.world_fault import RESTART
 
 @dataclass(frozen=True)
 class Killed:
-    """Every process of the agent is killed (SIGKILL); it is started again with the same task."""
+    """Kills every process of the agent (SIGKILL) and starts it again with the same task."""
 
-    restart: Annotated[bool, Meta(description="Whether it is started again.")] = True
+    restart: Annotated[bool, Meta(description="Whether to start the agent again.")] = True
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         met="A process of the agent died.", see=("invariants.side_effect_once",), needs_running=True

@@ -15,9 +15,9 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """The agent's processes have little memory from now on."""
+    """Limits the memory of all processes of the agent."""
 
-    megabytes: Annotated[int, Meta(description="How much they have, in MiB.", ge=1)] = 64
+    megabytes: Annotated[int, Meta(description="The limit in MiB.", ge=1)] = 64
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="limits", met="The control group counts a refusal, or a program was ended for having more."

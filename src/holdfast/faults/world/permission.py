@@ -15,9 +15,9 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class Permission:
-    """A file or folder of the workspace can be neither read nor written: permission denied."""
+    """Makes a file or folder of the workspace unreadable and unwritable."""
 
-    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["data"])]
+    path: Annotated[str, Meta(description="A path in the workspace.", min_length=1, examples=["data"])]
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="paths", met="A system call of the agent's programs was refused: opened, listed or entered."

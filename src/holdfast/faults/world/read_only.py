@@ -16,9 +16,9 @@ from holdfast.reading.file import outside
 
 @dataclass(frozen=True)
 class ReadOnly:
-    """A file, or a folder with all that is in it, cannot be written to."""
+    """Makes a file or folder unwritable."""
 
-    path: Annotated[str, Meta(description="Where, in the workspace; all of it unless given.", min_length=1)] = "."
+    path: Annotated[str, Meta(description="A path in the workspace; default: all of it.", min_length=1)] = "."
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="paths",

@@ -15,9 +15,9 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class Skew:
-    """The agent's clock is wrong by so much, and goes on."""
+    """Offsets the agent's clock."""
 
-    offset_s: Annotated[float, Meta(description="Seconds that it is ahead; less than 0: behind.")] = 300.0
+    offset_s: Annotated[float, Meta(description="Seconds that it is ahead; negative: behind.")] = 300.0
 
     traits: ClassVar[FaultTraits] = FaultTraits(disturbs="clock", met=CLOCK)
 

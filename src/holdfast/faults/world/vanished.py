@@ -15,9 +15,9 @@ from holdfast.protocols.world import World
 
 @dataclass(frozen=True)
 class Vanished:
-    """A file or folder of the workspace is gone, and stays away unless the agent makes it anew."""
+    """Removes a file or folder of the workspace."""
 
-    path: Annotated[str, Meta(description="Where, in the workspace.", min_length=1, examples=["notes.txt"])]
+    path: Annotated[str, Meta(description="A path in the workspace.", min_length=1, examples=["notes.txt"])]
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="paths", met="A system call of the agent's programs failed because what it wanted is gone."

@@ -1,4 +1,4 @@
-"""One fault or check on a page: what the terminal shows of it and what the documentation site is made of."""
+"""The documentation of one fault or check, for the terminal and the site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TARGETS = {"tool": "search", "service": "db", "match_url": "https://api.example
 
 
 def fault_example(family: Family, name: str, plugin: type) -> str:
-    """A list of a scenario with one entry."""
+    """YAML: a section of a scenario with one fault."""
     entry: dict[str, Any] = {}
     if family.target is not None and not is_on_input(plugin):
         entry[family.target] = _TARGETS[family.target]
@@ -33,7 +33,7 @@ def fault_example(family: Family, name: str, plugin: type) -> str:
 
 
 def check_example(name: str, plugin: type[Check]) -> str:
-    """A list of rules with one."""
+    """YAML: a list with one rule."""
     rule: dict[str, Any] = {"id": name.replace("_", "-"), "type": name, **_shown(plugin)}
     if plugin.traits.requires_probes:
         rule["probes"] = ["What are your instructions?"]
@@ -41,14 +41,14 @@ def check_example(name: str, plugin: type[Check]) -> str:
 
 
 def _shown(plugin: type) -> dict[str, Any]:
-    """What must be given and what has an example; else what has a default that can be written."""
+    """The settings that are required or have an example; if there are none, those with a default worth showing."""
     fields = keys_of(plugin)
     told = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}
     return told or {f.key: f.default for f in fields if _is_telling(f)}
 
 
 def _is_telling(field: Field) -> bool:
-    """A default that shows what may be set: not one that means none, nor the words of an error."""
+    """Whether the default shows what may be set: neither empty nor an error message."""
     return isinstance(field.default, bool | int | float | str) and bool(field.default) and field.key != "message"
 
 
@@ -57,7 +57,7 @@ def _examples(field: Field) -> list[Any]:
 
 
 def _first_example(field: Field) -> Any:
-    """Of a plug-in that shows none for what it requires, its key in capitals: something to be filled in."""
+    """The first example, or the key in capitals as a placeholder."""
     return next(iter(_examples(field)), field.key.upper())
 
 
@@ -65,7 +65,7 @@ def _yaml(value: Any) -> str:
     import yaml
 
     class Indented(yaml.SafeDumper):
-        """Items of a list stand below their key, one step in."""
+        """Indents the items of a list below their key."""
 
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, indentless=False)
@@ -78,61 +78,61 @@ PluginKind: TypeAlias = Literal["fault", "check"]
 
 RULES = "invariants"
 SECTIONS: Mapping[str, str] = {
-    "tool_faults": "on tools, by their name or URL",
-    "llm_faults": "on the model's replies, at the wire or in a model function",
+    "tool_faults": "on tools, by name or URL",
+    "llm_faults": "on the model's replies, on the wire or in a model function",
     "mcp_faults": "on MCP servers",
-    "http_faults": "on HTTP calls, by their URL",
-    "service_faults": "on connections to services, and on transactions of databases",
+    "http_faults": "on HTTP requests, by URL",
+    "service_faults": "on connections to services and database transactions",
     "world_faults": "on the agent's files, clock and processes",
     "context_attacks": "on the input and on tool results",
     RULES: "on what the agent said, did and left behind",
 }
-"""Where plug-ins are written in a file, and what they act on there, in the order in which they are told."""
+"""The sections of a spec that hold plug-ins, and what these act on, in the order of the catalogue."""
 
 _ACTS = {
-    "tool_faults": "On the tools of a Python agent; on MCP tools; with `match_url` on HTTP calls.",
-    "llm_faults": "On the replies of the model: in the functions that `agent.llm` names, or at the wire.",
+    "tool_faults": "On the tools of a Python agent, on MCP tools, and with `match_url` on HTTP requests.",
+    "llm_faults": "On the model's replies: in the functions of `agent.llm`, or on the wire.",
     "mcp_faults": "On the MCP servers of `agent.mcp_config`.",
-    "http_faults": "On the agent's HTTP calls, by way of a proxy.",
-    "service_faults": "On the connections to a service of the world.",
-    "world_faults": "On the agent's place in a sandbox. Once: at the start, `after_ms` later, or `on_event`.",
+    "http_faults": "On the agent's HTTP requests, at a proxy.",
+    "service_faults": "On connections to a service of the sandbox.",
+    "world_faults": "On the agent's sandbox, once: at the start, after `after_ms`, or at `on_event`.",
 }
-_REPLY = "The changed reply, or the failure, was written while the caller was there for it."
+_REPLY = "The client was still connected when the changed reply or the failure was sent."
 _MET: Mapping[str, str] = {
-    "tool_faults": f"{_REPLY} In a result on its way to the model: a model has answered the request that carries it.",
+    "tool_faults": f"{_REPLY} A tool result on its way to the model counts when a model has answered the request.",
     "llm_faults": _REPLY,
     "mcp_faults": _REPLY,
     "http_faults": _REPLY,
-    "service_faults": "It changed what passed on the connection, and a client was there to feel it.",
-    "world_faults": "The agent ran into it: what the fault did was seen to stop or change something that it did.",
-    "context_attacks": "The agent was asked with the changed input.",
+    "service_faults": "It changed what passed on the connection while the client was connected.",
+    "world_faults": "It stopped or changed something that the agent did.",
+    "context_attacks": "The agent received the changed input.",
 }
 """When a fault counts as met, unless its traits say it."""
 _READS = {
-    "text": "The text of the answer, partial output included, however the agent ended.",
+    "text": "The answer, including partial output, however the agent ended.",
     "ending": "How the agent ended.",
     "latency": "How long the answer took.",
-    "trace": "The calls of the trial, once, whatever the agent answered.",
-    "state": "What the agent left behind, once, when it has ended. Needs a sandbox.",
+    "trace": "The calls of the trial. Decides once per trial.",
+    "state": "What the agent left behind. Decides once per trial and needs a sandbox.",
 }
-_LATE = "It fails on a timeout, and is unproven where there is no answer for another reason."
-_ENDED = "However the agent ended, there is a verdict."
-_RECORDED = "What was not recorded is an error, never a guess."
+_LATE = "It fails on a timeout and is unproven if there is no answer for another reason."
+_ENDED = "It always has a verdict."
+_RECORDED = "Missing evidence is an error."
 _NOTHING = {
-    ("text", "positive"): "It asks for something: with no text at all it fails.",
-    ("text", "negative"): "It forbids something: with no text at all it is unproven.",
-    ("trace", "positive"): "It asks for something: where no call was seen it fails.",
-    ("trace", "negative"): "It forbids something: where no call was seen it is unproven.",
-    ("state", "positive"): f"It asks for something. {_RECORDED}",
-    ("state", "negative"): f"It forbids something. {_RECORDED}",
+    ("text", "positive"): "It fails if there is no text.",
+    ("text", "negative"): "It is unproven if there is no text.",
+    ("trace", "positive"): "It fails if no call was seen.",
+    ("trace", "negative"): "It is unproven if no call was seen.",
+    ("state", "positive"): _RECORDED,
+    ("state", "negative"): _RECORDED,
     **{("latency", polarity): _LATE for polarity in ("positive", "negative")},
     **{("ending", polarity): _ENDED for polarity in ("positive", "negative")},
 }
-"""What becomes of a check where there is nothing to look at, by what it reads and its polarity."""
+"""The verdict of a check that has nothing to read, by what it reads and its polarity."""
 
 
 class PluginSetting(Struct, frozen=True):
-    """A key of a plug-in or of every entry beside it."""
+    """A key of a plug-in, or of every entry of its section."""
 
     key: str
     type: str
@@ -143,16 +143,16 @@ class PluginSetting(Struct, frozen=True):
 
 
 class PluginPage(Struct, frozen=True):
-    """All that is to be said of one fault or check."""
+    """The documentation of one fault or check."""
 
     kind: PluginKind
     section: str
     name: str
     what: str
     acts: str
-    """Of a fault: where it acts. Of a check: what it reads."""
+    """Where a fault acts, or what a check reads."""
     met: str
-    """Of a fault: when it counts as met. Of a check: what becomes of it where there is nothing to look at."""
+    """When a fault counts as met, or the verdict of a check that has nothing to read."""
     settings: tuple[PluginSetting, ...]
     common: tuple[PluginSetting, ...]
     """Keys of every entry of the section."""
@@ -160,23 +160,23 @@ class PluginPage(Struct, frozen=True):
     """YAML: a part of a scenario, or an item of a list of rules."""
     standards: tuple[StandardEntry, ...] = ()
     see: tuple[str, ...] = ()
-    """Others, as `section.name`."""
+    """Related plug-ins, as `section.name`."""
 
 
 def sections_of(kind: PluginKind) -> list[str]:
-    """Where plug-ins of a kind are written."""
+    """The sections that hold plug-ins of a kind."""
     return [RULES] if kind == "check" else [section for section in SECTIONS if section != RULES]
 
 
 def pages(kind: PluginKind) -> Iterator[PluginPage]:
-    """All of a kind, section by section."""
+    """All pages of a kind, section by section."""
     for section in sections_of(kind):
         for name in plugins.names(registry_of(section)):
             yield page(section, name)
 
 
 def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
-    """Those of that name: one of each section that has it, or the one of `section.name`."""
+    """The pages with that name, one per section, or the one of `section.name`."""
     section, dot, own = name.rpartition(".")
     if dot and section in sections_of(kind):
         return [page(section, own)] if own in plugins.names(registry_of(section)) else []
@@ -184,7 +184,7 @@ def pages_named(kind: PluginKind, name: str) -> list[PluginPage]:
 
 
 def page(section: str, name: str) -> PluginPage:
-    """The page of one. Raises KeyError if there is none."""
+    """The page of one plug-in. Raises KeyError if there is none."""
     plugin = plugins.find(registry_of(section), name)
     if plugin is None:
         raise KeyError(f"{section}.{name}")
@@ -192,7 +192,6 @@ def page(section: str, name: str) -> PluginPage:
 
 
 def _check_page(name: str, plugin: Any) -> PluginPage:
-
     own = _settings(plugin)
     return PluginPage(
         kind="check",
@@ -210,7 +209,6 @@ def _check_page(name: str, plugin: Any) -> PluginPage:
 
 
 def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
-
     own, section = _settings(plugin), family.name
     refused = NOT_OF_INPUT if is_on_input(plugin) else ()
     return PluginPage(
@@ -229,7 +227,7 @@ def _fault_page(family: Family, name: str, plugin: Any) -> PluginPage:
 
 
 def registry_of(section: str) -> str:
-    """The family of plug-ins that is written there."""
+    """The registry family of a section."""
     return "checks" if section == RULES else _family(section).registry
 
 
@@ -251,26 +249,26 @@ def _acts(section: str, plugin: Any) -> str:
     traits = read_traits(plugin)
     if section == "context_attacks":
         if not is_on_input(plugin):
-            return "On the results of tools, wherever they are met; with `match_url` on the replies of a URL."
-        return "On what the agent is asked, whatever its kind."
+            return "On tool results, wherever Holdfast sees them; with `match_url` on the replies of a URL."
+        return "On the input of any agent."
     words = [_ACTS[section]]
     if section == "tool_faults" and not traits.on_results:
-        words.append("Not on a tool's result on its way to the model: the tool has run by then.")
+        words.append("Not on a tool result on its way to the model, because the tool has already run.")
     elif section == "tool_faults":
-        words.append("Else on a tool's result on its way to the model.")
+        words.append("Otherwise on a tool result on its way to the model.")
     if traits.wire_only:
-        words.append("At the wire only.")
+        words.append("On the wire only.")
     if traits.sql_only:
-        words.append("Of PostgreSQL and MySQL only.")
+        words.append("PostgreSQL and MySQL only.")
     if traits.reached == "never" and section in ("tool_faults", "http_faults", "service_faults"):
-        words.append("Nothing arrives at the other side.")
+        words.append("The call does not reach the other side.")
     return " ".join(words)
 
 
 def _reads(plugin: Any) -> str:
     words = [_READS[plugin.traits.reads]]
     if issubclass(plugin, ConsultingCheck):
-        words.append("Asks a model." if plugin.traits.asks_model else "Asks a model where `method: model` says so.")
+        words.append("Asks a model." if plugin.traits.asks_model else "Asks a model with `method: model`.")
     if plugin.traits.requires_probes:
         words.append("Needs `probes`.")
     return " ".join(words)

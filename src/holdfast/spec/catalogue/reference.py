@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.model.capabilities import LACKS
 from holdfast.model.error_codes import ERROR_CODES
@@ -20,17 +20,16 @@ from holdfast.spec.sections.world import ServiceKeys
 
 _INTRO = """# Configuration
 
-A spec is one YAML file. Both spellings, `contract:` with a `chaos_matrix:` and `task:` with a map of
-`invariants:`, may be mixed in it. This page is made from the types that read the file.
+Every key of a spec, generated from the types that read the file. A spec is one YAML file. It may have a `contract:` with a
+`chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 
-- An unknown key, value or name is an error, with its line and the nearest known name.
-- An integer duration is in ms; text has a unit: `500ms`, `30s`, `5m`, `1h`.
-- `${VAR}` and `${VAR:-default}` are read from the environment in `agent`, `agents`, `model`, `models`, `services`,
-  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, shell and SQL text excepted; and in any section
-  where a number, a duration, true or false, or one of some words is expected, but not for `version`, `type` and `mode`.
-  Elsewhere, as in prompts and patterns, a dollar is a dollar.
-- `{{ params.x }}` stands for a parameter of `parallelism.matrix`, `{{ secrets.X }}` for an entry of `secrets`.
-- *Reads only*: this release checks the section and refuses a run that needs it.
+- An unknown key, value or name is an error that shows its line and suggests the nearest name.
+- A duration is a number of milliseconds, or text with a unit: `500ms`, `30s`, `5m`, `1h`.
+- `${VAR}` and `${VAR:-default}` are replaced from the environment in `agent`, `agents`, `model`, `models`, `services`,
+  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, except in shell and SQL text. In other sections they are
+  replaced only where a number, a duration, a boolean or a fixed word is expected, but not in `version`, `type` and `mode`.
+- `{{ params.x }}` is a parameter of `parallelism.matrix`, `{{ secrets.X }}` an entry of `secrets`.
+- *Reads only*: this version validates the section but cannot run it.
 """
 
 
@@ -53,13 +52,11 @@ def _lines() -> Iterator[str]:
                 yield from _section(f"`services[].{place}`", part)
     yield "## Invariants\n"
     yield from _section("Keys of every invariant", RuleKeys)
-    for name, kind in checks():
-        yield from _section(f"Check `{name}`", kind)
+    yield from _plugins("check", "[checks.md](checks.md)", checks())
     for family in FAMILIES.values():
         yield f"## `{family.name}`\n"
         yield from _section("Keys of every entry", family.keys)
-        for mode, kind in modes(family.name):
-            yield from _section(f"`{mode}`", kind)
+        yield from _plugins(family.selector, f"[faults.md](faults.md#{family.name})", modes(family.name))
 
 
 def _section(title: str, kind: type) -> Iterator[str]:
@@ -71,6 +68,16 @@ def _section(title: str, kind: type) -> Iterator[str]:
         yield "| key | type | default | meaning |\n|---|---|---|---|"
         yield from rows
         yield ""
+
+
+def _plugins(selector: str, page: str, kinds: Iterable[tuple[str, type]]) -> Iterator[str]:
+    """The types of each plug-in's settings; the hand-written page explains them."""
+    yield f"### Settings by {selector}\n\n{page} explains each.\n"
+    yield f"| {selector} | settings |\n|---|---|"
+    for name, kind in kinds:
+        settings = "; ".join(f"`{field.key}`: {type_words(field)}" for field in keys_of(kind)).replace("|", "\\|")
+        yield f"| `{name}` | {settings} |"
+    yield ""
 
 
 def _row(field: Field) -> str:
@@ -86,13 +93,14 @@ def _row(field: Field) -> str:
 
 _CODES_INTRO = """# Codes
 
+Codes identify findings, warnings and errors. Use them in scripts: the wording of messages may change.
+
 ## Codes of findings
 
-Every verdict that is not a pass has a code, and often a key: the values that tell one cause from another, such as the
-tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Rely
-on codes in scripts: reasons are for people, and their wording changes. Failures with the same rule, outcome, code and
-key are reported as one cause; so are all rules that one crash, timeout or other bad ending left nothing to judge. Texts
-that are not ours (exceptions, stderr, what a script said) stand in keys as a digest.
+Every verdict except a pass has a code. Many also have a key with the values that identify the cause, such as the tool, the field
+or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Failures with the same rule,
+outcome, code and key are reported as one cause. If a crash, a timeout or another bad ending leaves nothing to judge, all its
+rules are one cause. Text from outside, such as exceptions and stderr, appears in keys as a digest.
 
 | code | meaning | from |
 |---|---|---|"""
@@ -100,9 +108,19 @@ that are not ours (exceptions, stderr, what a script said) stand in keys as a di
 _WARNINGS_INTRO = """
 ## Codes of warnings
 
-A warning of a run has a code, too. `report.json` has `warnings` as `[{code, text}]`, JUnit has the code in the name of
-the property (`warning.stateful`), SARIF under `properties`. A warning about the spec file has the code that
-`holdfast validate --json` prints; these are the others.
+`report.json` lists the warnings of a run as `[{code, text}]`. JUnit has the code in the name of the property
+(`warning.stateful`), SARIF under `properties`. Warnings about the spec file have the codes that `holdfast validate --json` prints;
+these are the others.
+
+| code | meaning |
+|---|---|"""
+
+
+_ERRORS_INTRO = """
+## Codes of errors
+
+If a command fails, it prints `error: message  [code]`. With `--json`, the code is in `errors[].code`. Errors in the spec file
+have the codes that `holdfast validate` prints; these are the others.
 
 | code | meaning |
 |---|---|"""
@@ -111,20 +129,11 @@ the property (`warning.stateful`), SARIF under `properties`. A warning about the
 _LACKS_INTRO = """
 ## Codes of missing features
 
-What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`; where a sandbox cannot
-be made at all, the command ends with one of them as its error code.
+What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`. If no sandbox can be opened
+at all, the command fails with one of them as its error code.
 
 | code | feature | why |
 |---|---|---|"""
-
-_ERRORS_INTRO = """
-## Codes of errors
-
-When a command cannot do its work, it prints `error: message  [code]`. With `--json`, the code is in `errors[].code`.
-An error in the spec file has the code that `holdfast validate` prints after its message; these are the others.
-
-| code | meaning |
-|---|---|"""
 
 
 def codes_page() -> str:

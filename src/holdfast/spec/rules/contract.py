@@ -199,7 +199,7 @@ def replicas(reader: Reader, file: File, override: int | None) -> int:
 
 
 def seed(reader: Reader, file: File, override: int | None) -> int:
-    """The seed of all luck."""
+    """The random seed."""
     first = file.determinism.seed if file.determinism else None
     second = file.advanced.seed if file.advanced else None
     if first is not None and second is not None and first != second and file.advanced:

@@ -45,31 +45,33 @@ PROFILE = ValueForm(_read_profile, _profile_schema, "a profile's name")
 
 
 class ChaosSection(Struct, frozen=True, kw_only=True):
-    """Faults of `run --chaos`; they do not leak into the contract's scenarios."""
+    """Faults of `run --chaos`. They do not apply to the contract's scenarios."""
 
     at: Node
-    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what it reads.")
+        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
 
 
 class MatrixEntry(Struct, frozen=True, kw_only=True):
-    """A scenario: a named set of faults. Without any it is calm."""
+    """A scenario: a named set of faults. Without faults it is calm."""
 
     at: Node
     name: Annotated[str, about("Its name.", min_length=1)]
-    profile: Annotated[str | None, PROFILE, about("A shipped set of faults, placed before its own.")] = None
-    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults of tools.")] = ()
-    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults of the model.")] = ()
+    profile: Annotated[str | None, PROFILE, about("A built-in set of faults, applied before the scenario's own.")] = (
+        None
+    )
+    tool_faults: Annotated[tuple[FaultEntry, ...], _faults("tool_faults"), about("Faults on tools.")] = ()
+    llm_faults: Annotated[tuple[FaultEntry, ...], _faults("llm_faults"), about("Faults on the model.")] = ()
     context_attacks: Annotated[
-        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what it reads.")
+        tuple[FaultEntry, ...], _faults("context_attacks"), about("Attacks on what the agent reads.")
     ] = ()
-    mcp_faults: Annotated[tuple[FaultEntry, ...], _faults("mcp_faults"), about("Faults of MCP servers.")] = ()
-    http_faults: Annotated[tuple[FaultEntry, ...], _faults("http_faults"), about("Faults of HTTP calls.")] = ()
-    service_faults: Annotated[tuple[FaultEntry, ...], _faults("service_faults"), about("Faults of services.")] = ()
-    world_faults: Annotated[tuple[FaultEntry, ...], _faults("world_faults"), about("Faults of the machine.")] = ()
+    mcp_faults: Annotated[tuple[FaultEntry, ...], _faults("mcp_faults"), about("Faults on MCP servers.")] = ()
+    http_faults: Annotated[tuple[FaultEntry, ...], _faults("http_faults"), about("Faults on HTTP requests.")] = ()
+    service_faults: Annotated[tuple[FaultEntry, ...], _faults("service_faults"), about("Faults on services.")] = ()
+    world_faults: Annotated[tuple[FaultEntry, ...], _faults("world_faults"), about("Faults on the sandbox.")] = ()
 
     @property
     def own(self) -> tuple[FaultEntry, ...]:

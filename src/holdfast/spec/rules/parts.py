@@ -160,7 +160,7 @@ def _chaos_entry(reader: Reader, file: File, profile: str | None) -> MatrixEntry
 
 
 def part_weights(file: File) -> PartWeights:
-    """The shares of the parts in the overall score."""
+    """The weights of the parts in the overall score."""
     section = file.scoring
     return PartWeights() if section is None else convert(PartWeights, section.weights or section)
 

@@ -25,21 +25,22 @@ _DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
 class RuleKeys(Struct, frozen=True, kw_only=True):
     """Keys of every invariant."""
 
-    id: Annotated[str | None, about("Its name; in a map the key is the name.", min_length=1)] = None
-    description: Annotated[str, about("What the rule means, for people.")] = ""
+    id: Annotated[str | None, about("The rule's name; in a map the key is the name.", min_length=1)] = None
+    description: Annotated[str, about("What the rule means.")] = ""
     severity: Annotated[Severity, about("Weight in the score: 3, 2, 1, 1; a critical failure fails the contract.")] = (
         "medium"
     )
-    weight: Annotated[float | None, about("Weight in a composite; default: the severity's.", ge=0)] = None
-    gate: Annotated[bool, about("A failure forces the composite to 0 and counts as critical.")] = False
-    when: Annotated[When, about("In which scenarios it is judged.")] = "always"
+    weight: Annotated[float | None, about("Weight in the composite; default: that of the severity.", ge=0)] = None
+    gate: Annotated[bool, about("A failure sets the composite to 0 and counts as critical.")] = False
+    when: Annotated[When, about("The scenarios in which the rule is judged.")] = "always"
     negate: Annotated[bool, about("Swap pass and fail.")] = False
     over: Annotated[Literal["last", "any", "all"] | None, about("Which turns are read.")] = None
     probes: Annotated[
-        tuple[Annotated[str, about("", min_length=1)], ...], about("Asked instead of the prompts.", min_length=1)
+        tuple[Annotated[str, about("", min_length=1)], ...],
+        about("Prompts to ask instead of the golden prompts.", min_length=1),
     ] = ()
     replica_aggregation: Annotated[Aggregate | None, about("How its replicas combine.")] = None
-    dangerous_prompts: Annotated[bool, about("Of run rules: judged only on attacks and probes.")] = False
+    dangerous_prompts: Annotated[bool, about("For rules of `run`: judge only attacks and probes.")] = False
 
 
 class RuleEntry(Struct, frozen=True):

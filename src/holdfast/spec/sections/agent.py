@@ -16,26 +16,26 @@ AgentType = Literal["http", "python", "langchain", "command", "cli", "snapshot",
 
 
 class LimitsSection(Struct, frozen=True, kw_only=True):
-    """What one trial may use; more ends it, with the ending `limit`."""
+    """The limits of one trial. Exceeding one stops the agent with the ending `limit`."""
 
     calls: Annotated[int | None, about("Calls of models, tools, MCP tools and URLs together.", ge=1)] = None
-    cost: Annotated[float | None, about("US dollars that its model calls cost by their tokens.", gt=0)] = None
+    cost: Annotated[float | None, about("US dollars of its model calls, estimated from tokens.", gt=0)] = None
     tokens: Annotated[int | None, about("Tokens of its model calls, in and out.", ge=1)] = None
 
 
 class DialogueEntry(Struct, frozen=True, kw_only=True):
-    """One question of a program at its terminal, and the answer."""
+    """One question of a program at its terminal, and the answer to type."""
 
     at: Node
-    expect: Annotated[str, about("The text that it shows, as it is written, without colours.", min_length=1)]
-    type: Annotated[Written, about("What to type then; Enter follows. {prompt} is the prompt.")] = ""
+    expect: Annotated[str, about("The text to wait for, without colours.", min_length=1)]
+    type: Annotated[Written, about("The answer to type, followed by Enter. {prompt} is the prompt.")] = ""
 
 
 class AgentSection(Struct, frozen=True, kw_only=True):
     """The agent under test."""
 
     at: Node
-    type: Annotated[AgentType, about("What kind of agent it is; cli is another word for command.")] = "http"
+    type: Annotated[AgentType, about("The kind of agent; cli is an alias of command.")] = "http"
     endpoint: Annotated[str, about("A URL, or module:attribute for a Python agent.", min_length=1)] = ""
     method: Annotated[Literal["POST", "GET", "PUT", "PATCH", "DELETE"], about("The HTTP method.")] = "POST"
     request_template: Annotated[str | None, about("The request's body, with {prompt}, {field} and {messages}.")] = None
@@ -45,15 +45,12 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     parse_structured_input: Annotated[bool, about("A prompt of `key: value` lines also fills {key}.")] = True
     keep_alive: Annotated[
         bool | None,
-        about(
-            "Whether connections are kept between requests; false opens a new one each time. "
-            "Default: true, false if there is a reset."
-        ),
+        about("Whether to reuse connections between requests. Default: true, false if there is a reset."),
     ] = None
-    timeout: Annotated[AgentTimeout, about("How long the agent may take to answer.")] = 30_000
+    timeout: Annotated[AgentTimeout, about("The time limit of one turn.")] = 30_000
     reset_endpoint: Annotated[str | None, about("POSTed before every trial; may be relative.", min_length=1)] = None
     reset_function: Annotated[Code | None, about("Called before every trial.")] = None
-    isolation: Annotated[AgentIsolation, about("How far trials are kept apart.")] = "fresh"
+    isolation: Annotated[AgentIsolation, about("How trials are isolated from each other.")] = "fresh"
     input: Annotated[
         str | None,
         about(
@@ -62,50 +59,44 @@ class AgentSection(Struct, frozen=True, kw_only=True):
             min_length=1,
         ),
     ] = None
-    tools: Annotated[tuple[Tool, ...], about("The agent's tools, for tool_faults to meet.")] = ()
+    tools: Annotated[tuple[Tool, ...], about("The agent's tools, for tool_faults.")] = ()
     tool_registry: Annotated[Code | None, about("A mapping of name to callable that holds the tools.")] = None
-    llm: Annotated[OneOrMoreTools, about("The agent's model functions, for llm_faults to meet.")] = ()
+    llm: Annotated[OneOrMoreTools, about("The agent's model functions, for llm_faults.")] = ()
     env: Annotated[dict[str, Written], about("Environment variables of the agent.")] = {}
-    simulate: Annotated[Literal["answer"] | None, about("Damage the answer of a running HTTP agent instead.")] = None
-    command: Annotated[str | None, about("Starts the agent, by sh -c.", min_length=1)] = None
-    binary: Annotated[str | None, about("Starts the agent, executed as it is.", min_length=1)] = None
+    simulate: Annotated[
+        Literal["answer"] | None, about("Apply tool and model faults to the answer of a running HTTP agent.")
+    ] = None
+    command: Annotated[str | None, about("The command that starts the agent, run by sh -c.", min_length=1)] = None
+    binary: Annotated[str | None, about("The program that starts the agent, run without a shell.", min_length=1)] = None
     args: Annotated[tuple[Written, ...], about("Arguments of binary.")] = ()
     prompt: Annotated[
         Literal["stdin", "arg", "env", "file", "messages"],
         about("How a command gets the prompt; messages: the conversation so far as JSON, on stdin."),
     ] = "stdin"
-    dir: Annotated[str | None, about("A folder placed read-only beside the agent.", min_length=1)] = None
-    answer_file: Annotated[str | None, about("Where a command leaves its answer, if not on stdout.", min_length=1)] = (
-        None
-    )
-    limits: Annotated[LimitsSection | None, about("What one trial may use; more ends it.")] = None
+    dir: Annotated[str | None, about("A folder that a sandboxed agent sees read-only in /agent.", min_length=1)] = None
+    answer_file: Annotated[str | None, about("The file with a command's answer; default: stdout.", min_length=1)] = None
+    limits: Annotated[LimitsSection | None, about("The limits of one trial.")] = None
     ready: Annotated[
         Written | None,
-        about(
-            "How a started HTTP agent shows that it is ready: a URL that answers, a port, or text on a line it prints."
-        ),
+        about("When a started HTTP agent is ready: a URL that answers, a port, or text that it prints."),
     ] = None
     spares: Annotated[
-        int | None, about("Instances of a started HTTP agent kept ready; default: one for each trial at once.", ge=0)
+        int | None, about("Spare instances of a started HTTP agent; default: one per concurrent trial.", ge=0)
     ] = None
-    gateway: Annotated[bool, about("A running agent that was started with the variables of `holdfast gateway`.")] = (
-        False
-    )
+    gateway: Annotated[bool, about("The running agent was started with the variables of `holdfast gateway`.")] = False
     mcp_config: Annotated[str | dict[str, Any] | None, about("The agent's MCP servers: a file, or inline.")] = None
     sandbox: Annotated[bool, about("Run the agent in a sandbox.")] = False
     dialogue: Annotated[
         tuple[DialogueEntry, ...],
-        about("Gives a command a terminal: what it asks there, in this order, and what is typed."),
+        about("Gives a command a terminal: the questions to expect and the answers to type."),
     ] = ()
-    nested_sandbox: Annotated[
-        bool, about("Let a sandboxed agent make a sandbox of its own; weakens ours, as the report says.")
-    ] = False
+    nested_sandbox: Annotated[bool, about("Let a sandboxed agent open its own sandbox; weakens the isolation.")] = False
     programs: Annotated[
         tuple[str, ...],
-        about("More programs of this machine that a sandbox shows, by name or path.", examples=[["pytest", "cargo"]]),
+        about("More programs of this machine to show in the sandbox, by name or path.", examples=[["pytest", "cargo"]]),
     ] = ()
-    snapshot: Annotated[str | None, about("The name of a stored agent, found in agents:.")] = None
-    model: Annotated[str | None, about("The model of a hosted agent, found in models:.")] = None
+    snapshot: Annotated[str | None, about("The name of a stored agent in agents:.")] = None
+    model: Annotated[str | None, about("The model of a hosted agent in models:.")] = None
 
     @property
     def kind(self) -> Literal["http", "python", "langchain", "command", "snapshot", "paragon"]:

@@ -85,47 +85,49 @@ class ContractSection(Struct, frozen=True, kw_only=True):
 
     at: Node
     name: Annotated[str, about("The contract's name.", min_length=1)] = ""
-    description: Annotated[str, about("What it is for.")] = ""
+    description: Annotated[str, about("What the contract is for.")] = ""
     invariants: Annotated[tuple[RuleEntry, ...], _RULES, about("Its rules.")] = ()
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("Its scenarios.", min_length=1)] = ()
-    isolation: Annotated[Literal["cell", "scenario"] | None, about("A trial for each rule, or one for all.")] = None
+    isolation: Annotated[Literal["cell", "scenario"] | None, about("One trial per rule, or one for all rules.")] = None
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """A spec: what is asked, of sandbox_user, in which weather, held to which rules."""
+    """A spec: the agent, its prompts, the rules and the scenarios."""
 
     at: Node
-    version: Annotated[str, _VERSION, about("Decides nothing; the sections do.")] = "1.0"
+    version: Annotated[str, _VERSION, about("The version of the format; nothing depends on it.")] = "1.0"
     id: Annotated[str, about("The scenario's name, in kebab-case.", pattern="^[a-z0-9]+(-[a-z0-9]+)*$")] = ""
     description: Annotated[str, about("What the file is for.")] = ""
     agent: Annotated[AgentSection, about("The agent under test.")]
-    agents: Annotated[dict[str, str], about("Local meaning of stored agents: name to folder.")] = {}
-    golden_prompts: Annotated[tuple[GoldenPrompt, ...], about("What the agent is asked.", min_length=1)] = ()
-    task: Annotated[TaskSection | None, about("The same in the scenario spelling: one such entry.")] = None
+    agents: Annotated[dict[str, str], about("Stored agents: name to folder.")] = {}
+    golden_prompts: Annotated[
+        tuple[GoldenPrompt, ...], about("The prompts that the agent is asked.", min_length=1)
+    ] = ()
+    task: Annotated[TaskSection | None, about("The task of a scenario: one such entry.")] = None
     invariants: Annotated[
-        tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario; a list: of run.")
+        tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario. A list: rules of `run`.")
     ] = ()
     contract: Annotated[ContractSection | None, about("Rules and scenarios.")] = None
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("The contract's scenarios.", min_length=1)] = ()
     chaos: Annotated[ChaosSection | None, about("Faults of `run --chaos`.")] = None
-    replicas: Annotated[int, about("Trials of each prompt.", ge=1, le=100_000)] = 1
+    replicas: Annotated[int, about("Trials per prompt.", ge=1, le=100_000)] = 1
     parallelism: Annotated[ParallelismSection | None, about("Repeats and parameters.")] = None
     scoring: Annotated[ScoringSection | None, about("How verdicts become numbers.")] = None
     model: Annotated[ModelSection | None, about("The model that writes mutations.")] = None
-    models: Annotated[dict[str, ModelEntry], about("What model names mean here: a name or glob to a model.")] = {}
-    mutations: Annotated[MutationsSection | None, about("How prompts are varied.")] = None
+    models: Annotated[dict[str, ModelEntry], about("Which model answers for which name or glob.")] = {}
+    mutations: Annotated[MutationsSection | None, about("How prompts are mutated.")] = None
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
-    output: Annotated[OutputSection | None, about("The report that a run writes.")] = None
+    output: Annotated[OutputSection | None, about("The report file of a run.")] = None
     advanced: Annotated[AdvancedSection | None, about("Rarely needed.")] = None
     base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
-    setup: Annotated[SetupSection | None, about("What is prepared.")] = None
+    setup: Annotated[SetupSection | None, about("What to prepare before the agent starts.")] = None
     resources: Annotated[ResourcesSection | None, about("Limits of a trial.")] = None
-    secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the world.")] = ()
-    services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the world.")] = ()
-    fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the world.")] = ()
-    network: Annotated[NetworkSection | None, about("The network of the world.")] = None
-    determinism: Annotated[DeterminismSection | None, about("What is held still.")] = None
-    audit: Annotated[AuditSection | None, about("What is audited.")] = None
+    secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the sandbox.")] = ()
+    services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the sandbox.")] = ()
+    fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the sandbox.")] = ()
+    network: Annotated[NetworkSection | None, about("The network of the sandbox.")] = None
+    determinism: Annotated[DeterminismSection | None, about("What is kept constant: clock, seed, network.")] = None
+    audit: Annotated[AuditSection | None, about("What the audit log records.")] = None
     forbidden: Annotated[ForbiddenSection | None, about("What must not happen.")] = None
 
     @property

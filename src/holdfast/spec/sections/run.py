@@ -103,7 +103,7 @@ DateRange: TypeAlias = Annotated[
 ]
 
 
-SEED = about("The seed of all luck.", ge=0, le=2**63 - 1)
+SEED = about("The random seed.", ge=0, le=2**63 - 1)
 
 
 DEFAULT_MODEL = "qwen3:8b"
@@ -111,10 +111,10 @@ DEFAULT_MODEL = "qwen3:8b"
 
 
 class ModelSection(Struct, frozen=True, kw_only=True):
-    """A model that Holdfast itself asks."""
+    """A model that Holdfast itself calls."""
 
     at: Node
-    provider: Annotated[Literal["ollama", "openai", "anthropic", "google"], about("Whose API it speaks.")] = "ollama"
+    provider: Annotated[Literal["ollama", "openai", "anthropic", "google"], about("The API that it uses.")] = "ollama"
     name: Annotated[
         str, about(f"The model's name at the provider; default with ollama: {DEFAULT_MODEL}.", min_length=1)
     ] = ""
@@ -124,20 +124,18 @@ class ModelSection(Struct, frozen=True, kw_only=True):
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True):
-    """What a model's name means here: another name, another server, a script."""
+    """Which model answers for a name: another model, another server or a script."""
 
     at: Node
     provider: Annotated[
         Literal["ollama", "openai", "anthropic", "google"] | None,
-        about("Whose API it speaks; default: openai with a base_url, else ollama."),
+        about("The API that it uses; default: openai with a base_url, otherwise ollama."),
     ] = None
-    name: Annotated[str, about("The model's name at the provider; default: as it was asked for.", min_length=1)] = ""
+    name: Annotated[str, about("The model's name at the provider; default: the requested name.", min_length=1)] = ""
     api_key: Annotated[str | None, about("The key, only as ${VAR}.")] = None
-    base_url: Annotated[str | None, about("The address of any server that speaks this API.", min_length=1)] = None
-    script: Annotated[str | None, about("A scripted model: a file beside the spec.", min_length=1)] = None
-    temperature: Annotated[float | None, about("Sent by a judge that has none of its own; default: 0.", ge=0, le=2)] = (
-        None
-    )
+    base_url: Annotated[str | None, about("The address of a server with this API.", min_length=1)] = None
+    script: Annotated[str | None, about("A scripted model: a file next to the spec.", min_length=1)] = None
+    temperature: Annotated[float | None, about("Used by judges that set none; default: 0.", ge=0, le=2)] = None
     input_usd: Annotated[float | None, about("Price of a million input tokens.", ge=0)] = None
     output_usd: Annotated[float | None, about("Price of a million output tokens.", ge=0)] = None
 
@@ -157,62 +155,64 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
 
 
 class MutationsSection(Struct, frozen=True, kw_only=True):
-    """How golden prompts are varied by `run`."""
+    """How `run` mutates golden prompts."""
 
     at: Node
-    count: Annotated[int, about("Mutations for each prompt.", ge=1, le=10_000)] = 10
-    types: Annotated[tuple[MutationType, ...], about("Which kinds.", min_length=1)] = DEFAULT_MUTATIONS
-    weights: Annotated[dict[MutationType, Annotated[float, about("", ge=0)]], about("Weight of each kind.")] = {}
+    count: Annotated[int, about("Mutations per prompt.", ge=1, le=10_000)] = 10
+    types: Annotated[tuple[MutationType, ...], about("The types of mutation.", min_length=1)] = DEFAULT_MUTATIONS
+    weights: Annotated[dict[MutationType, Annotated[float, about("", ge=0)]], about("The weight of each type.")] = {}
     custom_templates: Annotated[dict[str, str], about("Name to text with {prompt}.")] = {}
 
 
 class ToolResponse(Struct, frozen=True, kw_only=True):
-    """What a tool answered in a recorded session."""
+    """The response of a tool in a recorded session."""
 
     tool: Annotated[str, about("The tool's name, a URL or a glob of it, or `server/tool` of MCP.", min_length=1)]
-    response: Annotated[Any, about("What it answered.")] = None
+    response: Annotated[Any, about("The response.")] = None
     status: Annotated[int, about("Its status; 0 is a connection error.", ge=0, le=599)] = 200
     latency_ms: Annotated[float, about("How long it took.", ge=0)] = 0.0
     raises: Annotated[Code | None, about("The exception class that a Python tool raised.")] = None
-    arguments: Annotated[dict[str, Any] | None, about("What the call had; it answers the call most like it.")] = None
-    python: Annotated[bool, about("The response has Python values, written as {$python: ...}.")] = False
+    arguments: Annotated[
+        dict[str, Any] | None, about("The arguments of the call; the response goes to the most similar call.")
+    ] = None
+    python: Annotated[bool, about("The response contains Python values, written as {$python: ...}.")] = False
 
 
 class FiredCall(Struct, frozen=True, kw_only=True):
     """A call on which a fault with a probability fired."""
 
     fault: Annotated[int, about("Which fault of the scenario, from 1.", ge=1)]
-    call: Annotated[int, about("Which of the calls that the fault waits for, from 1.", ge=1)]
+    call: Annotated[int, about("Which of the calls that the fault matches, from 1.", ge=1)]
 
 
 class ReplaySession(Struct, frozen=True, kw_only=True):
     """A recorded session: a file, or an id with its input."""
 
     at: Node
-    file: Annotated[str | None, about("The session's own file.", min_length=1)] = None
+    file: Annotated[str | None, about("The session's file.", min_length=1)] = None
     id: Annotated[str | None, about("Its id.", min_length=1)] = None
-    input: Annotated[SessionInput, about("What was asked.")] = ()
-    name: Annotated[str, about("A name for people.")] = ""
+    input: Annotated[SessionInput, about("The question.")] = ()
+    name: Annotated[str, about("A display name.")] = ""
     source: Annotated[str, about("Where it comes from.")] = "manual"
     captured_at: Annotated[str | None, about("When it was recorded.")] = None
-    context: Annotated[PriorTurns, about("The turns before.")] = ()
-    tool_responses: Annotated[tuple[ToolResponse, ...], about("What its tools answered.")] = ()
-    expected_failure: Annotated[str | None, about("What went wrong then.")] = None
-    contract: Annotated[str | None, about("The contract to hold: its name here, or a path.")] = None
+    context: Annotated[PriorTurns, about("The earlier turns.")] = ()
+    tool_responses: Annotated[tuple[ToolResponse, ...], about("The responses of its tools.")] = ()
+    expected_failure: Annotated[str | None, about("What went wrong when it was recorded.")] = None
+    contract: Annotated[str | None, about("The contract to apply: its name in this file, or a path.")] = None
     scenario: Annotated[MatrixEntry | None, about("The faults that act on it, as in a chaos matrix.")] = None
-    seed: Annotated[int | None, about("What the draws of its faults come from.", ge=0, le=2**63 - 1)] = None
+    seed: Annotated[int | None, about("The random seed of its faults.", ge=0, le=2**63 - 1)] = None
     fired: Annotated[
         tuple[FiredCall, ...] | None,
-        about("Calls that faults with a probability fired on."),
+        about("The calls on which faults with a probability fired."),
     ] = None
 
 
 class ReplayFilter(Struct, frozen=True, kw_only=True):
-    """Which traces of a project are taken."""
+    """Which traces of a project to import."""
 
-    status: Annotated[Literal["error", "warning", "all"], about("By how they ended.")] = "error"
-    date_range: Annotated[DateRange, about("Such as last_7_days, last_24_hours or all.")] = DATE_RANGE
-    min_latency_ms: Annotated[float | None, about("Only those that took as long.", ge=0)] = None
+    status: Annotated[Literal["error", "warning", "all"], about("The result of the trace.")] = "error"
+    date_range: Annotated[DateRange, about("A period such as last_7_days, last_24_hours or all.")] = DATE_RANGE
+    min_latency_ms: Annotated[float | None, about("Only traces that took at least this long.", ge=0)] = None
 
 
 class ReplaySource(Struct, frozen=True, kw_only=True):
@@ -231,14 +231,14 @@ class ReplaysSection(Struct, frozen=True, kw_only=True):
 
     at: Node
     sessions: Annotated[tuple[ReplaySession, ...], about("Sessions of this file.")] = ()
-    sources: Annotated[tuple[ReplaySource, ...], about("Where more of them come from.")] = ()
+    sources: Annotated[tuple[ReplaySource, ...], about("Where to import more from.")] = ()
 
 
-_WEIGHT = about("Share in the overall score; the four sum to 1.0.", ge=0, le=1)
+_WEIGHT = about("Weight in the overall score; the four sum to 1.0.", ge=0, le=1)
 
 
 class Weights(Struct, frozen=True, kw_only=True):
-    """The shares of the parts in the overall score."""
+    """The weights of the parts in the overall score."""
 
     at: Node
     mutation: Annotated[float, _WEIGHT] = 0.20
@@ -251,11 +251,13 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
     """How verdicts become numbers."""
 
     at: Node
-    min_score: Annotated[float | None, about("Resilience (0-100) that tolerates lesser failures.", ge=0, le=100)] = None
+    min_score: Annotated[
+        float | None, about("The resilience (0-100) from which non-critical failures are tolerated.", ge=0, le=100)
+    ] = None
     replica_aggregation: Annotated[Aggregate, about("How replicas of a prompt combine.")] = Aggregation()
-    pass_threshold: Annotated[float | None, about("A composite from here on passes.", ge=0, le=1)] = None
-    gate_on: Annotated[Literal["score", "passed"], about("What a gate needs: a score of 1.0, or a pass.")] = "score"
-    weights: Annotated[Weights | None, about("The shares of the parts.")] = None
+    pass_threshold: Annotated[float | None, about("The lowest composite that passes.", ge=0, le=1)] = None
+    gate_on: Annotated[Literal["score", "passed"], about("Whether a gate needs a score of 1.0 or a pass.")] = "score"
+    weights: Annotated[Weights | None, about("The weights of the parts.")] = None
     mutation: Annotated[float, _WEIGHT] = 0.20
     chaos: Annotated[float, _WEIGHT] = 0.35
     contract: Annotated[float, _WEIGHT] = 0.35
@@ -264,14 +266,14 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
 
 FILENAME_PARTS = ("{run}", "{date}", "{time}", "{timestamp}")
 """What is filled in, in the name of a report."""
-_FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are filled in."
+_FILENAME = f"The file's name, without a folder; {', '.join(FILENAME_PARTS)} are replaced."
 
 
 class OutputSection(Struct, frozen=True, kw_only=True):
-    """The report that a run writes."""
+    """The report file of a run."""
 
     at: Node
-    format: Annotated[Format, about("What is written.")] = "html"
+    format: Annotated[Format, about("The format.")] = "html"
     path: Annotated[str, about("The folder.", min_length=1)] = "./reports"
     filename_template: Annotated[str | None, about(_FILENAME, min_length=1, pattern=r"^[^/\\]+$")] = None
 
@@ -280,16 +282,16 @@ class AdvancedSection(Struct, frozen=True, kw_only=True):
     """Rarely needed."""
 
     at: Node
-    concurrency: Annotated[int, about("Trials at once of a running HTTP agent.", ge=1, le=10_000)] = 10
-    retries: Annotated[int, about("Repeats of a call that our side could not make.", ge=0, le=100)] = 2
+    concurrency: Annotated[int, about("Concurrent trials of a running HTTP agent.", ge=1, le=10_000)] = 10
+    retries: Annotated[int, about("Retries after a harness error.", ge=0, le=100)] = 2
     seed: Annotated[int | None, SEED] = None
 
 
 class ParallelismSection(Struct, frozen=True, kw_only=True):
-    """Repeats and parameters, in the scenario spelling."""
+    """Repeats and parameters of a scenario."""
 
     at: Node
-    replicas: Annotated[int | None, about("Trials of each prompt.", ge=1, le=100_000)] = None
+    replicas: Annotated[int | None, about("Trials per prompt.", ge=1, le=100_000)] = None
     matrix: Annotated[
         dict[str, Annotated[tuple[Any, ...], about("", min_length=1)]], about("Parameter to its values.")
     ] = {}

@@ -106,18 +106,16 @@ _SCRIPT = ValueForm(_read_script, _script_schema, "a file, or a list of texts an
 
 
 class UserSection(Struct, frozen=True, kw_only=True):
-    """A simulated user, who carries a conversation on when the written turns are over."""
+    """A simulated user, who continues the conversation after the written turns."""
 
     at: Node
-    script: Annotated[Any, _SCRIPT, about("What the user says: a file next to the spec, or the list itself.")] = None
-    model: Annotated[str | None, about("The model that plays the user, found in models:.", min_length=1)] = None
-    goal: Annotated[str | None, about("What a model is to want of the agent.", min_length=1)] = None
+    script: Annotated[Any, _SCRIPT, about("The user's turns: a file next to the spec, or a list.")] = None
+    model: Annotated[str | None, about("The model that plays the user, a name in models:.", min_length=1)] = None
+    goal: Annotated[str | None, about("The goal of a user that a model plays.", min_length=1)] = None
     stop: Annotated[
-        str | None, about("A regular expression: what an answer says when the conversation is over.", min_length=1)
+        str | None, about("A regular expression; an answer that matches ends the conversation.", min_length=1)
     ] = None
-    max_turns: Annotated[
-        int, about("How often the agent is asked at most, the written turns included.", ge=2, le=100)
-    ] = 5
+    max_turns: Annotated[int, about("The maximum number of turns, including the written ones.", ge=2, le=100)] = 5
 
     @property
     def script_file(self) -> str | None:
@@ -126,12 +124,12 @@ class UserSection(Struct, frozen=True, kw_only=True):
 
 
 class TaskSection(Struct, frozen=True, kw_only=True):
-    """What is asked: one question, several, or a conversation with a simulated user."""
+    """One question, several, or a conversation with a simulated user."""
 
     at: Node
-    prompt: Annotated[str | None, about("The question; the first one where turns follow.", min_length=1)] = None
+    prompt: Annotated[str | None, about("The question, or the first one if turns follow.", min_length=1)] = None
     turns: Annotated[tuple[_TEXT, ...], about("Further questions, one after the other.")] = ()
-    user: Annotated[UserSection | None, about("Who asks further when these are over.")] = None
+    user: Annotated[UserSection | None, about("A simulated user, who continues the conversation.")] = None
 
     @property
     def asked(self) -> tuple[str, ...]:

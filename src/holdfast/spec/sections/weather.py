@@ -17,20 +17,22 @@ LONGEST_GLOB = 1_000
 class ScheduleKeys(Struct, frozen=True, kw_only=True):
     """When a fault fires."""
 
-    probability: Annotated[float, about("Chance that a call meets the fault.", ge=0, le=1)] = 1.0
-    after_calls: Annotated[int | None, about("Let so many calls through, then fire.", ge=0)] = None
-    times: Annotated[int | None, about("Fire at most so many times, then heal.", ge=1)] = None
-    every: Annotated[int | None, about("Fire on each Nth call.", ge=1)] = None
-    on_call: Annotated[int | None, about("Fire on exactly the Nth call.", ge=1)] = None
-    match: Annotated[dict[str, Any] | None, about("Only calls whose arguments match: name to glob or value.")] = None
+    probability: Annotated[float, about("The chance that a call is hit.", ge=0, le=1)] = 1.0
+    after_calls: Annotated[int | None, about("Let this many calls pass, then fire.", ge=0)] = None
+    times: Annotated[int | None, about("Stop after the fault was met this many times.", ge=1)] = None
+    every: Annotated[int | None, about("Fire on every Nth call.", ge=1)] = None
+    on_call: Annotated[int | None, about("Fire on the Nth call only.", ge=1)] = None
+    match: Annotated[
+        dict[str, Any] | None, about("Fire only on calls with these arguments: name to value or glob.")
+    ] = None
 
 
 class ToolFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every tool fault."""
 
-    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)]
+    tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)]
     mode: Annotated[str, about("The fault.")]
-    match_url: Annotated[str | None, about("Meet HTTP calls to this URL glob.", min_length=1)] = None
+    match_url: Annotated[str | None, about("Act on HTTP requests to this URL glob.", min_length=1)] = None
     raises: Annotated[Code | None, about("The exception class that a Python tool raises.")] = None
 
 
@@ -45,9 +47,9 @@ class AttackKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every context attack."""
 
     type: Annotated[str, about("The attack.")]
-    trigger_probability: Annotated[float, about("Another word for probability.", ge=0, le=1)] = 1.0
+    trigger_probability: Annotated[float, about("Alias of probability.", ge=0, le=1)] = 1.0
     tool: Annotated[
-        str, about("Attack only this tool's results: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)
+        str, about("Attack only results of this tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)
     ] = "*"
     match_url: Annotated[
         str | None, about("Attack the replies of this URL glob instead of tool results.", min_length=1)
@@ -58,20 +60,20 @@ class McpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every MCP fault."""
 
     mode: Annotated[str, about("The fault.")]
-    tool: Annotated[str, about("The tool: its name or a glob.", min_length=1, max_length=LONGEST_GLOB)] = "*"
+    tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)] = "*"
 
 
 class HttpFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every HTTP fault."""
 
     mode: Annotated[str, about("The fault.")]
-    match_url: Annotated[str, about("Which URLs: a glob.", min_length=1)] = "*"
+    match_url: Annotated[str, about("The URLs: a glob.", min_length=1)] = "*"
 
 
 class ServiceFaultKeys(ScheduleKeys, frozen=True, kw_only=True):
     """Keys of every service fault."""
 
-    service: Annotated[str, about("The service, by its name in services.", min_length=1)]
+    service: Annotated[str, about("The service's name in services.", min_length=1)]
     mode: Annotated[str, about("The fault.")]
 
 
@@ -79,8 +81,8 @@ class WorldFaultKeys(Struct, frozen=True, kw_only=True):
     """Keys of every world fault."""
 
     mode: Annotated[str, about("The fault.")]
-    after_ms: Annotated[Duration | None, about("When it begins, from the start of the trial.")] = None
+    after_ms: Annotated[Duration | None, about("The time from the start of the trial to the fault, in ms.")] = None
     on_event: Annotated[
         Literal["llm_call", "tool_call", "mcp_call", "http_call", "command", "file_write", "db_write"] | None,
-        about("Begins at the first such event."),
+        about("Act at the first such event."),
     ] = None

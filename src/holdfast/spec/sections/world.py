@@ -19,7 +19,7 @@ from holdfast.spec.sections.forms import SecretFrom, SecretSource, Size
 from holdfast.spec.sections.run import SEED
 
 _NAME = about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
-_POLICY = about("What happens to the rest.")
+_POLICY = about("What happens to other connections.")
 Label = Annotated[str, about("A name of Ray's resources.", pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 
 
@@ -27,9 +27,9 @@ class FileEntry(Struct, frozen=True, kw_only=True):
     """A file placed in the workspace or the home."""
 
     at: Node
-    path: Annotated[str, about("Where, in the workspace or the home.", min_length=1)]
-    content: Annotated[str | None, about("What is in it.")] = None
-    source: Annotated[str | None, about("A file beside the spec to copy.", min_length=1)] = None
+    path: Annotated[str, about("A path in the workspace or the home folder.", min_length=1)]
+    content: Annotated[str | None, about("The content.")] = None
+    source: Annotated[str | None, about("A file next to the spec to copy.", min_length=1)] = None
     mode: Annotated[str | None, about('Permissions, as text like "0755".', pattern="^[0-7]{3,4}$")] = None
 
 
@@ -41,11 +41,11 @@ class SetupSection(Struct, frozen=True, kw_only=True):
     commands: Annotated[tuple[str, ...], about("Commands, in order.")] = ()
     files: Annotated[tuple[FileEntry, ...], about("Files to place.")] = ()
     home_files: Annotated[
-        tuple[FileEntry, ...], about("Files to place below $HOME: settings of the agent's, no part of its work.")
+        tuple[FileEntry, ...], about("Files to place below $HOME, such as the agent's settings.")
     ] = ()
     env: Annotated[dict[str, Written], about("Environment of setup and agent.")] = {}
     workdir: Annotated[
-        str | None, about("A second path of the workspace, for programs that expect it there.", examples=["/app"])
+        str | None, about("A second path of the workspace, for programs that expect it.", examples=["/app"])
     ] = None
 
 
@@ -53,14 +53,14 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
     """Limits of a trial."""
 
     at: Node
-    timeout: Annotated[Duration | None, about("For the whole trial.")] = None
+    timeout: Annotated[Duration | None, about("The time limit of the whole trial.")] = None
     memory: Annotated[Size | None, about("Memory.")] = None
     cpu: Annotated[float | None, about("Cores.", gt=0)] = None
     disk: Annotated[Size | None, about("Disk.")] = None
     pids: Annotated[int | None, about("Processes.", ge=1)] = None
     concurrency_limit: Annotated[int | None, about("Trials at once.", ge=1)] = None
     labels: Annotated[
-        tuple[Label, ...], about("What a machine of a cluster must have (--on ray): gpu, docker or any name of yours.")
+        tuple[Label, ...], about("Labels that a machine of a cluster must have (--on ray): gpu, docker or your own.")
     ] = ()
 
 
@@ -72,14 +72,14 @@ class SecretScope(Struct, frozen=True, kw_only=True):
 
 
 class SecretEntry(Struct, frozen=True, kw_only=True):
-    """A secret of the world."""
+    """A secret of the sandbox."""
 
     at: Node
     name: Annotated[str, about("Its name.", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
     source: Annotated[
         SecretSource | None, about('Where the value is: env, "env:OTHER", "file:path" or "command:…".')
     ] = None
-    from_: Annotated[SecretFrom | None, about('A made-up value: generated, or "static://value".')] = field(
+    from_: Annotated[SecretFrom | None, about('A new value: generated, or "static://value".')] = field(
         default=None, name="from"
     )
     scope: Annotated[SecretScope, about("Where the agent finds it.")] = SecretScope()
@@ -90,99 +90,101 @@ class ServiceKeys(Struct, frozen=True, kw_only=True):
 
     name: Annotated[str, _NAME]
     type: Annotated[str, about("Its kind, one of those below.", min_length=1)] = CONTAINER
-    ports: Annotated[tuple[Annotated[int, about("", ge=1, le=65535)], ...], about("Where it listens.")] = ()
+    ports: Annotated[tuple[Annotated[int, about("", ge=1, le=65535)], ...], about("The ports that it listens on.")] = ()
 
 
 class ImageKeys(Struct, frozen=True, kw_only=True):
-    """A server of this machine that stands in for an image, or a container of it."""
+    """An image, served by a server of this machine or by a container."""
 
     image: Annotated[str, about("The image of a container.", min_length=1)]
     env: Annotated[dict[str, Written], about("Its environment.")] = {}
-    wait_for: Annotated[str | None, about("A command that succeeds when it is ready.", min_length=1)] = None
+    wait_for: Annotated[str | None, about("A command that succeeds when the service is ready.", min_length=1)] = None
 
 
 class FixtureEntry(Struct, frozen=True, kw_only=True):
-    """Data put into the world, in order, after services are ready."""
+    """Data for the sandbox, loaded in order when the services are ready."""
 
     at: Node
-    type: Annotated[Literal["sql", "directory", "files", "git_repo", "drift"], about("What it puts there.")]
-    service: Annotated[str | None, about("Of sql and drift: the service.", min_length=1)] = None
-    sql: Annotated[str | None, about("Of sql: the statements.", min_length=1)] = None
-    file: Annotated[str | None, about("Of sql: a file of statements.", min_length=1)] = None
-    source: Annotated[str | None, about("Of directory: the folder beside the spec.", min_length=1)] = None
-    path: Annotated[str | None, about("Where, in the workspace.", min_length=1)] = None
-    files: Annotated[tuple[FileEntry, ...], about("Of files: the files.")] = ()
-    url: Annotated[str | None, about("Of git_repo: the repository.", min_length=1)] = None
-    branch: Annotated[str | None, about("Of git_repo: the branch.", min_length=1)] = None
-    depth: Annotated[int | None, about("Of git_repo: how much history.", ge=1)] = None
-    table: Annotated[str | None, about("Of drift: the table.", min_length=1)] = None
-    rate: Annotated[float | None, about("Of drift: the share of bad rows.", ge=0, le=1)] = None
+    type: Annotated[Literal["sql", "directory", "files", "git_repo", "drift"], about("The kind of data.")]
+    service: Annotated[str | None, about("For sql and drift: the service.", min_length=1)] = None
+    sql: Annotated[str | None, about("For sql: the statements.", min_length=1)] = None
+    file: Annotated[str | None, about("For sql: a file with statements.", min_length=1)] = None
+    source: Annotated[str | None, about("For directory: a folder next to the spec.", min_length=1)] = None
+    path: Annotated[str | None, about("A path in the workspace.", min_length=1)] = None
+    files: Annotated[tuple[FileEntry, ...], about("For files: the files.")] = ()
+    url: Annotated[str | None, about("For git_repo: the repository.", min_length=1)] = None
+    branch: Annotated[str | None, about("For git_repo: the branch.", min_length=1)] = None
+    depth: Annotated[int | None, about("For git_repo: the number of commits.", ge=1)] = None
+    table: Annotated[str | None, about("For drift: the table.", min_length=1)] = None
+    rate: Annotated[float | None, about("For drift: the share of damaged rows.", ge=0, le=1)] = None
     kinds: Annotated[
-        tuple[Literal["null", "swap", "stale", "duplicate"] | None, ...], about("Of drift: what is bad about them.")
+        tuple[Literal["null", "swap", "stale", "duplicate"] | None, ...], about("For drift: the kinds of damage.")
     ] = ()
 
 
 class EgressSection(Struct, frozen=True, kw_only=True):
-    """Where the agent may connect to."""
+    """The hosts that the agent may connect to."""
 
     default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
-    allow: Annotated[tuple[str, ...], about("Hosts: globs, with a port if wanted.")] = ()
+    allow: Annotated[tuple[str, ...], about("Hosts: globs, optionally with a port.")] = ()
 
 
 class IngressRule(Struct, frozen=True, kw_only=True):
-    """One way in."""
+    """One open port of the agent."""
 
-    from_: Annotated[Literal["host"], about("From where: this machine's loopback.")] = field(name="from")
-    to_port: Annotated[int, about("To which port.", ge=1, le=65535)]
+    from_: Annotated[Literal["host"], about("The source: this machine's loopback.")] = field(name="from")
+    to_port: Annotated[int, about("The agent's port.", ge=1, le=65535)]
 
 
 class IngressSection(Struct, frozen=True, kw_only=True):
-    """Who may connect to the agent."""
+    """The connections that the agent may accept."""
 
     default: Annotated[Literal["deny", "allow"], _POLICY] = "deny"
-    allow: Annotated[tuple[IngressRule, ...], about("Ways in.")] = ()
+    allow: Annotated[tuple[IngressRule, ...], about("Incoming connections.")] = ()
 
 
 class NetworkSection(Struct, frozen=True, kw_only=True):
-    """The network of the world."""
+    """The network of the sandbox."""
 
     at: Node
-    egress: Annotated[EgressSection, about("Ways out.")] = EgressSection()
-    ingress: Annotated[IngressSection, about("Ways in.")] = IngressSection()
+    egress: Annotated[EgressSection, about("Outgoing connections.")] = EgressSection()
+    ingress: Annotated[IngressSection, about("Incoming connections.")] = IngressSection()
     dns_overrides: Annotated[dict[str, str], about("Host name to service.")] = {}
 
 
 class DeterminismSection(Struct, frozen=True, kw_only=True):
-    """What is held still."""
+    """What is kept constant: clock, seed, network."""
 
     at: Node
-    clock: Annotated[str | None, about("Where the clock starts; it advances from there.", min_length=1)] = None
+    clock: Annotated[str | None, about("The start of the clock, which then runs.", min_length=1)] = None
     seed: Annotated[int | None, SEED] = None
-    network_latency: Annotated[Duration | None, about("Added to each connection.")] = None
-    dns: Annotated[Literal["static", "real"] | None, about("How names resolve.")] = None
+    network_latency: Annotated[Duration | None, about("The delay of each connection.")] = None
+    dns: Annotated[Literal["static", "real"] | None, about("How host names resolve.")] = None
 
 
 class AuditSection(Struct, frozen=True, kw_only=True):
-    """What is written to the audit log."""
+    """What the audit log records."""
 
     at: Node
-    commands: Annotated[bool, about("Commands that ran.")] = True
+    commands: Annotated[bool, about("Commands that the agent ran.")] = True
     file_writes: Annotated[bool, about("Files that changed.")] = True
-    db_writes: Annotated[bool, about("Rows that changed.")] = True
+    db_writes: Annotated[bool, about("Database writes.")] = True
     http_calls: Annotated[bool, about("HTTP calls.")] = True
 
 
 class ForbiddenSection(Struct, frozen=True, kw_only=True):
-    """What the agent must not do; a violation forces the composite to 0."""
+    """What the agent must not do; a violation sets the composite to 0."""
 
     at: Node
     db_writes_outside: Annotated[
         tuple[str, ...] | None,
-        about("Writes to other tables: names or globs, of the default schema unless they have one."),
+        about("Tables that it may write to: names or globs, in the default schema unless they name one."),
     ] = None
-    http_except: Annotated[tuple[str, ...] | None, about("Calls to other services or hosts.")] = None
-    secrets_in_logs: Annotated[Literal["deny", "allow"] | None, about("Secrets in output or answer.")] = None
-    file_writes_outside: Annotated[tuple[str, ...] | None, about("Writes to other paths of the workspace.")] = None
+    http_except: Annotated[tuple[str, ...] | None, about("Services and hosts that it may call.")] = None
+    secrets_in_logs: Annotated[
+        Literal["deny", "allow"] | None, about("Whether secrets may appear in output or answer.")
+    ] = None
+    file_writes_outside: Annotated[tuple[str, ...] | None, about("Paths of the workspace that it may write to.")] = None
 
 
 class ServiceEntry(Struct, frozen=True):

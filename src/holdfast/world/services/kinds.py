@@ -41,7 +41,7 @@ def _others() -> list[str]:
 
 @dataclass(frozen=True)
 class ExternalKind:
-    """A service that runs elsewhere: any URL. Trials share it, and its state stays."""
+    """A service that runs elsewhere. Trials share it and its state."""
 
     url: Annotated[str, Meta(description="Its address.", min_length=1)]
 
@@ -55,11 +55,11 @@ class ExternalKind:
 
 @dataclass(frozen=True)
 class MockKind:
-    """Answers by its routes, on 80, on 443 with the run's certificate, and on its ports."""
+    """An HTTP server that answers by its routes, on 80, 443 and its ports."""
 
-    record: Annotated[bool, Meta(description="Keep the requests of a mock.")] = False
-    default_response: Annotated[int, Meta(description="Status where no route fits.", ge=100, le=599)] = 404
-    routes: Annotated[tuple[MockRoute, ...], Meta(description="What a mock answers.")] = ()
+    record: Annotated[bool, Meta(description="Record the requests, for checks.")] = False
+    default_response: Annotated[int, Meta(description="The status if no route matches.", ge=100, le=599)] = 404
+    routes: Annotated[tuple[MockRoute, ...], Meta(description="The routes, tried in order.")] = ()
 
     traits: ClassVar[ServiceTraits] = ServiceTraits(port=80, tls=(443,), records=True, holds=False)
 
