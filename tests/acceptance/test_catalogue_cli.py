@@ -9,10 +9,10 @@ from holdfast import plugins
 
 LOST_REPLY = """\
 tool_faults: lost_reply
-  Does the work, then loses the answer: the caller cannot know that it succeeded.
+  Makes the call, then loses the reply: the caller cannot know that it succeeded.
 
-  acts        On the tools of a Python agent; on MCP tools; with `match_url` on HTTP calls. Else on
-              a tool's result on its way to the model.
+  acts        On the tools of a Python agent, on MCP tools, and with `match_url` on HTTP requests.
+              Otherwise on a tool result on its way to the model.
   met         The other side has answered, and the caller was connected when the reply was lost.
   settings    none of its own
   also takes  probability, after_calls, times, every, on_call, match, tool, match_url, raises
@@ -24,13 +24,13 @@ tool_faults: lost_reply
 """
 LATENCY = """\
 invariants: latency
-  The answer came within `max_ms`, from invocation to answer.
+  The answer came within `max_ms`.
 
   reads       How long the answer took.
-  verdict     It fails on a timeout, and is unproven where there is no answer for another reason.
+  verdict     It fails on a timeout and is unproven if there is no answer for another reason.
   settings
     max_ms: a number, at least 0; required
-        Most milliseconds from invocation to answer.
+        The limit in milliseconds.
   also takes  id, description, severity, weight, gate, when, negate, over, probes,
               replica_aggregation, dangerous_prompts
 

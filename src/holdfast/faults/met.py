@@ -1,8 +1,8 @@
-"""When a fault counts as met, in words that several faults share: the trait `met`, for the catalogue."""
+"""Sentences for the trait `met` that several faults share: when they count as met."""
 
-WAIT = "The wait has begun with the caller there. A caller that gives up has met it."
+WAIT = "The delay began while the caller was connected, even if the caller then gave up."
 LOSS = "The caller was connected when the connection was lost."
-CANARY = "A canary of the attack, or a piece of its text, has arrived at the agent."
-SIZE = "A byte of the reply was held back for a millisecond or more, cut off, or sent apart from the others."
+CANARY = "The attack's canary or part of its text reached the agent."
+SIZE = "A byte of the reply was held back for at least a millisecond, cut off, or sent separately."
 CLOCK = "A program of the agent read the clock after the change."
-STATEMENT = "The statement was sent in a transaction that the fault fires on, and the client was there for the answer."
+STATEMENT = "The client sent the statement and was still connected for the answer."

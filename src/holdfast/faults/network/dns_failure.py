@@ -13,7 +13,7 @@ class DnsFailure:
     """Makes the host name unresolvable. Clients of the proxy get 502."""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        step="name", reached="never", met="The client asked for the name, and learned that it does not resolve."
+        step="name", reached="never", met="The client looked the name up and got no address."
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

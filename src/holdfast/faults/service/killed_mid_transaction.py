@@ -27,8 +27,8 @@ class KilledMidTransaction:
     traits: ClassVar[FaultTraits] = FaultTraits(
         sql_only=True,
         reached="maybe",
-        met="The connection died inside a transaction while the client was there. "
-        "At a commit: of a transaction that wrote.",
+        met="The connection died inside a transaction while the client was connected. "
+        "At a commit, only if the transaction wrote.",
         see=("invariants.side_effect_once", "tool_faults.lost_reply", "invariants.sql"),
     )
 

@@ -23,7 +23,7 @@ class SerializationFailure:
     traits: ClassVar[FaultTraits] = FaultTraits(
         sql_only=True,
         reached="never",
-        met=f"{STATEMENT} At a commit: of a transaction that wrote.",
+        met=f"{STATEMENT} At a commit, only if the transaction wrote.",
         see=("invariants.side_effect_once",),
     )
 

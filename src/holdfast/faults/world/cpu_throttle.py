@@ -20,7 +20,7 @@ class CpuThrottle:
     cores: Annotated[float, Meta(description="The part of a core.", gt=0)] = 0.1
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        disturbs="limits", met="The control group counts a period in which the agent was held back."
+        disturbs="limits", met="The control group counts a period in which the agent was throttled."
     )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:

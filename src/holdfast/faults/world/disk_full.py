@@ -19,7 +19,7 @@ BALLAST = ".holdfast-ballast"
 class DiskFull:
     """Fills the workspace: nothing more can be written. Needs `resources.disk`."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent's programs found no room.")
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="disk", met="A write of the agent did not fit.")
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)

@@ -20,7 +20,7 @@ class MemoryLimit:
     megabytes: Annotated[int, Meta(description="The limit in MiB.", ge=1)] = 64
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        disturbs="limits", met="The control group counts a refusal, or a program was ended for having more."
+        disturbs="limits", met="The control group counts a refusal, or the kernel killed a program for exceeding it."
     )
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:

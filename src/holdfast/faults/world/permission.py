@@ -20,7 +20,7 @@ class Permission:
     path: Annotated[str, Meta(description="A path in the workspace.", min_length=1, examples=["data"])]
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        disturbs="paths", met="A system call of the agent's programs was refused: opened, listed or entered."
+        disturbs="paths", met="The agent could not open, list or enter it."
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:

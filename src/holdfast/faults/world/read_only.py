@@ -22,7 +22,7 @@ class ReadOnly:
 
     traits: ClassVar[FaultTraits] = FaultTraits(
         disturbs="paths",
-        met="A system call of the agent's programs was refused: opened for writing, made, moved, removed.",
+        met="The agent could not open for writing, create, move or remove something.",
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:

@@ -20,7 +20,7 @@ class Vanished:
     path: Annotated[str, Meta(description="A path in the workspace.", min_length=1, examples=["notes.txt"])]
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        disturbs="paths", met="A system call of the agent's programs failed because what it wanted is gone."
+        disturbs="paths", met="A system call of the agent failed because the path is gone."
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:

@@ -20,14 +20,15 @@ from holdfast.spec.sections.world import ServiceKeys
 
 _INTRO = """# Configuration
 
-Every key of a spec, generated from the types that read the file. A spec is one YAML file. It may have a `contract:` with a
-`chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
+Every key of a spec, generated from the types that read the file. A spec is one YAML file. It may have a `contract:`
+with a `chaos_matrix:`, a `task:` with a map of `invariants:`, or both.
 
 - An unknown key, value or name is an error that shows its line and suggests the nearest name.
 - A duration is a number of milliseconds, or text with a unit: `500ms`, `30s`, `5m`, `1h`.
-- `${VAR}` and `${VAR:-default}` are replaced from the environment in `agent`, `agents`, `model`, `models`, `services`,
-  `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, except in shell and SQL text. In other sections they are
-  replaced only where a number, a duration, a boolean or a fixed word is expected, but not in `version`, `type` and `mode`.
+- `${VAR}` and `${VAR:-default}` are replaced from the environment in `agent`, `agents`, `model`, `models`,
+  `services`, `secrets`, `network`, `fixtures`, `setup`, `resources` and `base`, except in shell and SQL text. In
+  other sections they are replaced only where a number, a duration, a boolean or a fixed word is expected, but not in
+  `version`, `type` and `mode`.
 - `{{ params.x }}` is a parameter of `parallelism.matrix`, `{{ secrets.X }}` an entry of `secrets`.
 - *Reads only*: this version validates the section but cannot run it.
 """
@@ -97,10 +98,11 @@ Codes identify findings, warnings and errors. Use them in scripts: the wording o
 
 ## Codes of findings
 
-Every verdict except a pass has a code. Many also have a key with the values that identify the cause, such as the tool, the field
-or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`. Failures with the same rule,
-outcome, code and key are reported as one cause. If a crash, a timeout or another bad ending leaves nothing to judge, all its
-rules are one cause. Text from outside, such as exceptions and stderr, appears in keys as a digest.
+Every verdict except a pass has a code. Many also have a key with the values that identify the cause, such as the
+tool, the field or the exit code. `report.json` has both, JUnit has the code as `type`, SARIF under `properties`.
+Failures with the same rule, outcome, code and key are reported as one cause. If a crash, a timeout or another bad
+ending leaves nothing to judge, all its rules are one cause. Text from outside, such as exceptions and stderr, appears
+in keys as a digest.
 
 | code | meaning | from |
 |---|---|---|"""
@@ -109,8 +111,8 @@ _WARNINGS_INTRO = """
 ## Codes of warnings
 
 `report.json` lists the warnings of a run as `[{code, text}]`. JUnit has the code in the name of the property
-(`warning.stateful`), SARIF under `properties`. Warnings about the spec file have the codes that `holdfast validate --json` prints;
-these are the others.
+(`warning.stateful`), SARIF under `properties`. Warnings about the spec file have the codes that `holdfast validate
+--json` prints; these are the others.
 
 | code | meaning |
 |---|---|"""
@@ -119,8 +121,8 @@ these are the others.
 _ERRORS_INTRO = """
 ## Codes of errors
 
-If a command fails, it prints `error: message  [code]`. With `--json`, the code is in `errors[].code`. Errors in the spec file
-have the codes that `holdfast validate` prints; these are the others.
+If a command fails, it prints `error: message [code]`. With `--json`, the code is in `errors[].code`. Errors in the
+spec file have the codes that `holdfast validate` prints; these are the others.
 
 | code | meaning |
 |---|---|"""
@@ -129,8 +131,8 @@ have the codes that `holdfast validate` prints; these are the others.
 _LACKS_INTRO = """
 ## Codes of missing features
 
-What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`. If no sandbox can be opened
-at all, the command fails with one of them as its error code.
+What a machine, a backend or an agent cannot do. `report.json` has these codes under `isolation`. If no sandbox can be
+opened at all, the command fails with one of them as its error code.
 
 | code | feature | why |
 |---|---|---|"""
