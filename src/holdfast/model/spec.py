@@ -258,7 +258,7 @@ class BuiltText(Struct, frozen=True):
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
-    """The whole file: what is asked, of sandbox_user, under which weather, held to which rules."""
+    """The whole file: agent, prompts, rules and scenarios, with defaults filled in."""
 
     path: str
     agent: AgentSpec
