@@ -251,6 +251,9 @@ def pairs(url: str = "http://127.0.0.1:1") -> dict[str, Pair]:
         "luck": Pair(LUCKY, "continue", on("find_order", mode="error", probability=0.95), "return -15", agent=one,
                      rules=[SAYS]),
         "an id that the reply repeats": Pair(REPEATS, "continue", on("create"), agent=tools("create")),
+        "a random number that the reply repeats": Pair(
+            REPEATS.replace("uuid.uuid4()", "random.randrange(10**4, 10**9)").replace("uuid", "random"),
+            "continue", on("create"), agent=tools("create")),
         "LangChain": Pair(CHAIN, again, on("find_order"), agent=one),
         "a body": Pair(WEB.replace("SUFFIX", "''"), again, web, **served),
         "a path": Pair(WEB.replace("SUFFIX", "'/' + str(uuid.uuid4())"), again, web, **served),
@@ -291,6 +294,11 @@ def pairs(url: str = "http://127.0.0.1:1") -> dict[str, Pair]:
                                        "    late.when = {'tries': (1, 2)}\n    raise late"), "return 'nothing'", {},
                                        "return 'it costs $25' if down.when['tries'] == (1, 2) else 'no'",
                                        rules=CALMLY, agent=one, calm=True),
+        "the cause of an exception": Pair(raising("", "LookupError").replace("RAISE", "try:\n        open('/nowhere')\n"
+                                          "    except OSError as why:\n        raise LookupError(number) from why"),
+                                          "return 'nothing'", {},
+                                          "return 'it costs $25' if down.__cause__.errno == 2 else 'no'",
+                                          rules=CALMLY, agent=one, calm=True),
         "a host that is refused": Pair(WEB.replace("SUFFIX", "''"), "return 'I cannot reach it'", {},
                                        rules=CALMLY, calm=True, **served),
         # models and attacks
@@ -360,6 +368,11 @@ def holds(project: MakeProject, one: Pair) -> None:
 
 # -- what cannot be kept, or known again -------------------------------------------------------------
 UNKEPT = {
+    "a changed argument": (
+        "def find_order(order):\n    order['paid'] = 40\n    return True\n\ndef stock():\n    return 1\n\n"
+        "def ask(prompt):\n    order = {}\n    find_order(order)\n    price = order['paid']\n    try:\n"
+        "        stock()\n    except Exception:\n        REACT\n    return f'it costs ${price}'\n", "in place",
+    ),
     "a function": (valued("lambda: 40", "order()"), "builtins:function"),
     "a class inside a function": (
         valued("made()", "order.paid", "def made():\n    class Order:\n        paid = 40\n    return Order()\n"),
@@ -401,7 +414,7 @@ def test_a_body_that_is_not_text_is_refused(project: MakeProject, serve: Serve) 
 
 UNKNOWN = {
     "no calm trial": (retrying("uuid.uuid4()"), []),
-    "a number that nobody could know": (retrying("random.randrange(10**6)"), [CALM]),
+    "a word that nobody could know": (retrying("''.join(random.choices('abcdefgh', k=9))"), [CALM]),
 }
 
 

@@ -138,7 +138,8 @@ class Hook:
             sight.faces(modes)
             return (await weather.through(call, forward, sleep, modes=modes, sent=sight.sent)).value
         except Failed as failure:
-            raise exception_of(failure) from None
+            raised = exception_of(failure)
+            raise raised from raised.__cause__  # a recorded exception has its own
         except HarnessError as ours:
             weather.broke(str(ours))
             raise

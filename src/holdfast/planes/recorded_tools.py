@@ -134,11 +134,18 @@ _MADE = re.compile(
     r"|(?<!\w)(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}(?!\w)"  # a token of letters and digits
 )
 """What agents make up for one call: ids, times and tokens."""
+_LONG_NUMBER = re.compile(r"(?<![\w.])-?(?=[\d.]{4})\d+(?:\.\d+)?(?![\w.])|(?<![\w.])[a-zA-Z]+[_-]?\d{4,}(?![\w.])")
+"""A number by which an agent may know its call again, alone or behind a word: `483920`, `req-483920`."""
 
 
 def without_made_parts(text: str, mark: str = "#") -> str:
     """The text with a mark for each id, time or token in it: the same for two attempts at one call."""
     return _MADE.sub(mark, text)
+
+
+def without_numbers(text: str) -> str:
+    """The text without its made parts, and without the numbers that may be random."""
+    return _LONG_NUMBER.sub("#", without_made_parts(text))
 
 
 def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
@@ -153,14 +160,24 @@ def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
 
 
 def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
-    """The recorded reply; where it repeats an id or a time of the recorded call, it has the one of this call."""
+    """The recorded reply; where it repeats an id, a time or a number of the recorded call, it has that of this call."""
     had = decoded(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
     for name in had if isinstance(had, dict) else ():
-        pair = (had[name], arguments.get(name))
-        recorded, given = ([*_MADE.findall(given_as({name: one}).decode())] for one in pair)
+        recorded, given = (_repeatable(one) for one in (had[name], arguments.get(name)))
         now |= dict(zip(recorded, given, strict=True)) if len(recorded) == len(given) else {}
-    return _MADE.sub(lambda found: now.get(found[0], found[0]), response.response) if now else response.response
+    now = {old: new for old, new in now.items() if old != new}
+    if not now:
+        return response.response
+    # In one pass: a number that replaces another must not be replaced in turn.
+    either = "|".join(map(re.escape, sorted(now, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w.])(?:{either})(?![\w.]*\w)", lambda found: now[found[0]], response.response)
+
+
+def _repeatable(value: Any) -> list[str]:
+    """What a reply may repeat of an argument: its ids, times and tokens, or a number of at least four digits."""
+    text = given_as({"": value}).decode()
+    return _MADE.findall(text) or _LONG_NUMBER.findall(text)
 
 
 def _alike(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:

@@ -23,7 +23,7 @@ from holdfast.model.codec import encodable, encode
 TAG = "$python"
 REPLY_KEPT = 500_000
 """Characters of a reply that are kept for a replay."""
-LossCode: TypeAlias = Literal["too-long", "too-deep", "no-json", "not-text", "packed", "streamed"]
+LossCode: TypeAlias = Literal["too-long", "too-deep", "no-json", "not-text", "packed", "streamed", "argument-changed"]
 
 _MARK = f'{{"{TAG}":'
 _LOST = "lost"
@@ -161,7 +161,19 @@ def _write_other(value: Any, kind: type) -> Any:
         raise _Unkept("no-json", kind)
     if isinstance(value, Enum):
         return {TAG: "enum", "class": path, "value": value.name}
-    return {TAG: "object", "class": path, **_write_state(value, kind)}
+    return {TAG: "object", "class": path, **_write_state(value, kind), **_write_cause(value)}
+
+
+def _write_cause(value: Any) -> dict[str, Any]:
+    """The exception that another was raised from. Few agents read it, so one that cannot be kept is left out."""
+    if not isinstance(value, BaseException) or value.__cause__ is None:
+        return {}
+    try:
+        written = _write(value.__cause__)
+        _ensure_same(written, value.__cause__)
+    except (_Unkept, RecursionError):
+        return {}
+    return {"cause": written}
 
 
 def _write_leaf(value: Any, path: str) -> str | None:
@@ -232,6 +244,8 @@ def _read_object(written: dict[str, Any]) -> Any:
     made = kind.__new__(kind, *args)
     if isinstance(made, BaseException):  # the built-in part of an exception keeps fields of its own, such as errno
         next(base for base in kind.__mro__ if base.__module__ == "builtins").__init__(made, *args)
+        if "cause" in written:
+            made.__cause__ = _read(written["cause"])
     if state is None:
         return made
     if hasattr(made, "__setstate__"):

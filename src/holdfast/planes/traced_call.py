@@ -25,6 +25,7 @@ IDEMPOTENCY_KEY = "idempotency_key"
 
 
 _BYTES = (bytes, bytearray)
+_CONTAINERS = frozenset((dict, list, set, bytearray))
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _JSON = frozenset('{["-0123456789 \n\r\t')
 """How a text begins that could be JSON."""
@@ -56,8 +57,21 @@ class TracedCall:
     """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
 
     __slots__ = (
-        "_at", "_canaries", "_digest", "_held", "_idempotency", "_input", "_n", "_name", "_number", "_plane", "_unread",
-        "_watch", "modes",
+        "_at",
+        "_before",
+        "_canaries",
+        "_digest",
+        "_held",
+        "_idempotency",
+        "_input",
+        "_mutable",
+        "_n",
+        "_name",
+        "_number",
+        "_plane",
+        "_unread",
+        "_watch",
+        "modes",
     )  # fmt: skip
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
@@ -77,6 +91,9 @@ class TracedCall:
         if watch.attack and not _SCALARS.issuperset(map(type, arguments.values())):
             read = ReadValues(arguments)
             self._canaries, self._unread = read.canaries, read.unread
+        self._mutable = {name: value for name, value in arguments.items() if type(value) in _CONTAINERS}
+        """Arguments that the function can change in place, and how they were."""
+        self._before = given_as(self._mutable) if self._mutable else b""
         if len(given) > TEXT_KEPT:
             self._canaries += cut_off(self._input)
             self._input, self._digest = kept(self._input), digest(name.encode() + given)
@@ -102,6 +119,8 @@ class TracedCall:
             reply = write_reply(value)
             if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
                 output, reply = reply, ""  # it says all, with its keys in their order
+        if self._mutable and self._plane == "tool" and given_as(self._mutable) != self._before:
+            reply = write_lost("argument-changed")  # a replay gives the reply, and changes nothing
         self._tell("done", None, "", output, reply=reply)
 
     def streamed(self) -> None:

@@ -139,7 +139,7 @@ def _found(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contrac
 
 
 def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
-    """What tools gave to calls that met no fault, by both identities of the call."""
+    """What tools gave to calls that met no fault, by each identity of the call."""
     known: dict[str, RecordedResponse] = {}
     for one in outcome.cells.traced():
         for event, response in given_replies(one.seen):

@@ -17,7 +17,7 @@ from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedFiring, RecordedResponse
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.injection.luck import trial_seed
-from holdfast.planes.recorded_tools import decoded, without_made_parts
+from holdfast.planes.recorded_tools import decoded, without_made_parts, without_numbers
 from holdfast.planes.recorded_value import REPLY_KEPT, LossCode, has_python, lost_reply
 from holdfast.planes.urls import url_matches
 from holdfast.replay.foreign_json import as_json, iso
@@ -103,9 +103,10 @@ def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedRespo
             yield event, response
 
 
-def identities(event: TraceEvent) -> tuple[str, str]:
-    """What two calls share that ask for the same, exactly and but for the ids and times in them."""
-    return event.identity, without_made_parts(f"{event.tool}:{event.input}")
+def identities(event: TraceEvent) -> tuple[str, str, str]:
+    """What two calls share that ask for the same: exactly; but for ids and times; but for long numbers, too."""
+    called = f"{event.tool}:"
+    return event.identity, without_made_parts(called + event.input), f"{called}#{without_numbers(event.input)}"
 
 
 def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
@@ -115,12 +116,13 @@ def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterato
     """
     spares: dict[str, RecordedResponse] = {}
     for event in _answered(seen.trace):
-        exact, alike = identities(event)
-        spare = (
-            known.get(exact) or known.get(alike) if event.unsent else _response(event, seen) if event.fault else None
-        )
+        names = identities(event)
+        if event.unsent:
+            spare = next((known[name] for name in names if name in known), None)
+        else:
+            spare = _response(event, seen) if event.fault else None
         if spare is not None and not spare.failed and not unkept_reply(spare):
-            spares.setdefault(alike, spare)
+            spares.setdefault(names[1], spare)
     yield from spares.values()
 
 
@@ -142,6 +144,7 @@ _UNKEPT: dict[LossCode, str] = {
     "no-json": "{tool} gave or raised a value that no session file can hold: {kind}",
     "not-text": "what {tool} answered is not text",
     "packed": "what {tool} answered is packed in a way that Holdfast does not read",
+    "argument-changed": "{tool} changes its arguments in place, which a replay does not repeat",
     "streamed": "{tool} is a generator, and its items are not recorded",
 }
 

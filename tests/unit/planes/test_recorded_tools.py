@@ -333,6 +333,12 @@ def test_a_fault_with_a_probability_fires_where_it_fired(tools: Tools, fired: An
         ({"id": ID}, ID, {"id": "none"}, ID),
         ({"id": ID}, ID, {}, ID),
         ({"n": 7}, 7, {"n": 8}, 7),
+        ({"n": 483920}, {"n": 483920, "said": "number 483920"}, {"n": 11273}, {"n": 11273, "said": "number 11273"}),
+        ({"n": 0.48392, "k": "a"}, [0.48392, "a"], {"n": 0.1127, "k": "a"}, [0.1127, "a"]),
+        ({"key": "req-4839"}, "req-4839 is done", {"key": "req-1127"}, "req-1127 is done"),
+        ({"a": 1111, "b": 2222}, [1111, 2222], {"a": 2222, "b": 1111}, [2222, 1111]),
+        ({"n": 4839}, [48390, 14839, 4839.5], {"n": 1127}, [48390, 14839, 4839.5]),
+        ({"n": 4839}, 4839, {"n": "none"}, 4839),
     ],
 )
 def test_a_reply_that_repeats_an_id_of_its_call_repeats_that_of_the_call_it_answers(
