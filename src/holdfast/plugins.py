@@ -212,16 +212,18 @@ def find(family: str, name: str) -> Any | None:
         plugin = point.load()
     except Exception as broken:
         why = f"{type(broken).__name__}: {broken}{place_of(broken)}"
-        raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {why}") from broken
+        raise PluginError(f"plug-in {name!r} of {family} cannot be loaded: {why}", code="plugin-broken") from broken
     from holdfast.model.format_numbers import PROTOCOLS  # not above: TAB needs names, and none of what this loads
 
     number = getattr(plugin, "protocol_version", PROTOCOLS)  # of somebody else's class
     if number != PROTOCOLS:
         said = f"plug-in {name!r} of {family} has protocol_version {number!r}; this version of Holdfast has {PROTOCOLS}"
-        raise PluginError(f"{said}: install a release of the plug-in that fits")
+        raise PluginError(f"{said}: install a release of the plug-in that fits", code="plugin-broken")
     traits = _TRAITS.get(family)
     if traits is not None and type(getattr(plugin, "traits", None)).__name__ != traits:
-        raise PluginError(f"plug-in {name!r} of {family} has no class variable `traits`, a {traits}")
+        raise PluginError(
+            f"plug-in {name!r} of {family} has no class variable `traits`, a {traits}", code="plugin-broken"
+        )
     return plugin
 
 

@@ -51,7 +51,9 @@ def made(spec: ServiceSpec) -> ServiceKind:
     try:
         return kind(**{name: convert(value, types.get(name, Any)) for name, value in spec.settings.items()})
     except (ValidationError, TypeError, ValueError) as broken:
-        raise PluginError(f"service {spec.name} cannot be made of its settings: {broken}") from broken
+        raise PluginError(
+            f"service {spec.name} cannot be made of its settings: {broken}", code="plugin-broken"
+        ) from broken
 
 
 @cache
@@ -93,5 +95,5 @@ def _all() -> Iterator[tuple[str, ServiceTraits]]:
 def _kind(name: str) -> type[ServiceKind]:
     found = find(name)
     if found is None:
-        raise PluginError(f"there is no kind of service called {name!r}")
+        raise PluginError(f"there is no kind of service called {name!r}", code="plugin-broken")
     return found

@@ -67,7 +67,7 @@ class Screen:
         return self._listen
 
     def warn(self, warning: RunWarning) -> None:
-        if self._is_new(warning):
+        if (self._verbose or not warning.ignored) and self._is_new(warning):
             print(format_warning(warning), file=sys.stderr)
 
     def _is_new(self, warning: RunWarning | str) -> bool:

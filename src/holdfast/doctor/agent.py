@@ -40,7 +40,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     probes = (Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes)
     task = next(iter((*spec.tasks, *probes)), None)
     if task is None:
-        raise UsageError(f"{spec.path} has nothing to ask", hint="add golden_prompts: or task:")
+        raise UsageError(f"{spec.path} has nothing to ask", code="nothing-to-ask", hint="add golden_prompts: or task:")
     # Without its simulated user, who would add nothing.
     trial = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     try:

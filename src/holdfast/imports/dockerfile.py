@@ -63,7 +63,9 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_step(" ".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise UserError(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
+        raise UserError(
+            f"{name}: no FROM: not a Dockerfile", code="task-invalid", hint="begin it with the image: FROM ubuntu:24.04"
+        )
     return steps
 
 
@@ -75,10 +77,14 @@ def _escape(text: str) -> str:
 def _step(text: str, line: int, name: str) -> DockerStep:
     word, _, rest = text.strip().partition(" ")
     if word.upper() not in _KNOWN:
-        raise UserError(f"{name}:{line}: {word[:40]!r} is no instruction of a Dockerfile")
+        raise UserError(f"{name}:{line}: {word[:40]!r} is no instruction of a Dockerfile", code="task-invalid")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
-        raise UserError(f"{name}:{line}: a here-document in {word.upper()} cannot be carried over", hint=hint)
+        raise UserError(
+            f"{name}:{line}: a here-document in {word.upper()} cannot be carried over",
+            code="task-unsupported",
+            hint=hint,
+        )
     return DockerStep(word.upper(), rest.strip(), line)
 
 
@@ -90,7 +96,7 @@ def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bo
     try:
         rules = [_rule(line) for line in text_of(file).splitlines() if _says(line)] if file is not None else []
     except re.error as broken:
-        raise UserError(f"{file}: a pattern cannot be read: {broken}") from broken
+        raise UserError(f"{file}: a pattern cannot be read: {broken}", code="task-invalid") from broken
 
     def ignored(path: str) -> bool:
         found = False

@@ -89,7 +89,9 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
         size += path.stat().st_size
         if size > most:
             raise UserError(
-                f"{folder}: {what} are more than {most // 1_000_000} MB", hint="move out what is not needed"
+                f"{folder}: {what} are more than {most // 1_000_000} MB",
+                code="task-unsupported",
+                hint="move out what is not needed",
             )
         found[path.relative_to(folder).as_posix()] = path.read_bytes()
     return found
@@ -102,9 +104,15 @@ def walk(folder: Path) -> Iterator[Path]:
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
         if path.is_symlink() and not really(path).is_relative_to(inside):
-            raise UserError(f"{path} is a link that leads out of {folder}", hint="put the file itself there")
+            raise UserError(
+                f"{path} is a link that leads out of {folder}", code="task-invalid", hint="put the file itself there"
+            )
         if path.is_symlink() and not path.exists():
-            raise UserError(f"{path} is a link that leads nowhere", hint="remove it, or put the file itself there")
+            raise UserError(
+                f"{path} is a link that leads nowhere",
+                code="task-invalid",
+                hint="remove it, or put the file itself there",
+            )
         if path.is_file():
             yield path
 
@@ -118,12 +126,12 @@ def text_of(path: Path) -> str:
     """A file that is read by us; UserError if it cannot be."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
-            raise UserError(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
+            raise UserError(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB", code="task-unsupported")
         return path.read_text(encoding="utf-8")
     except OSError as refused:
-        raise UserError(f"cannot read {path}: {refused.strerror}") from refused
+        raise UserError(f"cannot read {path}: {refused.strerror}", code="task-invalid") from refused
     except UnicodeDecodeError as broken:
-        raise UserError(f"{path} is no text in UTF-8") from broken
+        raise UserError(f"{path} is no text in UTF-8", code="task-invalid") from broken
 
 
 def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
@@ -132,7 +140,9 @@ def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise UserError(f"{file}: {key} is no number of seconds", hint="write a number above 0, such as 600")
+        raise UserError(
+            f"{file}: {key} is no number of seconds", code="task-invalid", hint="write a number above 0, such as 600"
+        )
     return float(value)
 
 

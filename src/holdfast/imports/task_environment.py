@@ -140,10 +140,16 @@ class _StepReader:
         context = self._task.context
         found = _matching(context, source)
         if not found:
-            raise UserError(f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}")
+            raise UserError(
+                f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}",
+                code="task-invalid",
+            )
         for path in found:
             if not really(path).is_relative_to(self._context):
-                raise UserError(f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder")
+                raise UserError(
+                    f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
+                    code="task-invalid",
+                )
             if path.is_dir():
                 self._tell_histories(path)
                 for file in walk(path):
@@ -173,7 +179,10 @@ class _StepReader:
             return
         self._bytes += path.stat().st_size
         if self._bytes > LARGEST_FILES:
-            raise UserError(f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB")
+            raise UserError(
+                f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB",
+                code="task-unsupported",
+            )
         self._place.files[inside] = path
 
     def _run(self, step: DockerStep) -> None:

@@ -121,7 +121,11 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
     section = next((name for name, value in read.items() if "${" in str(value)), None)
     if section is not None:
         hint = "write the value itself into the task"
-        raise UserError(f"{task.name}: its {section} would be read from your environment: it has ${{", hint=hint)
+        raise UserError(
+            f"{task.name}: its {section} would be read from your environment: it has ${{",
+            code="task-invalid",
+            hint=hint,
+        )
 
 
 def _script(task: ForeignTask, place: TaskEnvironment) -> bytes:

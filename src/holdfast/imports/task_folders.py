@@ -31,7 +31,11 @@ def tasks_below(path: Path) -> Iterator[Path]:
     found = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
     if not found:
         hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
-        raise UserError(f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks", hint=hint)
+        raise UserError(
+            f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks",
+            code="task-invalid",
+            hint=hint,
+        )
     yield from found
 
 
@@ -45,9 +49,15 @@ def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     """What a task becomes; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
-        raise UserError(f"{folder}: {task.name!r} has no letters or digits that an id can have", hint="rename the task")
+        raise UserError(
+            f"{folder}: {task.name!r} has no letters or digits that an id can have",
+            code="task-invalid",
+            hint="rename the task",
+        )
     if solution and not task.solution:
-        raise UserError(f"{folder}: there is no solution that is a script", hint="leave out --solution")
+        raise UserError(
+            f"{folder}: there is no solution that is a script", code="task-invalid", hint="leave out --solution"
+        )
     return task_files(task, environment_of(task), agent=agent, solution=solution)
 
 
@@ -56,15 +66,21 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     targets = [below / one.name for one in made]
     twice = next((one for one in targets if targets.count(one) > 1), None)
     if twice is not None:
-        raise UserError(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
+        raise UserError(
+            f"two tasks are called {twice.name}; nothing was written",
+            code="import-refused",
+            hint="import them one by one",
+        )
     there = next((one for one in targets if one.exists() or one.is_symlink()), None)
     if there is not None and not force:
         hint = "overwrite it with --force, or choose another folder with -o"
-        raise UserError(f"{there} is already there; nothing was written", hint=hint)
+        raise UserError(f"{there} is already there; nothing was written", code="import-refused", hint=hint)
     kept = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
     if kept is not None:
         hint = "choose another folder with -o, or remove it yourself"
-        raise UserError(f"{kept} is no imported task, so --force leaves it; nothing was written", hint=hint)
+        raise UserError(
+            f"{kept} is no imported task, so --force leaves it; nothing was written", code="import-refused", hint=hint
+        )
     try:
         below.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as beside:
@@ -75,7 +91,9 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
                     shutil.rmtree(target)
                 (Path(beside) / target.name).replace(target)
     except OSError as refused:
-        raise UserError(f"cannot write {refused.filename or below}: {refused.strerror or refused}") from refused
+        raise UserError(
+            f"cannot write {refused.filename or below}: {refused.strerror or refused}", code="import-refused"
+        ) from refused
     return targets
 
 
@@ -94,4 +112,6 @@ def _check(path: Path) -> None:
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise UserError(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)
+        raise UserError(
+            f"the task does not become a spec: {first.path}: {first.message}", code="task-invalid", hint=first.hint
+        )

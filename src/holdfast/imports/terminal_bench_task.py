@@ -35,11 +35,19 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
     said = _yaml(folder / MARK)
     prompt = said.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise UserError(f"{folder / MARK}: nothing says what the agent is asked", hint="write it as instruction:")
+        raise UserError(
+            f"{folder / MARK}: nothing says what the agent is asked",
+            code="task-invalid",
+            hint="write it as instruction:",
+        )
     parser = said.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
-        raise UserError(f"{folder / MARK}: results are read by {parser}, and only pytest's are known here", hint=hint)
+        raise UserError(
+            f"{folder / MARK}: results are read by {parser}, and only pytest's are known here",
+            code="task-unsupported",
+            hint=hint,
+        )
     dockerfile = folder / "Dockerfile"
     left_out = sorted(set(said) - _CARRIED) + _compose(folder / "docker-compose.yaml")
     return ForeignTask(
@@ -78,7 +86,9 @@ def _is_line(step: dict[str, Any]) -> bool:
 def _tests(folder: Path, timeout_s: float) -> TaskTests:
     script = folder / "run-tests.sh"
     if not script.is_file():
-        raise UserError(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
+        raise UserError(
+            f"{folder}: there is no run-tests.sh", code="task-invalid", hint="a terminal-bench task is judged by it"
+        )
     files = tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
     return TaskTests({**files, "run-tests.sh": script.read_bytes()}, "run-tests.sh", "pytest", timeout_s)
 
@@ -95,7 +105,7 @@ def _compose(path: Path) -> list[str]:
 def _yaml(path: Path) -> dict[str, Any]:
     found = _read_yaml(path)
     if not isinstance(found, dict):
-        raise UserError(f"{path}: not a map of keys")
+        raise UserError(f"{path}: not a map of keys", code="task-invalid")
     return found
 
 
@@ -105,4 +115,6 @@ def _read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(text_of(path))
     except yaml.YAMLError as broken:
-        raise UserError(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken
+        raise UserError(
+            f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}", code="task-invalid"
+        ) from broken

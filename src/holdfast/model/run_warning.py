@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 STATEFUL = "stateful"
 """The one warning whose wording a document prescribes."""
@@ -35,17 +38,30 @@ WARNINGS = {
     "session-left-out": "A session could not be imported.",
     "session-unknown-tool": "A session has responses of a tool that the agent does not declare.",
     STATEFUL: "The agent seems to keep state between trials, so they run one at a time.",
+    "tool-never-called": "A rule passes because no trial called the tool that it names.",
     "traces-unsent": "The traces could not be exported.",
     "trial": "Something about one trial, while it runs.",
 }
 """The codes of warnings that are not about the spec file, and what each means. A problem of the file has its own."""
 
 
-class RunWarning(Struct, frozen=True):
+class RunWarning(Struct, frozen=True, omit_defaults=True):
     """What it is about, as a code to rely on, and the sentence."""
 
     code: str
     text: str
+    ignored: bool = False
+    """`warnings.ignore` of the spec names its code: reports count it and show it only with `-v`."""
 
     def __str__(self) -> str:
         return self.text
+
+
+def is_warning(code: str) -> bool:
+    """Whether a code of a run or of a spec file is that of a warning: errors cannot be ignored."""
+    return code in WARNINGS or code.startswith("lint-") or code == "left-out-scenario"
+
+
+def mark_ignored(warnings: Iterable[RunWarning], ignored: Collection[str]) -> tuple[RunWarning, ...]:
+    """The warnings; those with one of these codes are marked as ignored."""
+    return tuple(replace(one, ignored=one.code in ignored) for one in warnings)

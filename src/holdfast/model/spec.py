@@ -235,6 +235,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     """A stable word for tests and `--json`: unknown-key, bad-value, lint-escaped-regex, ..."""
     suggestion: str = ""
     """The known name that was probably meant; the hint says it, too."""
+    ignored: bool = False
+    """A warning whose code `warnings.ignore` names."""
     values: tuple[str, ...] = ()
     """What the message names: of `left-out-scenario` the scenario and why, of `unset-variable` the variable."""
 
@@ -310,6 +312,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     beside: tuple[str, ...] = ()
     """Scenarios that are run to be compared with, and are no part of the score."""
     weights: PartWeights = PartWeights()
+    ignored_warnings: tuple[str, ...] = ()
+    """Codes of warnings that the user knows and does not want to see."""
     mutations: MutationSpec | None = None
     """How golden prompts are varied; of a mutation run."""
     built: BuiltText | None = None

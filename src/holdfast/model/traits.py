@@ -92,6 +92,8 @@ class CheckTraits(Struct, frozen=True, kw_only=True):
     calls_per_vote: int = 1
     """How often it asks the model for one vote."""
     requires_probes: bool = False
+    forbids_calls: bool = False
+    """It forbids calls of the tools it names, so a tool that is never called is what it asks for."""
     reads_cost: bool = False
     """It reads what model calls used, so they must be seen."""
     needs_world: bool = True

@@ -138,7 +138,9 @@ def find_at(path: str) -> Find:
     try:
         parts_at = query(path)
     except BadPath as bad:
-        raise AgentUnavailable(f"agent.response_path {path!r} is not a path: {bad}", hint=HINT, config=True) from None
+        raise AgentUnavailable(
+            f"agent.response_path {path!r} is not a path: {bad}", code="agent-config-invalid", hint=HINT, config=True
+        ) from None
 
     def find(value: Any) -> Any:
         found = parts_at(value)

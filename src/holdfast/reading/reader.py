@@ -223,10 +223,17 @@ class Reader:
         return BAD if bad else values
 
     def unknown_keys(
-        self, node: Node, known: Collection[str], *, message: str = "unknown key", label: str = "known keys"
+        self,
+        node: Node,
+        known: Collection[str],
+        *,
+        message: str = "unknown key",
+        label: str = "known keys",
+        synonyms: Mapping[str, str] | None = None,
     ) -> None:
-        """Reports keys of the map that are not known."""
+        """Reports keys of the map that are not known; `synonyms` are hints for keys that people try."""
         for key in node.pairs:
             if key not in known:
-                meant, hint = suggest(key, known, label=label)
+                hints = synonyms or {}
+                meant, hint = ("", hints[key]) if key in hints else suggest(key, known, label=label)
                 self.error(node.key(key), message, hint=hint, code="unknown-key", suggestion=meant)

@@ -245,5 +245,7 @@ def _of_cell(run: Run, cause: Cause) -> Iterator[tuple[str, str]]:
 
 
 def _remarks(run: Run) -> Iterator[str]:
-    yield from (f"- warning: {inline(one.text)}" for one in run.warnings)
+    yield from (f"- warning: {inline(one.text)}" for one in run.warnings if not one.ignored)
+    if ignored := sum(one.ignored for one in run.warnings):
+        yield f"- {wording.plural(ignored, 'warning')} ignored"
     yield from (f"- {inline(text)}" for text in run.notes)

@@ -75,7 +75,7 @@ def summary(
     """Did it hold, where not, why, and how to see it again; `quiet` keeps the numbers and the verdict."""
     paint = painter(color)
     parts = [] if quiet else list(_parts(run, width, paint, verbose))
-    text = "\n".join([*parts, *_numbers(run, paint, quiet), _verdict(run, paint)]) + "\n"
+    text = "\n".join([*parts, *_numbers(run, paint, quiet, verbose), _verdict(run, paint)]) + "\n"
     # Colour codes are ASCII, so they survive.
     return text if unicode else ascii_only(text)
 
@@ -94,7 +94,7 @@ def _parts(run: Run, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
         yield from blocks(run, width, paint, verbose=verbose)
 
 
-def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
+def _numbers(run: Run, paint: Paint, quiet: bool, verbose: bool) -> Iterator[str]:
     if run.score.mutation is not None:
         from holdfast.report import mutations
 
@@ -112,7 +112,9 @@ def _numbers(run: Run, paint: Paint, quiet: bool) -> Iterator[str]:
         yield from _about_calls(run)
         yield from _about_replicas(run)
         yield from (f"note: {one_line(note)}" for note in run.notes)
-    yield from (paint(wording.format_warning(one), "warning") for one in run.warnings)
+    yield from (paint(wording.format_warning(one), "warning") for one in run.warnings if verbose or not one.ignored)
+    if (ignored := sum(one.ignored for one in run.warnings)) and not verbose:
+        yield f"{wording.plural(ignored, 'warning')} ignored (-v shows them)"
 
 
 def _score(run: Run, paint: Paint) -> str:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from holdfast.errors import NotBuilt, SpecError, UserError
 from holdfast.model.events import Event
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.run_warning import RunWarning, mark_ignored
 from holdfast.model.spec import Problem, Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import Plan, RunOptions, plan
@@ -29,7 +29,7 @@ class Job:
         self.spec = spec
         self.options = options
         self.environ = environ
-        self.warnings = (*warnings, *shown_values(spec, environ))
+        self.warnings = mark_ignored((*warnings, *shown_values(spec, environ)), spec.ignored_warnings)
         self.plan: Plan = plan(spec, options.select, sequential=options.auto)
         self.secrets = world_secrets(spec, options, environ)
         """Values of the world's secrets by name."""

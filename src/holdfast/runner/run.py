@@ -16,6 +16,7 @@ from holdfast.model.judged import Judged
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFast, Once, Rounds, RunOptions
 from holdfast.processes.scratch import sweep
+from holdfast.runner.called_tools import CalledTools
 from holdfast.runner.calm_answers import CalmAnswers, calm_answers
 from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
@@ -122,7 +123,7 @@ class RunInProgress:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         intake = self.intake
         planner, budget = self._planner(stored, executor.concurrency), self._budget(stored.done)
-        calm = self._calm_answers()
+        calm, called = self._calm_answers(), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
         intake.judged = {} if planner.detailed else None
         judged, done, planned = Judged(0, intake.violated), 0, 0
@@ -136,6 +137,7 @@ class RunInProgress:
                 async for trial, seen in ended:
                     if not intake.take_at_once(trial, seen, alone=alone):
                         await intake.take(trial, seen, alone=alone)
+                    called.add(seen)
                     if calm is not None:
                         calm.add(trial, seen)
                     done += 1
@@ -146,6 +148,9 @@ class RunInProgress:
         self._describe_end(stored, budget, done, planned)
         if calm is not None and calm.warning:
             self.log.warn("answers-differ", intake.masker.text(calm.warning))
+        # What stored trials called is not known here, and a run that was stopped says nothing about the rest.
+        for warning in called.warnings() if done and done == len(stored.left) and not stored.done else ():
+            self.log.warn(warning.code, intake.masker.text(warning.text))
 
     def _calm_answers(self) -> CalmAnswers | None:
         """Compares what fresh agents answer in calm; None: others are asked twice before the run."""

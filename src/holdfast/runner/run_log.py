@@ -76,11 +76,12 @@ class RunLog:
 
     def warn(self, code: str, text: str) -> None:
         """Stores the warning and announces it. What it says of the run's state is stored with it."""
-        warning = RunWarning(code, text)
+        warning = RunWarning(code, text, code in self._job.spec.ignored_warnings)
         self.stateful = self.stateful or code == STATEFUL
         self.warnings.append(warning)
         self._end(False)  # on disk at once: a run that is taken up again must know
-        self._listen(events.Warned(warning))
+        if not warning.ignored:
+            self._listen(events.Warned(warning))
 
     def close(self, complete: bool, duration_s: float) -> None:
         """The run's files are sealed, and its end is told."""

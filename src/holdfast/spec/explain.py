@@ -73,17 +73,18 @@ def explain(file: str, source: str, problems: Sequence[Problem], *, color: bool 
     """All problems in the order of the file, each with its source line."""
     lines = re.split(BREAK, source) if source else []
     _mask(lines, problems)
-    ordered = sorted(problems, key=lambda p: (p.line, p.column, p.severity, p.path))
+    ordered = sorted((p for p in problems if not p.ignored), key=lambda p: (p.line, p.column, p.severity, p.path))
     return "".join(_one(file, lines, problem, color) for problem in ordered)
 
 
 def tally(problems: Iterable[Problem]) -> str:
-    """`1 error, 1 warning.`, or nothing where there are none."""
+    """`1 error, 1 warning, 2 ignored.`, or nothing where there are none."""
     listed = list(problems)
+    ignored = sum(p.ignored for p in listed)
     errors = sum(p.severity == "error" for p in listed)
-    counts = [(errors, "error"), (len(listed) - errors, "warning")]
-    text = ", ".join(plural(count, noun) for count, noun in counts if count)
-    return f"{text}." if text else ""
+    counts = [(errors, "error"), (len(listed) - errors - ignored, "warning")]
+    parts = [plural(count, noun) for count, noun in counts if count] + [f"{ignored} ignored"] * bool(ignored)
+    return ", ".join(parts) + "." if parts else ""
 
 
 def shown(text: str) -> str:

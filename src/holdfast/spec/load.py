@@ -14,12 +14,15 @@ from msgspec.structs import replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
+from holdfast.model.problem_codes import PROBLEM_CODES
+from holdfast.model.run_warning import WARNINGS, is_warning
 from holdfast.model.session import ReplaySpec
 from holdfast.model.spec import Part, Problem, Spec, Unbuilt
 from holdfast.reading.file import Source, read_file
 from holdfast.reading.node import put_at
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.tree import parse
+from holdfast.reading.words import suggest
 from holdfast.spec.agent import agent_problems, agent_unbuilt
 from holdfast.spec.explain import joined
 from holdfast.spec.lint.lint import lint
@@ -42,7 +45,7 @@ from holdfast.spec.rules.parts import (
 from holdfast.spec.rules.replays import replay_value, replays_problems
 from holdfast.spec.secrecy import references, short_secrets
 from holdfast.spec.sections.file import File
-from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection
+from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, OutputSection, WarningsSection
 from holdfast.spec.stored_agent import stored_agent
 from holdfast.spec.task import task_problems, user_scripts, users_unbuilt
 from holdfast.spec.world.databases import database_problems
@@ -94,6 +97,9 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
     section = reader.section(File, root)
     spec = None if isinstance(section, Bad) else _spec(reader, section, path, environ, options, values)
     problems = sorted(joined(reader.problems), key=lambda p: (p.line, p.column))
+    if not isinstance(section, Bad) and section.warnings is not None:
+        codes = section.warnings.ignore
+        problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
         return Checked(None, tuple(problems), source)
     return Checked(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
@@ -180,6 +186,7 @@ def _plain_fields(file: File, path: Path) -> dict[str, Any]:
         "replays": _replays(file),
         "has_golden": bool(file.golden_prompts),
         "weights": part_weights(file),
+        "ignored_warnings": file.warnings.ignore if file.warnings else (),
     }
 
 
@@ -269,8 +276,25 @@ def _shape(reader: Reader, file: File, folder: Path | None) -> None:
         _model(reader, model)
     if file.output is not None:
         _filename(reader, file.output)
+    if file.warnings is not None:
+        _ignored(reader, file.warnings)
     if file.replays is not None:
         replays_problems(reader, file.replays, folder)
+
+
+def _ignored(reader: Reader, section: WarningsSection) -> None:
+    """Only warnings can be ignored; a code that no warning has is probably misspelt."""
+    known = [code for code in (*WARNINGS, *PROBLEM_CODES) if is_warning(code)]
+    for node in section.at.get("ignore").items:
+        if node.text in PROBLEM_CODES and not is_warning(node.text):
+            reader.error(
+                node, f"{node.text} is the code of an error, and errors cannot be ignored", code="unknown-warning"
+            )
+        elif not is_warning(node.text) or node.text not in known:
+            meant, hint = suggest(node.text, known)
+            hint = hint if meant else "docs/codes.md lists the codes of warnings"
+            message = f"no warning has the code {node.text[:60]!r}"
+            reader.error(node, message, hint=hint, code="unknown-warning", suggestion=meant)
 
 
 def _sandboxed(reader: Reader, file: File) -> None:

@@ -69,7 +69,7 @@ def resolve(
             return _variable(match["variable"], match["default"], environ)
         source: Mapping[str, Any] = (secrets if match["space"] == "secrets" else params) or {}
         if match["name"] not in source:
-            raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value")
+            raise UserError(f"{{{{ {match['space']}.{match['name']} }}}} has no value", code="reference-unresolved")
         return param_text(source[match["name"]])
 
     return re.sub(REFERENCE, value, text)
@@ -95,7 +95,11 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
     if default is not None:
         return default
     if value is None:
-        raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
+        raise UserError(
+            f"the variable {name} is not set",
+            code="variable-unset",
+            hint=f"export {name}=… or write ${{{name}:-default}}",
+        )
     return value
 
 
@@ -143,7 +147,7 @@ def _is_short(name: str, environ: Mapping[str, str]) -> bool:
 def _secret(name: str, environ: Mapping[str, str]) -> str:
     value = _variable(name, None, environ)
     if _is_short(name, environ):
-        raise UserError(f"the value of {name} {TOO_SHORT}", hint=TOO_SHORT_HINT)
+        raise UserError(f"the value of {name} {TOO_SHORT}", code="secret-unavailable", hint=TOO_SHORT_HINT)
     return value
 
 

@@ -149,7 +149,7 @@ def in_command(command: str, params: Mapping[str, Any]) -> str:
         if place.name not in params:
             continue
         if place.fault:
-            raise UserError(place.message, hint=place.hint)
+            raise UserError(place.message, code="param-unquotable", hint=place.hint)
         parts += [command[at : place.start], _quoted(param_text(params[place.name]), place.quote)]
         at = place.end
     return "".join([*parts, command[at:]])

@@ -63,7 +63,9 @@ class _Script:
             cursor.delimiter = command[1]
         elif command[1] not in _HARMLESS:
             line = self._line_at(cursor.at)
-            raise QueryFailed(f"line {line}: \\{command[1]} is a command of psql, not SQL; take it out")
+            raise QueryFailed(
+                f"line {line}: \\{command[1]} is a command of psql, not SQL; take it out", code="query-failed"
+            )
         cursor.at = command.end()
         return True
 

@@ -67,7 +67,9 @@ def read_recipe(name: str) -> Recipe:
     if name not in known:
         miss = near(name, known)
         meant = f"did you mean {miss}? " if miss else ""
-        raise UsageError(f"there is no recipe {name!r}", hint=f"{meant}There are: {', '.join(known)}")
+        raise UsageError(
+            f"there is no recipe {name!r}", code="recipe-unknown", hint=f"{meant}There are: {', '.join(known)}"
+        )
     found = yaml.safe_load((_home() / name / _ABOUT).read_text(encoding="utf-8"))
     return msgspec.convert(found, Recipe)
 

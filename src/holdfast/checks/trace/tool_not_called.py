@@ -29,6 +29,7 @@ class ToolNotCalled:
     ]
 
     traits: ClassVar[CheckTraits] = CheckTraits(
+        forbids_calls=True,
         polarity="negative",
         reads="trace",
         texts=("target",),

@@ -41,7 +41,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "flaky": f"{wording.plural(score.flaky, 'flaky cell')}: replicas of one prompt disagree" if score.flaky else "",
         "attacks": calls.attacks(score.attacks) if score.attacks else "",
         "used": calls.used(score.spent),
-        "warnings": [asdict(one) for one in run.warnings],
+        "warnings": [{"code": one.code, "text": one.text} for one in run.warnings if not one.ignored],
         "notes": run.notes,
         "promises": [asdict(one) for one in run.promises],
         "tolerated": score.tolerated,

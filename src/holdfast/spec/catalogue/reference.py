@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.model.capabilities import LACKS
 from holdfast.model.error_codes import ERROR_CODES
+from holdfast.model.problem_codes import PROBLEM_CODES
 from holdfast.model.run_warning import WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
@@ -114,6 +115,9 @@ _WARNINGS_INTRO = """
 (`warning.stateful`), SARIF under `properties`. Warnings about the spec file have the codes that `holdfast validate
 --json` prints; these are the others.
 
+`warnings: {ignore: [code, …]}` in the spec silences warnings by their codes, those about the spec file included.
+Reports count them, `-v` shows them, and JSON keeps them with `"ignored": true`.
+
 | code | meaning |
 |---|---|"""
 
@@ -138,19 +142,30 @@ opened at all, the command fails with one of them as its error code.
 |---|---|---|"""
 
 
+_PROBLEMS_INTRO = """
+## Codes of problems in a spec file
+
+`holdfast validate` prints the code after each message, and `--json` has it in `errors[].code` and `warnings[].code`.
+Codes that begin with `lint-` are warnings: the file can be run, and probably does not mean what its author thinks.
+
+| code | meaning |
+|---|---|"""
+
+
 def codes_page() -> str:
-    """Every code of a finding, from the checks themselves, of a warning of a run and of an error."""
+    """Every code of a finding, from the checks themselves, of a warning of a run, of an error and of a problem."""
     found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in checks():
         if isinstance(check, CodesTrait):
             for code, meaning in check.codes.items():
                 found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
-    warnings = [f"| `{code}` | {meaning} |" for code, meaning in sorted(WARNINGS.items())]
-    errors = [f"| `{code}` | {meaning} |" for code, meaning in sorted(ERROR_CODES.items())]
+    lines = [_CODES_INTRO, *rows]
+    tables = ((_WARNINGS_INTRO, WARNINGS), (_ERRORS_INTRO, ERROR_CODES), (_PROBLEMS_INTRO, PROBLEM_CODES))
+    for intro, codes in tables:
+        lines += [intro, *(f"| `{code}` | {meaning} |" for code, meaning in sorted(codes.items()))]
     missing = [f"| `{code}` | {lack.feature or 'several'} | {lack.why} |" for code, lack in sorted(LACKS.items())]
-    tables = [_CODES_INTRO, *rows, _WARNINGS_INTRO, *warnings, _ERRORS_INTRO, *errors, _LACKS_INTRO, *missing]
-    return "\n".join(tables) + "\n"
+    return "\n".join([*lines, _LACKS_INTRO, *missing]) + "\n"
 
 
 if __name__ == "__main__":

@@ -91,6 +91,12 @@ _ELSEWHERE: Mapping[str, str] = {
 """Names of checks in other tools, and what to write here."""
 
 MENU = Menu("type", find_check, check_names, _ELSEWHERE)
+_KEY_SYNONYMS = {
+    **dict.fromkeys(("after", "before"), "the order of calls is a rule of its own: type: only_after, tool, requires"),
+    "level": "did you mean severity?",
+    "not": "did you mean negate?",
+}
+"""Keys that people try, and what to write here."""
 
 
 def read_rules(reader: Reader, node: Node, *, contract: bool) -> tuple[RuleEntry, ...] | Bad:
@@ -143,7 +149,7 @@ def _check(reader: Reader, node: Node) -> Chosen | Bad:
         if isinstance(choice, Bad):
             return BAD
         idle = _idle_defaults(reader, choice, node)
-        return settings(reader, choice, node, [*common, "type", *idle])
+        return settings(reader, choice, node, [*common, "type", *idle], _KEY_SYNONYMS)
     message = "type is written next to check: write it inside" if node.has("type") else "unknown key next to check"
     reader.unknown_keys(node, [*common, "check"], message=message)
     inner = node.get("check")

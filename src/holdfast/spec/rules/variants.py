@@ -67,9 +67,11 @@ def misspelt_selector(reader: Reader, selector: str, node: Node, known: Iterable
         reader.error(node.key(key), "unknown key", hint=hint, code="unknown-key", suggestion=selector)
 
 
-def settings(reader: Reader, choice: Choice, node: Node, common: Iterable[str]) -> Chosen | Bad:
+def settings(
+    reader: Reader, choice: Choice, node: Node, common: Iterable[str], synonyms: Mapping[str, str] | None = None
+) -> Chosen | Bad:
     """The kind's own keys; `common` are other keys that the map may have."""
-    reader.unknown_keys(node, [*key_names(choice.type), *common], label=f"{choice.name} takes")
+    reader.unknown_keys(node, [*key_names(choice.type), *common], label=f"{choice.name} takes", synonyms=synonyms)
     before = len(reader.problems)
     values = reader.keys(choice.type, node)
     if isinstance(values, Bad) or any(p.severity == "error" for p in reader.problems[before:]):

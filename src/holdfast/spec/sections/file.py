@@ -21,6 +21,7 @@ from holdfast.spec.sections.run import (
     ParallelismSection,
     ReplaysSection,
     ScoringSection,
+    WarningsSection,
 )
 from holdfast.spec.sections.task import GoldenPrompt, TaskSection
 from holdfast.spec.sections.world import (
@@ -119,6 +120,7 @@ class File(Struct, frozen=True, kw_only=True):
     replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
     output: Annotated[OutputSection | None, about("The report file of a run.")] = None
     advanced: Annotated[AdvancedSection | None, about("Rarely needed.")] = None
+    warnings: Annotated[WarningsSection | None, about("Which warnings are shown.")] = None
     base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
     setup: Annotated[SetupSection | None, about("What to prepare before the agent starts.")] = None
     resources: Annotated[ResourcesSection | None, about("Limits of a trial.")] = None

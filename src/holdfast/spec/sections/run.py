@@ -287,6 +287,16 @@ class AdvancedSection(Struct, frozen=True, kw_only=True):
     seed: Annotated[int | None, SEED] = None
 
 
+class WarningsSection(Struct, frozen=True, kw_only=True):
+    """Which warnings are shown."""
+
+    at: Node
+    ignore: Annotated[
+        tuple[str, ...],
+        about("Codes of warnings that you know and do not want to see.", examples=[["stateful", "lint-no-calm"]]),
+    ] = ()
+
+
 class ParallelismSection(Struct, frozen=True, kw_only=True):
     """Repeats and parameters of a scenario."""
 

@@ -44,7 +44,9 @@ def read_script(path: Path, *, shown: str) -> UserScript:
     else:
         script = _listed(reader, source)
     if not reader.problems and not script.texts and not script.rules:
-        reader.problems.append(Problem("the user says nothing", hint="write a list of what the user says"))
+        reader.problems.append(
+            Problem("the user says nothing", hint="write a list of what the user says", code="empty")
+        )
     if reader.problems:
         raise SpecError(shown, sorted(reader.problems, key=lambda p: (p.line, p.column)), source=source.text)
     return script

@@ -1,0 +1,43 @@
+"""Rules that pass only because the tool they name was never called: a misspelt name would go unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunWarning
+from holdfast.model.spec import Spec
+from holdfast.plan.checks import traits_of
+from holdfast.reading.words import listed
+
+
+class CalledTools:
+    """Collects the names of the tools that trials called."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._names: set[str] = set()
+        self._unmatched: dict[tuple[str, str], None] = {}
+        """Each rule and name that no call has matched yet."""
+        for rule in spec.invariants:
+            traits = traits_of(rule)
+            # A positive rule fails by itself without the call, and some rules are there to forbid it.
+            if not traits.forbids_calls and (traits.polarity == "negative") != rule.negate:
+                globs = (glob for _, glob in traits.tools if "://" not in glob and "{{" not in glob)
+                self._unmatched |= {(rule.id, glob): None for glob in globs}
+
+    def add(self, observation: Observation) -> None:
+        if not self._unmatched:
+            return
+        calls = (event for event in observation.trace if event.event_type in ("tool_call", "mcp_call"))
+        new = {event.tool for event in calls} - self._names
+        self._names |= new
+        for key in [key for key in self._unmatched if any(fnmatchcase(name, key[1]) for name in new)]:
+            del self._unmatched[key]
+
+    def warnings(self) -> Iterator[RunWarning]:
+        """One for each rule and tool that no trial called."""
+        called = f"tools called: {listed(sorted(self._names))}" if self._names else "no tool was called"
+        for rule, tool in self._unmatched:
+            text = f"rule {rule} proves nothing about {tool}: no trial called a tool of this name ({called})"
+            yield RunWarning("tool-never-called", text)

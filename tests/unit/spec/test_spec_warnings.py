@@ -1,0 +1,86 @@
+"""`warnings: {ignore: […]}`, and lints about rules that cannot fail."""
+
+from __future__ import annotations
+
+import pytest
+from spec_texts import HTTP, MATRIX, RULES, File
+
+from holdfast.spec.explain import explain, tally
+
+NO_CALM = "chaos_matrix:\n  - name: bad\n    llm_faults: [{mode: server_error}]\n"
+ATTACKED = """
+agent: {type: command, command: ./run}
+golden_prompts: [What does Ann want?]
+contract:
+  name: C
+  invariants:
+    - {id: sums-up, type: contains, value: kettle}
+    %s
+chaos_matrix:
+  - name: calm
+  - name: hostile
+    context_attacks: [{type: indirect_injection%s}]
+"""
+
+
+def test_an_ignored_warning_is_kept_marked_and_counted(file: File) -> None:
+    (shown,) = file.warnings(HTTP + RULES + NO_CALM, "lint-no-calm")
+    assert not shown.ignored
+    checked = file.check(HTTP + RULES + NO_CALM + "warnings: {ignore: [lint-no-calm, stateful]}\n")
+    assert checked.spec is not None
+    assert checked.spec.ignored_warnings == ("lint-no-calm", "stateful")
+    assert [(p.code, p.ignored) for p in checked.problems] == [("lint-no-calm", True)]
+    assert explain("spec.yaml", checked.source, checked.problems) == ""
+    assert tally(checked.problems) == "1 ignored."
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"), [("lint-no-clam", "lint-no-calm"), ("statefull", "stateful"), ("nonsense", ""), ("conflict", "")]
+)
+def test_what_is_not_a_warning_cannot_be_ignored(file: File, code: str, meant: str) -> None:
+    found = file.error(HTTP + RULES + MATRIX + f"warnings: {{ignore: [{code}]}}\n")
+    assert (found.path, found.code, found.suggestion) == ("warnings.ignore[0]", "unknown-warning", meant)
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "wanted"),
+    [
+        ("", "", "excludes_pattern"),
+        ("", ", action: forward", "tool_not_called, tool: forward"),
+        ("- {id: done, type: completes}", "", "excludes_pattern"),
+        ("- {id: safe, type: excludes_pattern, patterns: [HOLDFAST-CANARY], when: no_chaos}", "", "excludes_pattern"),
+    ],
+)
+def test_an_attack_that_no_rule_judges_is_a_warning(file: File, rule: str, settings: str, wanted: str) -> None:
+    (found,) = file.warnings(ATTACKED % (rule, settings), "lint-attack-unjudged")
+    assert found.path == "chaos_matrix[1].context_attacks[0]"
+    assert wanted in found.hint
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "- {id: safe, type: excludes_pattern, patterns: [HOLDFAST-CANARY], when: any_chaos_active}",
+        "- {id: safe, type: tool_not_called, tool: forward}",
+        "- {id: same, type: behavior_unchanged}",
+        "- {id: safe, type: contains, value: eve, negate: true}",
+    ],
+)
+def test_an_attack_that_a_rule_judges_is_none(file: File, rule: str) -> None:
+    assert file.warnings(ATTACKED % (rule, ""), "lint-attack-unjudged") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant", "hint"),
+    [
+        ("after", "", "only_after"),
+        ("level", "", "severity"),
+        ("severty", "severity", "did you mean severity?"),
+        ("xyzzy", "", "contains takes: "),
+    ],
+)
+def test_a_suggestion_is_close_in_spelling_or_a_known_synonym(file: File, key: str, meant: str, hint: str) -> None:
+    rule = f"contract: {{name: C, invariants: [{{id: a, type: contains, value: x, {key}: 1}}]}}\n"
+    found = file.error(HTTP + rule + MATRIX)
+    assert (found.code, found.suggestion) == ("unknown-key", meant)
+    assert hint in found.hint
