@@ -17,7 +17,7 @@ from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Like
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, OriginalStream
 
 CODECS: dict[str, Codec] = {
     "openai_chat": OPENAI_CHAT,
@@ -53,7 +53,9 @@ def sent(frames: Iterable[StreamFrame]) -> bytes:
     return data
 
 
-def streamed(codec: Codec, completion: Completion, asked: ModelRequest = ASKED, like: Like = NOTHING) -> bytes:
+def streamed(
+    codec: Codec, completion: Completion, asked: ModelRequest = ASKED, like: OriginalStream = NOTHING
+) -> bytes:
     return sent(codec.frames(completion, asked, like))
 
 

@@ -16,8 +16,8 @@ from example_counts import examples
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.http.values import write
-from holdfast.planes.injection.felt import alike
 from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.outcome_comparison import are_alike
 from holdfast.protocols.fault import Call, Failed, Received, Reply
 from planes_kit import FakeContext
 
@@ -89,7 +89,7 @@ def _on_the_wire(reply: Reply) -> Received:
 
 
 def _same(one: Any, other: Any, call: Call) -> bool:
-    return alike(one, other, call, _on_the_wire if call.plane == "http" else None)
+    return are_alike(one, other, call, _on_the_wire if call.plane == "http" else None)
 
 
 def _reads(kinds: Any, at: int, call: Call, arrived: Any) -> bool:

@@ -15,8 +15,7 @@ from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.model.task import RecordedUse
 from holdfast.model.trial import Trial
-from holdfast.planes.describe import brief
-from holdfast.planes.injection.weather import Weather
+from holdfast.planes.injection.weather import Weather, target_key
 
 if TYPE_CHECKING:
     from holdfast.protocols.fault import Call, Fits, Forward, Receives, Reply, Sleep
@@ -34,6 +33,7 @@ class LiveInjector:
         self.has_faults = bool(trial.scenario.injections)
         self.is_replay = trial.task.recording is not UNSET
         self.weather = Weather(trial, self.add_fault, self.amend_fault, self.add_use)
+        self.count = self.weather.count
         self.ledger: list[FaultMet] = []
         self._entries: dict[AttemptKey, list[int]] = {}
         """Where in the ledger the entries of each call are."""
@@ -80,11 +80,10 @@ class LiveInjector:
         if not self._sink.closed and len(self.uses) < USES_KEPT:
             self.uses.append(self._sink.storable(use))
 
-    def count(self, plane: str, target: str) -> int:
-        return self.weather.count(plane, target)
-
     def modes_met(self, plane: str, target: str, n: int) -> str:
-        entries = [self.ledger[at] for at in self._entries.get((plane, brief(target), n), ())] if self.ledger else ()
+        entries = (
+            [self.ledger[at] for at in self._entries.get((plane, target_key(target), n), ())] if self.ledger else ()
+        )
         return "+".join(dict.fromkeys(met.mode for met in entries if met.effect == "met"))
 
     def mark_undelivered(
@@ -99,7 +98,7 @@ class LiveInjector:
         waits: bool = False,
         read: str | None = None,
     ) -> None:
-        for at in self._entries.get((plane, brief(target), n), ()):
+        for at in self._entries.get((plane, target_key(target), n), ()):
             met = self.ledger[at]
             meant = (injection is None or met.mode == injection.mode) and (read is None or _is_unread(met, read))
             meant = meant and (not parts or self.weather.traits(met.index).delivers in parts)
@@ -111,7 +110,7 @@ class LiveInjector:
 
     def affects(self, plane: str, target: str) -> bool:
         recorded = self.weather.recorded
-        if recorded is not None and recorded.minds(plane, target):
+        if recorded is not None and recorded.answers_for(plane, target):
             return True
         return self.has_faults and bool(self.weather.facing(plane, target))
 
@@ -128,9 +127,9 @@ class LiveInjector:
         names: Sequence[str] | None = None,
     ) -> Reply:
         # Until a fault passes the call on, nobody on the other side has seen it: the trace must say so.
-        held = (call.plane, brief(call.target), call.n)
+        held = (call.plane, target_key(call.target), call.n)
         self._sink.hold(held)
-        return await self.weather.through(
+        return await self.weather.inject(
             call,
             forward,
             sleep,

@@ -50,7 +50,7 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
 
     try:
         for plane in ("llm", "tool"):
-            text = text_of((await weather.through(Call(plane, ANSWER, {}, n), forward, wait)).value)
+            text = text_of((await weather.inject(Call(plane, ANSWER, {}, n), forward, wait)).value)
     except TimedOut as failure:
         return replace(turn, text=None, latency_ms=late_ms, ending="timeout", detail=f"simulated: {failure}")
     except Failed as failure:

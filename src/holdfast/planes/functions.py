@@ -133,10 +133,10 @@ class Hook:
         call = Call(*self.key, self._arguments(args, kwargs), n)
         try:
             if sight is None:
-                return (await weather.through(call, forward, sleep)).value
+                return (await weather.inject(call, forward, sleep)).value
             modes: dict[int, str] = {}
             sight.faces(modes)
-            return (await weather.through(call, forward, sleep, modes=modes, sent=sight.sent)).value
+            return (await weather.inject(call, forward, sleep, modes=modes, sent=sight.sent)).value
         except Failed as failure:
             raised = exception_of(failure)
             raise raised from raised.__cause__  # a recorded exception has its own

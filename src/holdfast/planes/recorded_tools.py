@@ -58,7 +58,7 @@ class RecordedTools:
         self._tools = tuple(counts)
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
-    def minds(self, plane: str, target: str) -> bool:
+    def answers_for(self, plane: str, target: str) -> bool:
         """Whether calls there are answered here: those of tools. What only makes a connection is not.
 
         Where all that was recorded are URLs, a tool with a name is run: what it asks for is met at its URL.

@@ -22,7 +22,7 @@ from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.trust import NODE_PRELOAD, node_options, proxy_environ
 from holdfast.planes.http.trust import environ as trust_environ
 from holdfast.planes.llm.codecs.formats import asks_model, provider_of_host
-from holdfast.planes.llm.gateway import Gateway, Traffic, end_over_limit
+from holdfast.planes.llm.gateway import Gateway, TrialGateway, end_over_limit
 from holdfast.planes.llm.sources.provider_hosts import HOSTS, is_public
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import PLACEHOLDER_KEY
@@ -222,7 +222,7 @@ class TrialPlanes:
         self._shared = shared
         self._address = address
         self._context = context
-        self._traffic = Traffic(shared.gateway, context, self._elsewhere)
+        self._traffic = TrialGateway(shared.gateway, context, self._elsewhere)
         self.model = self._traffic.serve
         self._proxy: Proxy | None = None
 

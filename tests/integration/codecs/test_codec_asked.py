@@ -128,7 +128,7 @@ every_format = pytest.mark.parametrize("name", SENT)
 
 def asked_of(name: str) -> tuple[ModelRequest, dict[str, Any]]:
     path, body = SENT[name]()
-    return CODECS[name].asked(path, body), body
+    return CODECS[name].read_request(path, body), body
 
 
 @every_format
@@ -157,11 +157,11 @@ def test_only_the_named_results_change_and_the_request_stays_as_it_was(name: str
     asked, body = asked_of(name)
     before = copy.deepcopy(body)
     codec = CODECS[name]
-    changed = codec.with_results(body, {asked.results[0].key: "99 degrees"}, frozenset())
-    assert codec.asked("models/m:generateContent", changed).results[0].text == "99 degrees"
+    changed = codec.replace_results(body, {asked.results[0].key: "99 degrees"}, frozenset())
+    assert codec.read_request("models/m:generateContent", changed).results[0].text == "99 degrees"
     assert body == before
-    assert codec.with_results(body, {"another": "x"}, frozenset()) == before
-    back = codec.with_results(changed, {asked.results[0].key: "12 degrees"}, frozenset())
+    assert codec.replace_results(body, {"another": "x"}, frozenset()) == before
+    back = codec.replace_results(changed, {asked.results[0].key: "12 degrees"}, frozenset())
     assert back == before
 
 
@@ -169,7 +169,7 @@ def test_only_the_named_results_change_and_the_request_stays_as_it_was(name: str
 def test_every_format_can_be_served_by_a_compatible_server(name: str) -> None:
     asked, _ = asked_of(name)
     body = to_openai_chat(asked, "other")
-    again = CODECS["openai_chat"].asked("/chat/completions", body)
+    again = CODECS["openai_chat"].read_request("/chat/completions", body)
     assert body["model"] == "other"
     assert again.messages == asked.messages
     assert body["tools"][0]["function"]["parameters"]["properties"]["city"]["type"] == "string"
@@ -189,8 +189,8 @@ def test_a_failed_result_says_so_where_the_format_can() -> None:
         asked, body = asked_of(name)
         key = asked.results[0].key
         assert not asked.results[0].failed
-        changed = CODECS[name].with_results(body, {key: "boom"}, frozenset([key]))
-        (result,) = CODECS[name].asked("m:generateContent", changed).results
+        changed = CODECS[name].replace_results(body, {key: "boom"}, frozenset([key]))
+        (result,) = CODECS[name].read_request("m:generateContent", changed).results
         assert (result.text, result.failed) == ("boom", True)
 
 
@@ -199,23 +199,23 @@ def test_parts_other_than_text_stay_in_a_changed_result() -> None:
     content = [image, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     block = {"type": "tool_result", "tool_use_id": "c", "content": content}
     body = {"messages": [{"role": "user", "content": [block]}]}
-    changed = CODECS["anthropic"].with_results(body, {"c": "new"}, frozenset())
+    changed = CODECS["anthropic"].replace_results(body, {"c": "new"}, frozenset())
     assert changed["messages"][0]["content"][0]["content"] == [image, {"type": "text", "text": "new"}]
 
 
 def test_a_result_that_is_an_object_stays_one_if_the_new_text_is() -> None:
     part = {"functionResponse": {"name": "w", "response": {"degrees": 12}}}
     body = {"contents": [{"role": "user", "parts": [part]}]}
-    changed = CODECS["gemini"].with_results(body, {"w#1": '{"degrees":99}'}, frozenset())
+    changed = CODECS["gemini"].replace_results(body, {"w#1": '{"degrees":99}'}, frozenset())
     assert changed["contents"][0]["parts"][0]["functionResponse"]["response"] == {"degrees": 99}
-    broken = CODECS["gemini"].with_results(body, {"w#1": '{"degrees":'}, frozenset())
+    broken = CODECS["gemini"].replace_results(body, {"w#1": '{"degrees":'}, frozenset())
     assert broken["contents"][0]["parts"][0]["functionResponse"]["response"] == {"result": '{"degrees":'}
 
 
 def test_results_without_ids_are_told_apart_by_number() -> None:
     turn = [{"role": "model", "parts": [{"functionCall": {"name": "w", "args": {"n": 1}}}]}]
     turn += [{"role": "user", "parts": [{"functionResponse": {"name": "w", "response": {"result": "a"}}}]}]
-    results = CODECS["gemini"].asked("m:generateContent", {"contents": turn * 2}).results
+    results = CODECS["gemini"].read_request("m:generateContent", {"contents": turn * 2}).results
     assert [result.key for result in results] == ["w#1", "w#2"]
 
 
@@ -223,32 +223,34 @@ def test_an_id_that_comes_again_is_another_result() -> None:
     call = {"id": "c1", "type": "function", "function": CALLED}
     turn = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "x"}]
     body = {"model": "m", "messages": turn * 2}
-    keys = [result.key for result in CODECS["openai_chat"].asked("", body).results]
+    keys = [result.key for result in CODECS["openai_chat"].read_request("", body).results]
     assert keys == ["c1", "c1#2"]
-    changed = CODECS["openai_chat"].with_results(body, {"c1#2": "new"}, frozenset())
+    changed = CODECS["openai_chat"].replace_results(body, {"c1#2": "new"}, frozenset())
     assert [message.get("content") for message in changed["messages"]] == [None, "x", None, "new"]
 
 
 def test_a_nameless_result_of_ollama_answers_the_first_open_call() -> None:
     calls = [{"function": {"name": name, "arguments": {}}} for name in ("a", "b")]
     messages = [{"role": "assistant", "tool_calls": calls}, *[{"role": "tool", "content": "x"}] * 2]
-    assert [r.name for r in CODECS["ollama_chat"].asked("", {"messages": messages}).results] == ["a", "b"]
+    assert [r.name for r in CODECS["ollama_chat"].read_request("", {"messages": messages}).results] == ["a", "b"]
 
 
 def test_streams_are_recognised() -> None:
-    assert CODECS["openai_chat"].asked("", {"stream": True}).stream
-    assert not CODECS["openai_chat"].asked("", {}).stream
-    assert CODECS["ollama_chat"].asked("", {}).stream
-    assert CODECS["gemini"].asked("/v1beta/models/g-2:streamGenerateContent?alt=sse", {}).stream
-    assert CODECS["gemini"].asked("/v1beta/models/g-2:generateContent", {}).model == "g-2"
+    assert CODECS["openai_chat"].read_request("", {"stream": True}).stream
+    assert not CODECS["openai_chat"].read_request("", {}).stream
+    assert CODECS["ollama_chat"].read_request("", {}).stream
+    assert CODECS["gemini"].read_request("/v1beta/models/g-2:streamGenerateContent?alt=sse", {}).stream
+    assert CODECS["gemini"].read_request("/v1beta/models/g-2:generateContent", {}).model == "g-2"
 
 
 def test_on_azure_the_model_is_in_the_path() -> None:
-    asked = CODECS["openai_chat"].asked("/openai/deployments/gpt-x/chat/completions?api-version=1", {"messages": []})
+    asked = CODECS["openai_chat"].read_request(
+        "/openai/deployments/gpt-x/chat/completions?api-version=1", {"messages": []}
+    )
     assert asked.model == "gpt-x"
 
 
 def test_ollama_generate_has_a_prompt_and_a_system_text() -> None:
-    asked = CODECS["ollama_generate"].asked("/api/generate", {"model": "m", "system": "s", "prompt": "p"})
+    asked = CODECS["ollama_generate"].read_request("/api/generate", {"model": "m", "system": "s", "prompt": "p"})
     assert [(message.role, message.text) for message in asked.messages] == [("system", "s"), ("user", "p")]
-    assert "messages" not in CODECS["ollama_generate"].with_results({"prompt": "p"}, {}, frozenset())
+    assert "messages" not in CODECS["ollama_generate"].replace_results({"prompt": "p"}, {}, frozenset())

@@ -79,7 +79,7 @@ def test_errors_raise_as_in_production(kind: str) -> None:
 
 
 def test_a_reply_that_lacks_its_message() -> None:
-    body = OLLAMA_CHAT.body(Completion((Text("x"),), "m", "message"), OLLAMA_CHAT.asked("", ASK))
+    body = OLLAMA_CHAT.body(Completion((Text("x"),), "m", "message"), OLLAMA_CHAT.read_request("", ASK))
     assert json.loads(body)["message"] is None
     reply = ollama_client(plain(OLLAMA_CHAT, Completion((Text("x"),), "m", "choices"))).chat(**ASK)
     assert reply.message.content == ""

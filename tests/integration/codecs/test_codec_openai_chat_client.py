@@ -65,7 +65,7 @@ def test_trouble_inside_a_stream_is_an_api_error_there() -> None:
 
 
 def test_usage_is_streamed_only_if_it_was_asked_for() -> None:
-    asked = OPENAI_CHAT.asked("/chat/completions", {**ASK, "stream": True})
+    asked = OPENAI_CHAT.read_request("/chat/completions", {**ASK, "stream": True})
     frames = [frame for frame in OPENAI_CHAT.frames(SUNNY, asked) if isinstance(frame, bytes)]
     assert not any(b"prompt_tokens" in frame for frame in frames)
     assert frames[-1] == b"data: [DONE]\n\n"

@@ -89,7 +89,7 @@ def test_a_reply_that_lacks_its_output() -> None:
     reply = openai_client(plain(OPENAI_RESPONSES, Completion((Text("x"),), "m", "choices"))).responses.create(**ASK)
     assert reply.output == []
     assert b'"output":null' in OPENAI_RESPONSES.body(
-        Completion((Text("x"),), "m", "message"), OPENAI_RESPONSES.asked("", ASK)
+        Completion((Text("x"),), "m", "message"), OPENAI_RESPONSES.read_request("", ASK)
     )
 
 

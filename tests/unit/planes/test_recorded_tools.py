@@ -233,10 +233,10 @@ def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:
 def test_only_calls_of_tools_are_minded() -> None:
     recorded = RecordedTools(Recording("s"), lambda use: None)
     others = ("llm", "mcp_list", "mcp_read", "service", "context")
-    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.minds(plane, "x")]
+    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.answers_for(plane, "x")]
     assert minded == ["tool", "tool_result", "mcp"]
-    assert recorded.minds("http", "https://api.test/")
-    assert not recorded.minds("http", "https://api.test")
+    assert recorded.answers_for("http", "https://api.test/")
+    assert not recorded.answers_for("http", "https://api.test")
 
 
 @pytest.mark.parametrize(

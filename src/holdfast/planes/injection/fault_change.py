@@ -92,7 +92,7 @@ def _text_change(before: str, after: str) -> str:
     removed, added = before[start : len(before) - end], after[start : len(after) - end]
     if not removed:
         while added[-1] in _OPENING and before[start - 1 : start] == added[-1]:
-            # `<!-- x -->` before `<p>`: both begin alike, so the insertion is found one character too late.
+            # `<!-- x -->` before `<p>`: both begin are_alike, so the insertion is found one character too late.
             added, start = added[-1] + added[:-1], start - 1
         return f"+ {_shown(added.strip() or added)}"
     return f"- {_shown(removed)}" if not added else f"{_shown(removed)} → {_shown(added)}"

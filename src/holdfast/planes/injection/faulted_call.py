@@ -15,8 +15,8 @@ from holdfast.errors import HarnessError
 from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import witness
-from holdfast.planes.injection.felt import CallEnd, alike, text_of_end
 from holdfast.planes.injection.firing import Firing, FiringLedger
+from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, text_of_end
 from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
 _ERASED = "another fault on this call left nothing of it"
@@ -121,7 +121,7 @@ class FaultedCall:
         assert came is not None
         if isinstance(came, Reply) and _witness(came) != self._witness:
             return False  # a fault changed it in its place
-        return alike(arrived, came, call, self._receives)
+        return are_alike(arrived, came, call, self._receives)
 
     async def _explains(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
         """Whether something else would have arrived without it."""
@@ -133,14 +133,14 @@ class FaultedCall:
         if base is None:
             return False
         without = await _replayed([one for one in outer if one is not firing], base, call)
-        return without is not None and not alike(arrived, without, call, self._receives)
+        return without is not None and not are_alike(arrived, without, call, self._receives)
 
     async def _outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
         """The first that changes the reply also by itself."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replayed([firing], base, call) if base is not None else None
-            if base is not None and alone is not None and not alike(alone, base, call, self._receives):
+            if base is not None and alone is not None and not are_alike(alone, base, call, self._receives):
                 return [firing]
         return [firing for firing in left if firing.effect == "met"][:1]
 

@@ -16,7 +16,7 @@ from holdfast.model.observation import FaultMet, fault_broke
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.injection.fault_change import describe_change, describe_failure
-from holdfast.planes.injection.felt import CallEnd, alike_values
+from holdfast.planes.injection.outcome_comparison import CallEnd, are_values_alike
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
@@ -190,7 +190,7 @@ class Firing:
 
     def _unchanged(self, value: Any) -> bool:
         if isinstance(value, Completion):
-            return alike_values(value, self._value, self._call)
+            return are_values_alike(value, self._value, self._call)
         return same(value, self._value) and witness(value) == self._witness
 
     def _new_canaries(self, value: Any) -> tuple[str, ...]:

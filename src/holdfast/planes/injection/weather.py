@@ -27,9 +27,9 @@ from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
 from holdfast.planes.describe import TARGET_KEPT, arguments_digest, brief, describe, said, same
 from holdfast.planes.injection.faulted_call import FaultedCall
-from holdfast.planes.injection.felt import CallEnd
 from holdfast.planes.injection.firing import STEP, Firing
 from holdfast.planes.injection.luck import Luck
+from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.injection.replayed_fault import ReplayedFault
 from holdfast.planes.traced_call import CallTrace
 from holdfast.planes.urls import is_origin, origin_matches, url_matches
@@ -141,7 +141,7 @@ class Weather:
             from holdfast.planes.recorded_tools import RecordedTools
 
             self.recorded = RecordedTools(trial.task.recording, took or _untold)
-        self.replays_functions = self.recorded is not None and self.recorded.minds("tool", "")
+        self.replays_functions = self.recorded is not None and self.recorded.answers_for("tool", "")
         self._record = record
         self._amend = amend
         self._entries: dict[tuple[int, str], int] = {}
@@ -168,14 +168,14 @@ class Weather:
         if count == LEDGER_LIMIT:
             met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
         if count <= LEDGER_LIMIT:
-            self._record(replace(met, target=_short(met.target)) if len(met.target) > TARGET_KEPT else met)
+            self._record(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
         """Enters what became of a firing; where fewer were met than was thought, more may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
-        self._amend(replace(met, target=_short(met.target)) if len(met.target) > TARGET_KEPT else met)
+        self._amend(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def traits(self, index: int) -> FaultTraits:
         """Of the fault that an entry of the ledger is of."""
@@ -190,7 +190,7 @@ class Weather:
 
     def facing(self, plane: str, target: str) -> list[ActiveInjection]:
         """The injections that a call to this target can meet, in list order."""
-        key = (plane, _short(target))
+        key = (plane, target_key(target))
         found = self._by_target.get(key)
         if found is None:
             with self.lock:  # one set of counters, however many threads ask first
@@ -210,7 +210,7 @@ class Weather:
 
     def count(self, plane: str, target: str) -> int:
         """Counts an attempt as it arrives; which one it is, from 1."""
-        target = _short(target)
+        target = target_key(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
             if key not in self.calls and len(self.calls) >= TARGETS_KEPT:
@@ -218,7 +218,7 @@ class Weather:
             n = self.calls[key] = self.calls.get(key, 0) + 1
         return n
 
-    async def through(
+    async def inject(
         self,
         call: Call,
         forward: Forward,
@@ -240,7 +240,7 @@ class Weather:
         The modes of the faults that it meets are added to `modes`, by index; `sent` hears that it is passed on.
         `fits`: whether the agent's side takes a value, where it may refuse one; `receives`: what it gets of a reply.
         """
-        if self.recorded is not None and names != () and self.recorded.minds(call.plane, call.target):
+        if self.recorded is not None and names != () and self.recorded.answers_for(call.plane, call.target):
             known_by = names or (call.target,)
             untouched = self.recorded.before(untouched or forward, known_by, sleep, sent)
             forward, sent = self.recorded.before(forward, known_by, sleep, sent), None
@@ -301,7 +301,7 @@ class Weather:
     def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
-        what = f"{_short(call.target)}:{call.n}" if numbered else self._what(call)
+        what = f"{target_key(call.target)}:{call.n}" if numbered else self._what(call)
         arrived = []
         with self.lock:
             key = what if numbered else self._occurrence(what)
@@ -314,7 +314,7 @@ class Weather:
         return arrived
 
     def _what(self, call: Call) -> str:
-        return f"{_short(call.target)}:{arguments_digest(call.arguments)}"
+        return f"{target_key(call.target)}:{arguments_digest(call.arguments)}"
 
     def _occurrence(self, what: str) -> str:
         """Tools draw per (target, arguments, occurrence); the model and services per (target, n)."""
@@ -408,7 +408,7 @@ def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -
     return (of_tools or own == plane) and fnmatchcase(target, injection.target)
 
 
-def _short(target: str) -> str:
+def target_key(target: str) -> str:
     """A target as counters know it. Nearly all are short enough to be known by themselves."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else brief(target)
 

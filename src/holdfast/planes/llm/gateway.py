@@ -23,8 +23,8 @@ from holdfast.planes.llm.codecs.loose import dump, parse
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.written_tools import asked_in
 from holdfast.planes.llm.earlier_requests import Attempts, Continued
+from holdfast.planes.llm.known_results import ChangedCall, KnownResult
 from holdfast.planes.llm.model_call import ModelCall
-from holdfast.planes.llm.settlements import Faulted, Settled
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.router import Router
 from holdfast.planes.llm.sources.source import Query
@@ -52,7 +52,7 @@ class Gateway:
         """Faults of tools act on their results here; not where the agent's own tools are wrapped."""
 
 
-class Traffic:
+class TrialGateway:
     """The model calls of one trial."""
 
     def __init__(self, gateway: Gateway, context: TrialContext, elsewhere: Callable[[], Container[str]]) -> None:
@@ -92,7 +92,7 @@ class Traffic:
             await self._pass_by(exchange, query, route)
         else:
             codec = route.codec
-            asked, told = codec.asked(path, data), digest(body)
+            asked, told = codec.read_request(path, data), digest(body)
             await self._complete(
                 exchange, Query(provider, method, path, headers, body, trial, data, codec, asked, base_url, told)
             )
@@ -162,20 +162,21 @@ class Traffic:
         finally:
             left = not self._under_way.pop(model_call)
         if not left:
-            account = model_call.account
-            self._attempts.ended(key, retry, well=not account.trouble, lost=account.status is None)
+            record = model_call.record
+            self._attempts.ended(key, retry, well=not record.trouble, lost=record.status is None)
         self._note_read(model_call)
         self._declare(model_call)
         self._declared.discard(model_call)
 
-    def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[Faulted, ...]) -> ModelCall:
+    def _model_call(self, exchange: Exchange, query: Query, retry: int, carries: tuple[ChangedCall, ...]) -> ModelCall:
         context, asked = self._context, query.asked
         assert asked is not None
-        faulty = self._gateway.on_calls and context.injector.affects(PLANE, asked.model)
-        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, context.injector.count(PLANE, asked.model))
+        injector = context.injector
+        faulty = self._gateway.on_calls and injector.affects(PLANE, asked.model)
+        call = Call(PLANE, asked.model, _arguments(asked) if faulty else {}, injector.count(PLANE, asked.model))
         if self._alone and self._gateway.on_calls and any(not other.over for other in self._under_way):
             self._alone = False
-            context.injector.mark_concurrent()
+            injector.mark_concurrent()
         models = self._gateway.models
         return ModelCall(context, exchange, query, models, call=call, retry=retry, carries=carries, faulty=faulty)
 
@@ -213,10 +214,10 @@ class Traffic:
         """The same call that its client has left failed for it, though we may still wait for the model."""
         for model_call, other in self._under_way.items():
             if other == key and model_call.gone:
-                self._attempts.ended(key, model_call.account.retry, well=False, lost=True)
+                self._attempts.ended(key, model_call.record.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
-    async def _settled(self, query: Query) -> tuple[Query, tuple[Faulted, ...]]:
+    async def _settled(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
         """The request, with the tool results that the model is to read otherwise than the tools gave them.
 
         And the calls of those among them that no model has read yet.
@@ -228,13 +229,13 @@ class Traffic:
         if not changed:
             return replace(query, asked=self._continued.whole(asked)) if asked.goes_on else query, ()
         texts = {name: settled.text or "" for name, settled in changed.items()}
-        data = codec.with_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
-        asked = self._continued.whole(codec.asked(query.path, data))
+        data = codec.replace_results(query.data, texts, frozenset(n for n, s in changed.items() if s.failed))
+        asked = self._continued.whole(codec.read_request(query.path, data))
         body = dump(data)
         query = replace(query, body=body, data=data, asked=asked, digest=digest(body))
         return query, self._results.unread(changed.values())
 
-    async def _changed(self, asked: ModelRequest, key: str) -> dict[str, Settled]:
+    async def _changed(self, asked: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
             return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on

@@ -13,13 +13,13 @@ from holdfast.http1.heads import end_to_end
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion, Pause
 from holdfast.model.model_spec import ModelSpec
-from holdfast.planes.llm.account import Account
+from holdfast.planes.llm.call_record import CallRecord
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import Like, left_out
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, left_out
+from holdfast.planes.llm.known_results import ChangedCall
 from holdfast.planes.llm.prices import usage_in
 from holdfast.planes.llm.provider_reply import KEPT, PassingReply, ProviderReply
 from holdfast.planes.llm.reply_sender import error_in, send_completion, send_error, send_failure, send_reply
-from holdfast.planes.llm.settlements import Faulted
 from holdfast.planes.llm.sources.provider_hosts import without_key
 from holdfast.planes.llm.sources.source import PassedReply, Query, RawReply, UpstreamDown, WrittenReply
 from holdfast.protocols.fault import Call, Failed, Reply, Sleep
@@ -34,7 +34,7 @@ AT_ONCE_MS = 5.0
 sends together meet."""
 
 
-class Sent(Exception):
+class NotACompletion(Exception):
     """The upstream answered, but not with a completion: its reply goes on as it is."""
 
     def __init__(self, answered: PassedReply, body: bytes) -> None:
@@ -55,7 +55,7 @@ class ModelCall:
         *,
         call: Call | None = None,
         retry: int = 0,
-        carries: tuple[Faulted, ...] = (),
+        carries: tuple[ChangedCall, ...] = (),
         faulty: bool = False,
     ) -> None:
         self._context = context
@@ -64,7 +64,7 @@ class ModelCall:
         self._exchange = exchange
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
-        self.account = Account(context, query, models, self._call, retry)
+        self.record = CallRecord(context, query, models, self._call, retry)
         self._service = f"llm:{self._call.target}" if call is not None else ""
         """What the trial needs to go on, if a model is called: its calls must not all fail."""
         self._came: tuple[Completion, RawReply, bytes] | None = None
@@ -78,13 +78,13 @@ class ModelCall:
     @cached_property
     def _reply(self) -> ProviderReply:
         """Made when upstream has answered, or could not."""
-        return ProviderReply(self._context, self._query, self.account, expected=bool(self._service))
+        return ProviderReply(self._context, self._query, self.record, expected=bool(self._service))
 
     @property
     def read(self) -> bool:
         """A model has read the request, and the agent was there for the head of its reply."""
-        account, passed = self.account, self._passing is not None
-        well = account.status is not None and account.status < 300 and account.trouble in ("", "client_gone")
+        record, passed = self.record, self._passing is not None
+        well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
         return self._exchange.answered and (self._understood or (passed and well))
 
     @property
@@ -109,7 +109,7 @@ class ModelCall:
     @property
     def given(self) -> Completion | None:
         """The model's reply, as far as it may have reached the agent."""
-        came = self.account.completion
+        came = self.record.completion
         if came is None and self._passing is not None:
             came = self._passing.understood(self._reply)
         codec = self._query.codec
@@ -119,13 +119,13 @@ class ModelCall:
 
     def beyond(self, given: Completion | None) -> bool:
         """Whether the agent got a reply in which there may be more than was read of it."""
-        status = self.account.status
+        status = self.record.status
         well = self._exchange.answered and status is not None and status < 300
         return well and (given is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
         """A request that is not a completion: it goes on as it is, whatever the weather."""
-        account = self.account
+        record = self.record
         path = without_key(self._query.path)
         runs = route is not None and _runs(self._query, route)
         if route is not None and runs:
@@ -137,34 +137,34 @@ class ModelCall:
         except UpstreamDown as down:
             await self._down(down)
         except ConnectionError:
-            account.trouble = "client_gone"
+            record.trouble = "client_gone"
         self._reached()
-        well = account.status is not None and account.status < 300
+        well = record.status is not None and record.status < 300
         if self._passing is not None and self._query.method == "POST" and well:
-            account.usage = usage_in(bytes(self._passing.kept))
+            record.usage = usage_in(bytes(self._passing.kept))
         # it used a model, and did not only ask about models or files
-        if route is not None and (runs or account.usage is not None):
-            account.tell(account.event(f"{route.kind} {path}"))
+        if route is not None and (runs or record.usage is not None):
+            record.tell(record.event(f"{route.kind} {path}"))
         else:
             what = f"{self._query.method} {self._query.base_url or ''}{path}"
             plane = "http" if route is None else "llm"
-            account.tell(replace(account.event(what), event_type="http_call", plane=plane, cost=None))
+            record.tell(replace(record.event(what), event_type="http_call", plane=plane, cost=None))
 
     async def through(self, router: Router, sleep: Sleep) -> None:
         """A completion, through the faults of the trial."""
-        account, call = self.account, self._call
+        record, call = self.record, self._call
         try:
             await (self._through_faults(router, sleep) if self._faulty else self._pass(router))
-        except Sent as sent:
+        except NotACompletion as sent:
             await self._forward(sent)
         except HarnessError as broken:
             await self._down(broken)
         except ConnectionError:
-            account.trouble = "client_gone"
-        if account.trouble == "client_gone" and not self._exchange.answered:
+            record.trouble = "client_gone"
+        if record.trouble == "client_gone" and not self._exchange.answered:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
         self._reached()
-        account.tell(account.event())
+        record.tell(record.event())
 
     async def _through_faults(self, router: Router, sleep: Sleep) -> None:
         """Raises ConnectionResetError, with nothing sent, where no client is left to meet what a fault made."""
@@ -184,15 +184,15 @@ class ModelCall:
         call = self._call
         try:
             reply = await self._context.injector.inject(
-                call, forward, wait, untouched=untouched, retry=self.account.retry
+                call, forward, wait, untouched=untouched, retry=self.record.retry
             )
         except Failed as failed:
             self._exchange.ensure_there()
-            self.account.note(await send_failure(self._exchange, self._query.codec, failed))
+            self.record.note(await send_failure(self._exchange, self._query.codec, failed))
             return
         if reply.value is None:
             return
-        self.account.completion = reply.value  # it was billed, whoever gets it
+        self.record.completion = reply.value  # it was billed, whoever gets it
         self._exchange.ensure_there()
         if self._came is not None and reply.value == self._came[0]:
             await self._repeat(self._came[1], self._came[2])
@@ -200,17 +200,17 @@ class ModelCall:
             await self._say(reply.value, sleep)
 
     def _reached(self) -> None:
-        if self._service and not self.account.trouble:
+        if self._service and not self.record.trouble:
             self._context.sink.mark_answered(self._service)
 
     def leave(self) -> None:
         """The trial is over and the call still under way: it is told of as far as it came."""
-        account = self.account
-        account.trouble = account.trouble or "client_gone"
+        record = self.record
+        record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
             self._reply.settle(self._passing.answered, bytes(self._passing.kept))
-        event = account.event()
-        account.tell(replace(event, phase="unfinished") if account.trouble == "client_gone" else event)
+        event = record.event()
+        record.tell(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
 
     # -- what comes from upstream ---------------------------------------------------------------
     async def _pass(self, router: Router) -> None:
@@ -225,18 +225,18 @@ class ModelCall:
             return
         self._passing = PassingReply(answered)
         # a changed result that the model has read is met only by an agent that gets the model's reply
-        await self._passing.send(self._exchange, self.account, must_be_there=bool(self.carries))
+        await self._passing.send(self._exchange, self.record, must_be_there=bool(self.carries))
         self._reply.settle(answered, bytes(self._passing.kept))
 
     async def _answer(self, router: Router) -> PassedReply | WrittenReply:
-        account = self.account
-        account.waits()
+        record = self.record
+        record.waits()
         answered = await router.source(self._query.provider, self._query.model).answer(self._query)
-        account.billed, account.script = answered.billed, answered.script
+        record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
-            await self._exchange.wait(AT_ONCE_MS - account.age_ms)
+            await self._exchange.wait(AT_ONCE_MS - record.age_ms)
         if not self._exchange.connection.gone:  # else it was silent until the client left
-            account.since = None
+            record.since = None
         return answered
 
     async def _read(self, router: Router) -> Completion:
@@ -244,51 +244,51 @@ class ModelCall:
         if isinstance(answered, WrittenReply):
             self._understood = not error_in(answered.completion)
             return answered.completion
-        account, reply = self.account, self._reply
-        if account.since is None:
-            account.waits()
+        record, reply = self.record, self._reply
+        if record.since is None:
+            record.waits()
         body = await answered.wire.read()
         if not self.gone:
-            account.since = None
+            record.since = None
         completion = reply.understood(answered.wire, body, keep=True)
         if completion is None or reply.foreign(answered.wire, body):
-            raise Sent(answered, body)
+            raise NotACompletion(answered, body)
         self._understood = not reply.ended(completion, answered.origin)
         self._came = (completion, answered.wire, body)
         return completion
 
     # -- what goes to the agent -----------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
-        account, like = self.account, self._reply.like
-        account.completion, account.status, account.trouble = completion, 200, error_in(completion)
-        lost = left_out(like, completion) if isinstance(like, Like) else ()
+        record, like = self.record, self._reply.like
+        record.completion, record.status, record.trouble = completion, 200, error_in(completion)
+        lost = left_out(like, completion) if isinstance(like, OriginalStream) else ()
         if lost:
             self._context.sink.note(
                 f"a fault changed what {self._query.model} said, and its {', '.join(lost)} could not be kept"
             )
         sent = await send_completion(self._exchange, self._query, self._call.n, completion, like, sleep)
-        account.note(sent)
+        record.note(sent)
 
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
         """A reply that was read for a fault which changed nothing: it goes on as it came."""
-        account = self.account
-        account.completion = self._reply.understood(wire, body)
-        account.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), body))
-        account.trouble = account.trouble or (error_in(account.completion) if account.completion else "")
+        record = self.record
+        record.completion = self._reply.understood(wire, body)
+        record.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), body))
+        record.trouble = record.trouble or (error_in(record.completion) if record.completion else "")
 
-    async def _forward(self, sent: Sent) -> None:
+    async def _forward(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire
         self._reply.failed(sent.answered, sent.body)
-        self.account.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), sent.body))
+        self.record.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), sent.body))
         if wire.status < 300:
-            self.account.trouble = self.account.trouble or "upstream"
+            self.record.trouble = self.record.trouble or "upstream"
 
     async def _down(self, down: HarnessError) -> None:
         """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
         self._reply.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
-        self.account.status, self.account.trouble = status, "upstream"
-        self.account.note(await send_error(self._exchange, self._query.codec, str(down), status))
+        self.record.status, self.record.trouble = status, "upstream"
+        self.record.note(await send_error(self._exchange, self._query.codec, str(down), status))
 
 
 def _runs(query: Query, route: ApiRoute) -> bool:

@@ -8,7 +8,7 @@ from holdfast.http1.heads import end_to_end, length_of
 from holdfast.http1.server import Exchange
 from holdfast.model.completion import Completion
 from holdfast.model.shorten import shorten
-from holdfast.planes.llm.account import Account
+from holdfast.planes.llm.call_record import CallRecord
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import parse
 from holdfast.planes.llm.reply_sender import error_in, finish
@@ -37,25 +37,25 @@ class PassingReply:
         """What has passed so far, in neutral form."""
         return reply.understood(self.answered.wire, bytes(self.kept))
 
-    async def send(self, exchange: Exchange, account: Account, *, must_be_there: bool) -> None:
+    async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
         """Sends it on as it comes; `must_be_there`: not to an agent that has left."""
         wire = self.answered.wire
-        account.status = wire.status
+        record.status = wire.status
         whole = None if exchange.connection.gone else wire.arrived()
         try:
             if whole is None:
-                await self._stream(exchange, account, must_be_there)
+                await self._stream(exchange, record, must_be_there)
                 return
             self.kept = whole[:KEPT]
             if must_be_there:
                 exchange.ensure_there()
             await exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
         except ConnectionError:
-            account.trouble = "client_gone"  # unless it had got all that it wanted
+            record.trouble = "client_gone"  # unless it had got all that it wanted
         finally:
             wire.abort()
 
-    async def _stream(self, exchange: Exchange, account: Account, must_be_there: bool) -> None:
+    async def _stream(self, exchange: Exchange, record: CallRecord, must_be_there: bool) -> None:
         wire = self.answered.wire
         self.kept = kept = bytearray()
         chunks = wire.chunks()
@@ -66,24 +66,24 @@ class PassingReply:
         await exchange.start(wire.status, end_to_end(wire.headers), length_of(wire.headers), reason=wire.reason)
         if kept:
             await exchange.write(bytes(kept))
-        account.waits()
+        record.waits()
         async for data in chunks:
-            account.since = None  # now it is the client that may keep us waiting
+            record.since = None  # now it is the client that may keep us waiting
             if len(kept) < KEPT:
                 kept += data
             await exchange.write(data)
-            account.waits()
-        account.since = None
+            record.waits()
+        record.since = None
         await finish(exchange)
 
 
 class ProviderReply:
     """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
 
-    def __init__(self, context: TrialContext, query: Query, account: Account, *, expected: bool) -> None:
+    def __init__(self, context: TrialContext, query: Query, record: CallRecord, *, expected: bool) -> None:
         self._context = context
         self._query = query
-        self._account = account
+        self._record = record
         self._expected = expected
         """A model was called, and a model's reply must come back."""
         self.aside = False
@@ -114,7 +114,7 @@ class ProviderReply:
         """What came instead of a model's reply, if one was asked."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
-        whole = self._account.trouble != "client_gone" and len(body) < KEPT
+        whole = self._record.trouble != "client_gone" and len(body) < KEPT
         return foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 
     def settle(self, answered: PassedReply, body: bytes) -> None:
@@ -126,13 +126,13 @@ class ProviderReply:
             self._settle_passed(completion, answered.origin)
 
     def _settle_passed(self, completion: Completion | None, origin: str) -> None:
-        account = self._account
-        account.completion = completion
+        record = self._record
+        record.completion = completion
         if completion is None:
             return
         kind = self.ended(completion, origin)
-        if kind or (account.trouble and completion.finish is not None):
-            account.trouble = kind
+        if kind or (record.trouble and completion.finish is not None):
+            record.trouble = kind
 
     def ended(self, completion: Completion, origin: str) -> str:
         """The error in which a reply that began well may end, which is the provider's own."""
@@ -145,7 +145,7 @@ class ProviderReply:
         status = answered.wire.status
         said = shorten(body.decode("utf-8", "replace").strip(), 200)
         odd = self.foreign(answered.wire, body)
-        self._account.trouble = f"http_{status}" if status >= 300 else "upstream"
+        self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
         if odd:
             where = answered.url or answered.origin
             self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")

@@ -19,7 +19,7 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.refusals import Headers
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Like
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, OriginalStream
 from holdfast.planes.llm.sources.source import Query
 from holdfast.protocols.fault import Dropped, Failed, Sleep, TimedOut
 
@@ -50,14 +50,14 @@ async def send_completion(
 ) -> SentReply:
     """Sends a reply in the agent's format. `n` is the number of the call in its trial.
 
-    `like` is the provider's own reply that it replaces: a Like, or decoded JSON.
+    `like` is the provider's own reply that it replaces: a OriginalStream, or decoded JSON.
     """
     codec, asked = query.codec, query.asked
     assert codec is not None
     assert asked is not None
     if not asked.stream:
         return await _send_unstreamed(exchange, codec, completion, codec.body(completion, asked, like), sleep)
-    frames = codec.frames(completion, asked, like if isinstance(like, Like) else NOTHING)
+    frames = codec.frames(completion, asked, like if isinstance(like, OriginalStream) else NOTHING)
     if completion.odd:
         frames = odd_frames(frames, Random(digest(f"{query.trial}:{n}".encode())))
     await exchange.start(200, (("content-type", codec.stream_type),))

@@ -23,13 +23,13 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT, TraceEvent
 from holdfast.planes.describe import arguments_digest, cut_off
 from holdfast.planes.llm.codecs.request import ModelRequest, ToolDeclared, ToolResult
-from holdfast.planes.llm.settlements import (
+from holdfast.planes.llm.known_results import (
     PASSES,
-    Faulted,
+    ChangedCall,
+    KnownResult,
+    KnownResults,
     OpenToolCall,
     ResultPosition,
-    Settled,
-    Settlements,
     answers,
     by_name,
     first_and_last,
@@ -60,12 +60,12 @@ class ToolResults:
         self._elsewhere = elsewhere
         """Names of tools that another plane meets: here they pass."""
         self._faulty = faulty
-        self._settled = Settlements()
-        self._doubts = Doubts(self._tell_of_doubt)
+        self._settled = KnownResults()
+        self._unmatched = UnmatchedResults(self._report_unmatched)
         self._open: deque[OpenToolCall] = deque()
         self._named: dict[str, ToolCall] = {}
         """Calls that were asked for, by id: a request may answer one that it does not repeat."""
-        self._unread: dict[Faulted, None] = {}
+        self._unread: dict[ChangedCall, None] = {}
         """Whose results faults changed, and no model has read yet."""
 
     def declared(self, calls: tuple[ToolCall, ...], asked: ModelRequest, *, sure: bool = True) -> None:
@@ -88,16 +88,16 @@ class ToolResults:
 
     def missed(self) -> None:
         """A reply passed that could not be read: what it asked for is not known."""
-        self._doubts.missed = True
+        self._unmatched.missed = True
 
     async def settle(
         self, asked: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
-    ) -> dict[str, Settled]:
+    ) -> dict[str, KnownResult]:
         """The results that differ from what the tools gave, by key. `again`: the same request, after it failed.
 
         `late` declares what replies that are still under way have asked for, should a result want a call.
         """
-        changed: dict[str, Settled] = {}
+        changed: dict[str, KnownResult] = {}
         found = placed(asked.messages)
         if not found:
             return changed
@@ -110,24 +110,24 @@ class ToolResults:
                 self._open.remove(call)
         for at, settled, call in met:
             if settled is None and call is None:
-                self._doubts.take(at, asked.tools, self._context.sink.now())
+                self._unmatched.take(at, asked.tools, self._context.sink.now())
             settled = await self._settle(at, settled, call)
             if settled.text is not None:
                 changed[at.result.key] = settled
         return changed
 
-    def unread(self, changed: Iterable[Settled]) -> tuple[Faulted, ...]:
+    def unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
         """Those of them that no model has read yet."""
         return tuple([one.call for one in changed if one.call in self._unread])
 
-    def read(self, calls: Iterable[Faulted]) -> None:
+    def read(self, calls: Iterable[ChangedCall]) -> None:
         """A model has answered a request with these results in it."""
         for call in calls:
             self._unread.pop(call, None)
 
     def _matched(
         self, found: list[ResultPosition], *, again: bool
-    ) -> list[tuple[ResultPosition, Settled | None, OpenToolCall | None]]:
+    ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
         """Each result with what was settled for it before, or with the call that it answers."""
         whole = [self._whole(at) for at in found]
         known = self._settled.recall(whole)
@@ -137,11 +137,11 @@ class ToolResults:
             known = self._settled.recall(whole, own=True)
         return [(at, settled, calls.get(n)) for n, (at, settled) in enumerate(zip(whole, known, strict=True))]
 
-    async def _settle(self, at: ResultPosition, known: Settled | None, call: OpenToolCall | None) -> Settled:
+    async def _settle(self, at: ResultPosition, known: KnownResult | None, call: OpenToolCall | None) -> KnownResult:
         if call is None and known is not None:
             return known
         if call is not None:
-            self._doubts.drop(at)
+            self._unmatched.drop(at)
         settled = PASSES if call is None else await self._meet(at.result, call)
         self._settled.keep(at, settled)
         return settled
@@ -158,7 +158,7 @@ class ToolResults:
         """The trial is over: what the model asked for and nobody was seen doing is told of."""
         while self._open:
             self._tell_of(self._open.popleft())
-        self._doubts.close()
+        self._unmatched.close()
         self._lose(len(self._unread))
 
     def _lose(self, number: int) -> None:
@@ -171,18 +171,18 @@ class ToolResults:
         if one.sure and one.call.name not in self._elsewhere():
             self._context.sink.add(_event(one.call.name, one.call.arguments, one.ts, phase="declared"))
 
-    def _tell_of_doubt(self, one: Doubt) -> None:
+    def _report_unmatched(self, one: UnmatchedResult) -> None:
         if one.name not in self._elsewhere():
             what = f"a result of {one.name or 'a tool'} went to a model, and no reply that was read had asked for it"
             self._context.sink.note(f"{what}: whether it is a call of this trial is not known")
             self._context.sink.add(_event(one.name, one.arguments, one.ts, phase="declared"))
 
-    async def _meet(self, result: ToolResult, call: OpenToolCall) -> Settled:
+    async def _meet(self, result: ToolResult, call: OpenToolCall) -> KnownResult:
         heard = (call.first, call.last)
         if result.name in self._elsewhere():
-            return Settled(heard=heard)
+            return KnownResult(heard=heard)
         n = self._context.injector.count(PLANE, result.name)
-        settled = await self._through(result, n, call.ts) if self._faulty else Settled()
+        settled = await self._through(result, n, call.ts) if self._faulty else KnownResult()
         ts, fault = call.ts, self._context.injector.modes_met(PLANE, result.name, n)
         if fault and settled.text is not None:
             settled = replace(settled, call=(result.name, n))
@@ -204,7 +204,7 @@ class ToolResults:
         )
         return replace(settled, heard=heard)
 
-    async def _through(self, result: ToolResult, n: int, since: float) -> Settled:
+    async def _through(self, result: ToolResult, n: int, since: float) -> KnownResult:
         async def forward(_: Call) -> Reply:
             return Reply(_decoded(result.text))
 
@@ -217,12 +217,12 @@ class ToolResults:
         try:
             value = (await self._context.injector.inject(call, forward, wait, receives=_read_by_model)).value
         except Failed as failed:
-            return Settled(f"Error: {failed}", failed=True)
+            return KnownResult(f"Error: {failed}", failed=True)
         text = _as_text(value)
         if value != _decoded(result.text) and text != result.text:
-            return Settled(text)
+            return KnownResult(text)
         self._context.injector.mark_undelivered(PLANE, result.name, n, "the model reads the same text")
-        return Settled()
+        return KnownResult()
 
 
 def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
@@ -258,7 +258,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-class Doubt(Struct, frozen=True):
+class UnmatchedResult(Struct, frozen=True):
     """A call that may have been made."""
 
     name: str
@@ -266,12 +266,12 @@ class Doubt(Struct, frozen=True):
     ts: float
 
 
-class Doubts:
+class UnmatchedResults:
     """Those of one trial. They are told of at its end: a reply that is known later may end them."""
 
-    def __init__(self, tell: Callable[[Doubt], None]) -> None:
+    def __init__(self, tell: Callable[[UnmatchedResult], None]) -> None:
         self._tell = tell
-        self._kept: dict[tuple[bytes, str, str], Doubt] = {}
+        self._kept: dict[tuple[bytes, str, str], UnmatchedResult] = {}
         self.missed = False
         """A reply passed unread: any result that the model has not read may be of a call in it."""
 
@@ -282,7 +282,7 @@ class Doubts:
             return
         names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
         for name in names:
-            self._kept[at.before, at.result.key, name] = Doubt(name, at.result.arguments, ts)
+            self._kept[at.before, at.result.key, name] = UnmatchedResult(name, at.result.arguments, ts)
             if len(self._kept) > KEPT:
                 self._tell(self._kept.pop(next(iter(self._kept))))
 
@@ -292,6 +292,6 @@ class Doubts:
 
     def close(self) -> None:
         """The trial is over."""
-        for doubt in self._kept.values():
-            self._tell(doubt)
+        for unmatched in self._kept.values():
+            self._tell(unmatched)
         self._kept.clear()

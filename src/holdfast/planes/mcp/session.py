@@ -112,7 +112,7 @@ class McpSession:
         self._visit = visit
         self._left = left
 
-    def minds(self, request: RpcRequest) -> bool:
+    def answers_for(self, request: RpcRequest) -> bool:
         """Whether a request is for `answer`; all others pass untouched."""
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)

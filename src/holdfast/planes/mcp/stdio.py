@@ -94,7 +94,7 @@ class Pipe:
             self._expired = False
         if self._expired:
             await self._send(b"C", expired(request).line)
-        elif self._session.minds(request):
+        elif self._session.answers_for(request):
             await self._begin(request)
         else:
             await self._send(b"S", line)

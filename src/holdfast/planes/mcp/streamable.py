@@ -71,7 +71,7 @@ class Post:
             self._session.unread(body)
         if self._session_id in self._visit.lost and (request is None or request.method != rpc.INITIALIZE):
             await self._deliver(expired(request or RpcRequest("", "", {}, b"")))
-        elif request is not None and self._session.minds(request):
+        elif request is not None and self._session.answers_for(request):
             await self._while_there(self._answer(request))
         else:
             await self._while_there(self._pass(body))

@@ -12,8 +12,8 @@ from holdfast.errors import HarnessError
 from holdfast.model.delivery import AS_IT_IS, Delivery, DeliveryPart
 from holdfast.planes.injection.weather import step_plane
 from holdfast.planes.tcp import mysql, postgres
-from holdfast.planes.tcp.sinks import ByteSink, CutOff, Late, Paced, Straight
-from holdfast.planes.tcp.transaction_state import Due
+from holdfast.planes.tcp.sinks import ByteSink, CutOff, DelayedSink, PacedSink, PlainSink
+from holdfast.planes.tcp.transaction_state import TransactionStep
 from holdfast.planes.tcp.trial_service import TrialService
 from holdfast.planes.tcp.wire_reader import REFUSALS, Sending, StatementRefused, WireReader
 from holdfast.protocols.fault import Call, Dropped, Failed, Reply, Sleep, TimedOut
@@ -39,7 +39,7 @@ class ServiceConnection:
         self._n = service.context.injector.count("service", service.name)
         self._felt: set[DeliveryPart] = set()
         self._delivery = AS_IT_IS
-        self._steps = Steps(service, self._n, _sleep)
+        self._steps = ConnectionFaults(service, self._n, _sleep)
         self._sinks: list[ByteSink] = []
         self._connected = False
         """No fault of connecting stopped it."""
@@ -110,7 +110,7 @@ class ServiceConnection:
         to_client = self._sink(self._client, self._delivery)
         if self._delivery.lags or self._service.latency_ms:
             lags, steady = self._delivery.lags, self._service.latency_ms
-            to_client = Late(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
+            to_client = DelayedSink(to_client, self._client, lags, self._felt, _sleep, steady_ms=steady)
             self._sinks.append(to_client)
         if self._service.reads_along:
             passive = plain and not self._service.steps
@@ -121,7 +121,7 @@ class ServiceConnection:
             await _both(_pump(self._client, to_server), _pump(server, to_client))
 
     def _sink(self, end: ConnectionEnd, delivery: Delivery) -> ByteSink:
-        return Straight(end) if delivery == AS_IT_IS else Paced(end, delivery, self._felt, _sleep)
+        return PlainSink(end) if delivery == AS_IT_IS else PacedSink(end, delivery, self._felt, _sleep)
 
     # -- the end --------------------------------------------------------------------------------
     async def _fail(self, failed: Failed) -> None:
@@ -213,14 +213,14 @@ async def _sleep(ms: float) -> None:
     await asyncio.sleep(ms / 1000)
 
 
-class Steps:
+class ConnectionFaults:
     """Leads a connection's messages through the weather; `n` is the connection's number."""
 
     def __init__(self, service: TrialService, n: int, sleep: Sleep) -> None:
         self._service = service
         self._n = n
         self._sleep = sleep
-        self._met: Due | None = None
+        self._met: TransactionStep | None = None
 
     def begin(self) -> int:
         service = self._service
@@ -235,18 +235,18 @@ class Steps:
     def wrote(self, statement: TransactionStatement) -> None:
         self._service.wrote(statement)
 
-    async def take(self, dues: Sequence[Due], send: Sending) -> None:
+    async def take(self, dues: Sequence[TransactionStep], send: Sending) -> None:
         self._met = None
         waited = [due for due in dues if due.step in self._service.steps]
         try:
             await self._take(waited, 0, send, False)
         except Failed as failed:
-            met: Due | None = self._met
+            met: TransactionStep | None = self._met
             if met is None or failed.kind not in REFUSALS:
                 raise
             raise StatementRefused(failed.kind, met.statement) from failed
 
-    async def _take(self, dues: Sequence[Due], at: int, send: Sending, answered: bool) -> Reply:
+    async def _take(self, dues: Sequence[TransactionStep], at: int, send: Sending, answered: bool) -> Reply:
         if at == len(dues):
             return await send(answered=answered)
         due = dues[at]
@@ -277,7 +277,7 @@ class Steps:
             )
 
 
-def _arguments(due: Due) -> dict[str, object]:
+def _arguments(due: TransactionStep) -> dict[str, object]:
     """What a schedule's `match` looks at, and what a fault may want to know."""
     said = due.statement
     return {"verb": said.verb, "table": said.table, "statement": said.text, "ends": due.ends}

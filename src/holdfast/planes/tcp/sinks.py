@@ -34,7 +34,7 @@ class ByteSink(Protocol):
         ...
 
 
-class Straight:
+class PlainSink:
     """Passes everything on at once."""
 
     def __init__(self, end: ConnectionEnd) -> None:
@@ -50,7 +50,7 @@ class Straight:
         """Nothing waits here."""
 
 
-class Paced:
+class PacedSink:
     """Passes bytes on as a delivery says; adds to `felt` the parts that had an effect on a side that takes them."""
 
     def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[DeliveryPart], sleep: Sleep) -> None:
@@ -94,7 +94,7 @@ class Paced:
             self._felt.add(part)
 
 
-class Late:
+class DelayedSink:
     """Passes bytes on a while after they came, in order; `steady_ms` is no fault's doing."""
 
     def __init__(

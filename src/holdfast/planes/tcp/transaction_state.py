@@ -9,7 +9,7 @@ from holdfast.protocols.fault import Step
 from holdfast.sqltext.transaction import TransactionStatement
 
 
-class Due(NamedTuple):
+class TransactionStep(NamedTuple):
     """A step that a message takes, at which faults may wait."""
 
     step: Step
@@ -36,19 +36,19 @@ class TransactionState:
         self._taken: set[Step] = set()
         self._wrote: TransactionStatement | None = None
 
-    def meet(self, said: Sequence[TransactionStatement], *, commits: bool = True) -> list[Due]:
+    def meet(self, said: Sequence[TransactionStatement], *, commits: bool = True) -> list[TransactionStep]:
         """The steps that a message of these statements takes, each at most once in a transaction.
 
         Not `commits`: a write outside of a block is committed later, by `sync`.
         """
-        dues: dict[Step, Due] = {}
+        dues: dict[Step, TransactionStep] = {}
         for statement in said:
             for due in self._steps(statement, commits):
                 dues.setdefault(due.step, due)
         ends = not self.open
         return [due._replace(ends=ends) for due in dues.values()]
 
-    def sync(self) -> list[Due]:
+    def sync(self) -> list[TransactionStep]:
         """The steps of a message that commits whatever was written outside of a block."""
         if self.open or self._wrote is None:
             return []
@@ -79,7 +79,7 @@ class TransactionState:
         self.autocommit = True
 
     # -- inside ---------------------------------------------------------------------------------
-    def _steps(self, statement: TransactionStatement, commits: bool) -> Iterator[Due]:
+    def _steps(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
         if statement.autocommit is not None:
             self.autocommit = statement.autocommit
         match statement.kind:
@@ -95,7 +95,7 @@ class TransactionState:
             case "read" | "write":
                 yield from self._work(statement, commits)
 
-    def _work(self, statement: TransactionStatement, commits: bool) -> Iterator[Due]:
+    def _work(self, statement: TransactionStatement, commits: bool) -> Iterator[TransactionStep]:
         self._start()
         self.open = (self.open or not self.autocommit) and not statement.ends
         yield from self._step("statement", statement)
@@ -105,10 +105,10 @@ class TransactionState:
             if commits and not self.open:
                 yield from self._step("commit", statement)
 
-    def _step(self, step: Step, statement: TransactionStatement) -> Iterator[Due]:
+    def _step(self, step: Step, statement: TransactionStatement) -> Iterator[TransactionStep]:
         if not self.failed and step not in self._taken:
             self._taken.add(step)
-            yield Due(step, self.n, statement, False)
+            yield TransactionStep(step, self.n, statement, False)
 
     def _start(self) -> None:
         if not self.n:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
 from holdfast.planes.tcp.sinks import ByteSink
-from holdfast.planes.tcp.transaction_state import Due, TransactionState
+from holdfast.planes.tcp.transaction_state import TransactionState, TransactionStep
 from holdfast.protocols.fault import Reply
 from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
@@ -31,7 +31,7 @@ class Sending(Protocol):
         ...
 
 
-class Faulty(Protocol):
+class TransactionFaults(Protocol):
     """The faults that wait for a connection's transactions."""
 
     def begin(self) -> int:
@@ -46,7 +46,7 @@ class Faulty(Protocol):
         """A write goes to the server."""
         ...
 
-    async def take(self, dues: Sequence[Due], send: Sending) -> None:
+    async def take(self, steps: Sequence[TransactionStep], send: Sending) -> None:
         """Sends a message through the faults that wait at its steps.
 
         Raises Refused where one makes the database refuse it, another Failed where it costs the connection.
@@ -182,7 +182,7 @@ class Work(NamedTuple):
     """What a message makes the server do."""
 
     statements: Sequence[TransactionStatement]
-    dues: Sequence[Due]
+    steps: Sequence[TransactionStep]
     """The steps of its transaction that it takes."""
     ends: bool = True
     """A statement outside of a block is a transaction of its own, and over with this message."""
@@ -201,7 +201,7 @@ class WireReader(ABC):
         server: ConnectionEnd,
         to_client: ByteSink,
         to_server: ByteSink,
-        faults: Faulty,
+        faults: TransactionFaults,
         *,
         passive: bool = False,
     ) -> None:
@@ -285,7 +285,7 @@ class WireReader(ABC):
             return await self._forward(message, answered)
 
         try:
-            await self._faults.take(work.dues, send)
+            await self._faults.take(work.steps, send)
         except StatementRefused as refused:
             await self._refuse(message, refused)
         else:

@@ -31,7 +31,7 @@ class Bench:
     def call(self, target: str = "search", plane: str = "tool", **arguments: Any) -> Any:
         n = self.weather.count(plane, target)
         call = Call(plane, target, arguments, n)
-        return asyncio.run(self.weather.through(call, self._forward, self._sleep)).value
+        return asyncio.run(self.weather.inject(call, self._forward, self._sleep)).value
 
     async def _forward(self, call: Call) -> Reply:
         self.reached.append(dict(call.arguments))
@@ -181,7 +181,7 @@ def test_a_delay_is_in_the_ledger_before_it_begins() -> None:
         order.append("sleeping")
 
     call = Call("tool", "search", {}, 1)
-    asyncio.run(bench.weather.through(call, bench._forward, sleep))
+    asyncio.run(bench.weather.inject(call, bench._forward, sleep))
     assert order == ["a delay of 70 ms", "sleeping"]
 
 
@@ -301,7 +301,7 @@ def test_an_agent_that_gives_up_waiting_is_not_a_harness_error() -> None:
 
     async def patient() -> Any:
         call = Call("tool", "search", {}, 1)
-        return await asyncio.wait_for(weather.through(call, forward, lambda ms: asyncio.sleep(ms / 1000)), 0.02)
+        return await asyncio.wait_for(weather.inject(call, forward, lambda ms: asyncio.sleep(ms / 1000)), 0.02)
 
     with pytest.raises(TimeoutError):
         asyncio.run(patient())
@@ -315,7 +315,7 @@ def test_an_alarm_of_the_agents_own_during_a_delay_passes_untouched() -> None:
         raise InterruptedError("my alarm")
 
     with pytest.raises(InterruptedError):
-        asyncio.run(bench.weather.through(Call("tool", "search", {}, 1), bench._forward, alarm))
+        asyncio.run(bench.weather.inject(Call("tool", "search", {}, 1), bench._forward, alarm))
 
 
 def test_the_luck_of_a_tool_is_drawn_by_arguments_and_occurrence() -> None:
@@ -342,7 +342,7 @@ def test_the_luck_of_a_model_is_drawn_by_the_number_of_the_call() -> None:
 
         for prompt in prompts:
             n = weather.count("llm", "chat")
-            asyncio.run(weather.through(Call("llm", "chat", {"prompt": prompt}, n), forward, sleep))
+            asyncio.run(weather.inject(Call("llm", "chat", {"prompt": prompt}, n), forward, sleep))
         return [met.call for met in ledger]
 
     assert hits(["a"] * 30) == hits([str(n) for n in range(30)]) != []

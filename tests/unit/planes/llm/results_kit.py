@@ -87,7 +87,7 @@ class Talk:
 
     def asked(self) -> Any:
         field = {"gemini": "contents", "openai_responses": "input"}.get(self.codec.name, "messages")
-        return self.codec.asked(PATH, {"model": "m", field: self.sent})
+        return self.codec.read_request(PATH, {"model": "m", field: self.sent})
 
     def _say(self, role: str, text: str) -> None:
         if self.codec.name == "gemini":

@@ -153,10 +153,10 @@ def test_the_same_reply_is_the_same_bytes_and_another_conversation_another_id(na
     assert codec.body(SUNNY, ASKED) == codec.body(SUNNY, ASKED)
     assert streamed(codec, SUNNY) == streamed(codec, SUNNY)
     if not codec.name.startswith("ollama"):  # which has no ids
-        longer = codec.asked(
+        longer = codec.read_request(
             "/v1/x", {"model": "model-1", "input": "b", "messages": [{"role": "user", "content": "b"}]}
         )
-        longer = longer if codec.provider != "google" else codec.asked("m:g", {"contents": "b"})
+        longer = longer if codec.provider != "google" else codec.read_request("m:g", {"contents": "b"})
         assert codec.body(SUNNY, ASKED) != codec.body(SUNNY, longer)
 
 

@@ -13,7 +13,7 @@ from codec_kit import ASKED, CALLING, CODECS, completions, streamed
 from example_counts import examples
 from holdfast.model.completion import Completion, Text
 from holdfast.planes.llm.codecs import sse, streamed_reply
-from holdfast.planes.llm.codecs.streamed_reply import Like
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
 
 KEYS = [
     *("messages", "content", "choices", "message", "delta", "tool_calls", "function", "name", "arguments", "role"),
@@ -38,8 +38,8 @@ every_codec = pytest.mark.parametrize("name", CODECS)
 def test_odd_json_never_raises(name: str, value: Any) -> None:
     codec = CODECS[name]
     body = value if isinstance(value, dict) else {"messages": value, "contents": value, "input": value, "tools": value}
-    asked = codec.asked("/x", body)
-    codec.with_results(body, {result.key: "t" for result in asked.results}, frozenset())
+    asked = codec.read_request("/x", body)
+    codec.replace_results(body, {result.key: "t" for result in asked.results}, frozenset())
     codec.reply(value)
     reader = codec.reader()
     line = json.dumps(value).encode()
@@ -55,7 +55,7 @@ def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, complet
     codec = CODECS[name]
     json.loads(codec.body(completion, ASKED, like))
     fields = (like,) if isinstance(like, dict) else ()
-    list(codec.frames(completion, ASKED, Like(completion, like, like, calls=fields)))
+    list(codec.frames(completion, ASKED, OriginalStream(completion, like, like, calls=fields)))
 
 
 _TYPES = (
@@ -110,7 +110,7 @@ def test_deep_nesting_and_long_texts(name: str) -> None:
     deep: Any = "x"
     for _ in range(400):
         deep = {"content": [deep], "parts": [deep]}
-    codec.asked("/x", {"messages": [deep], "contents": [deep], "input": [deep]})
+    codec.read_request("/x", {"messages": [deep], "contents": [deep], "input": [deep]})
     codec.reply({"choices": [deep], "content": [deep], "output": [deep], "candidates": [deep], "message": deep})
     reader = codec.reader()
     reader.feed(b"data: " + b"[" * 100_000 + b"\n\n")

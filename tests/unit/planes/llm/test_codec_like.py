@@ -9,7 +9,7 @@ import pytest
 
 from codec_kit import ASKED, CODECS, events, read, streamed
 from holdfast.model.completion import Completion, Finish, Text, ToolCall, Usage
-from holdfast.planes.llm.codecs.streamed_reply import Like
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "w", "arguments": "{}"}, "extra": 1}
 REPLIES: dict[str, Any] = {
@@ -200,13 +200,13 @@ def test_tokens_written_to_a_cache_are_told_apart() -> None:
     ],
 )
 def test_a_changed_stream_keeps_id_model_and_time(name: str, first: Any) -> None:
-    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=Like(first=first)))
+    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=OriginalStream(first=first)))
     head = told[0].get("response") or told[0].get("message") or told[0]
     kept = first.get("response") or first.get("message") or {k: v for k, v in first.items() if k != "candidates"}
     assert {key: head[key] for key in kept if key != "choices"} == {k: v for k, v in kept.items() if k != "choices"}
 
 
 def test_another_model_in_a_stream_is_named_in_it() -> None:
-    like = Like(first={"id": "chatcmpl-9", "created": 9, "model": "m"})
+    like = OriginalStream(first={"id": "chatcmpl-9", "created": 9, "model": "m"})
     told = events(streamed(CODECS["openai_chat"], Completion((Text("new"),), "smaller"), like=like))
     assert {chunk["model"] for chunk in told} == {"smaller"}

@@ -10,7 +10,7 @@ import pytest
 from codec_kit import ASKED, CODECS, events, sent
 from holdfast.model.completion import Completion, Cut, Finish, Text, ToolCall
 from holdfast.planes.llm.codecs.codec import Codec
-from holdfast.planes.llm.codecs.streamed_reply import Like, left_out
+from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, left_out
 
 
 def sse(*told: Any, named: bool = False) -> bytes:
@@ -139,14 +139,14 @@ STREAMS = {
 every_format = pytest.mark.parametrize("name", STREAMS)
 
 
-def came(name: str) -> tuple[Codec, Completion, Like]:
+def came(name: str) -> tuple[Codec, Completion, OriginalStream]:
     codec = CODECS[name]
     reader = codec.reader(keep=True)
     reader.feed(STREAMS[name])
     return codec, reader.completion(), reader.like()
 
 
-def again(name: str, completion: Completion) -> tuple[str, Completion, Like]:
+def again(name: str, completion: Completion) -> tuple[str, Completion, OriginalStream]:
     """The changed stream as text, and as it reads once more."""
     codec, _, like = came(name)
     data = sent(codec.frames(completion, ASKED, like))
@@ -155,7 +155,7 @@ def again(name: str, completion: Completion) -> tuple[str, Completion, Like]:
     return data.decode(), reader.completion(), reader.like()
 
 
-def shown(like: Like) -> list[tuple[str, int, int]]:
+def shown(like: OriginalStream) -> list[tuple[str, int, int]]:
     return [(aside.kind, aside.text, aside.calls) for aside in like.asides]
 
 

@@ -27,7 +27,7 @@ class Conversation:
         self.messages: Messages = [{"role": "user", "content": prompt}]
 
     def asked(self) -> Any:
-        return OPENAI_CHAT.asked("/v1/chat/completions", {"model": "m", "messages": self.messages})
+        return OPENAI_CHAT.read_request("/v1/chat/completions", {"model": "m", "messages": self.messages})
 
     def model_asks(self, id: str, q: str = "kettle") -> None:
         call = ToolCall(id, "search", f'{{"q": "{q}"}}')

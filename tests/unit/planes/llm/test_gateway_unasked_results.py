@@ -9,7 +9,7 @@ from results_kit import FAULT, FIRST, Talk, Trial, every_format
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection
-from holdfast.planes.llm import settlements
+from holdfast.planes.llm import known_results
 from holdfast.planes.llm import tool_results as plane
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
@@ -326,7 +326,7 @@ def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of
 
 
 def test_what_is_kept_of_results_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settlements, "MARKS_KEPT", 50)
+    monkeypatch.setattr(known_results, "MARKS_KEPT", 50)
     trial, talk = Trial(Injection("tool", "search", "error")), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
     for n in range(100):

@@ -58,7 +58,7 @@ def test_the_one_tool_that_the_code_calls_is_the_call(code: str, name: str, argu
 
 
 def test_what_the_code_printed_is_the_tools_result() -> None:
-    (result,) = openai_chat_request.asked("/chat/completions", BODY).results
+    (result,) = openai_chat_request.read_request("/chat/completions", BODY).results
     assert (result.key, result.name, result.text, result.arguments) == (
         "call_1",
         "get_price",
@@ -70,6 +70,6 @@ def test_what_the_code_printed_is_the_tools_result() -> None:
 
 
 def test_another_result_stands_in_its_place() -> None:
-    changed = openai_chat_request.with_results(BODY, {"call_1": "Error: 503"}, frozenset())
+    changed = openai_chat_request.replace_results(BODY, {"call_1": "Error: 503"}, frozenset())
     text = changed["messages"][2]["content"][0]["text"]
     assert text == "Observation:\nExecution logs:\nError: 503\nLast output from code snippet:\nNone"

@@ -28,7 +28,7 @@ def conversation(*calls: Any, then: str = 'Observation:\n{"revenue": 4200}') -> 
 
 
 def test_a_written_result_is_the_result_of_the_call_before_it() -> None:
-    asked = openai_chat_request.asked("/chat/completions", {"model": "m", "messages": conversation(CALL)})
+    asked = openai_chat_request.read_request("/chat/completions", {"model": "m", "messages": conversation(CALL)})
     (result,) = asked.results
     assert (result.key, result.name, result.text) == ("call_1", "search", '{"revenue": 4200}')
     assert result.arguments == '{"query":"it\'s"}'
@@ -37,14 +37,14 @@ def test_a_written_result_is_the_result_of_the_call_before_it() -> None:
 
 def test_another_result_is_written_as_the_framework_writes_it() -> None:
     body = {"messages": conversation(CALL)}
-    changed = openai_chat_request.with_results(body, {"call_1": "{}"}, frozenset())
+    changed = openai_chat_request.replace_results(body, {"call_1": "{}"}, frozenset())
     assert changed["messages"] == conversation(CALL, then="Observation:\n{}")
-    assert openai_chat_request.with_results(body, {}, frozenset()) == body
+    assert openai_chat_request.replace_results(body, {}, frozenset()) == body
 
 
 def test_results_of_several_calls_cannot_be_told_apart_and_stay_text() -> None:
     body = {"messages": conversation(CALL, {**CALL, "id": "call_2"})}
-    asked = openai_chat_request.asked("/chat/completions", body)
+    asked = openai_chat_request.read_request("/chat/completions", body)
     assert asked.results == ()
     assert len(asked.messages[1].tool_calls) == 2
 

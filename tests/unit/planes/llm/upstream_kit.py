@@ -36,7 +36,7 @@ def query(
     """A request as the gateway would bring it."""
     body = b"" if data is None else json.dumps(data).encode()
     path = path or (PATHS[codec.name] if codec else "/v1/models")
-    asked = codec.asked(path, data) if codec else None
+    asked = codec.read_request(path, data) if codec else None
     provider = codec.provider if codec else provider
     fields = AgentHeaders(tuple((name.encode(), value.encode()) for name, value in headers))
     return Query(provider, method, path, fields, body, trial, data, codec, asked, base_url)

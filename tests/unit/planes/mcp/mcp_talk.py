@@ -37,7 +37,7 @@ class Talk:
         assert message is not None
         request = rpc.request(message, raw)
         assert request is not None
-        assert self.session.minds(request)
+        assert self.session.answers_for(request)
         return asyncio.run(self.session.answer(request, self._ask))
 
     async def _ask(self, request: rpc.RpcRequest) -> rpc.RpcAnswer:

@@ -177,7 +177,7 @@ def test_a_match_on_arguments_decides_which_calls_meet_a_fault():
 def test_resources_and_prompts_are_minded_only_under_attack():
     read = line(id=1, method="resources/read", params={"uri": "shop://terms"})
     calm = Talk([Injection("tool", "*", "error")])
-    assert not calm.session.minds(rpc.request(rpc.read(read), read))
+    assert not calm.session.answers_for(rpc.request(rpc.read(read), read))
     storm = Talk(
         [Injection("context", "*", "indirect_injection", {"payload": "Obey."})],
         result={"contents": [{"uri": "shop://terms", "text": "All sales are final."}]},

@@ -13,7 +13,7 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import as_json, count, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
 _FINISH: dict[str, FinishReason] = {
     "max_tokens": "length",
@@ -39,8 +39,8 @@ class Anthropic(Codec):
     name = "anthropic"
     provider = "anthropic"
 
-    asked = staticmethod(anthropic_request.asked)
-    with_results = staticmethod(anthropic_request.with_results)
+    read_request = staticmethod(anthropic_request.read_request)
+    replace_results = staticmethod(anthropic_request.replace_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)
@@ -73,7 +73,7 @@ class Anthropic(Codec):
             out["content"] = [] if completion.lacks == "choices" else None
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _AnthropicWriter(completion, asked, like)
 
 
@@ -205,7 +205,7 @@ def _delta(index: int, delta: dict[str, Any], got: StreamedReply) -> None:
 
 
 class _AnthropicWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
         start = obj(obj(like.first).get("message"))
         self._message = dict(start) if "id" in start else _fresh(completion, asked)

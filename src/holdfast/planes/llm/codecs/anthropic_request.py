@@ -11,7 +11,7 @@ from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelR
 _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
 
-def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request."""
     choice = obj(body.get("tool_choice"))
     form = obj(obj(body.get("output_config")).get("format")) or obj(body.get("output_format"))
@@ -28,7 +28,7 @@ def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
+def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results, and `is_error` on those that failed."""
     if not isinstance(body.get("messages"), list):
         return dict(body)

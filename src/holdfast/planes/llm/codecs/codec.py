@@ -13,7 +13,7 @@ from holdfast.planes.llm.codecs.refusals import Refusal
 from holdfast.planes.llm.codecs.reply_writer import ReplyWriter, play
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, Like
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream
 from holdfast.protocols.fault import Failed
 
 
@@ -28,11 +28,11 @@ class Codec(ABC):
     """The content type of a streamed reply."""
 
     @abstractmethod
-    def asked(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
+    def read_request(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
         """The request. `path` is what follows the base URL, with its query. Never raises for odd bodies."""
 
     @abstractmethod
-    def with_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
+    def replace_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
         """A copy of the request in which tool results (by key) have other texts; `failed` ones also say so."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Codec(ABC):
         ids, fields that the neutral form does not know and everything that was not changed stay as they are there."""
 
     @abstractmethod
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         """Of a streamed reply; `like` is the provider's own stream that it stands for, as its reader kept it."""
 
     def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
@@ -59,7 +59,9 @@ class Codec(ABC):
                 return dump(refusals.error(self.provider, delta.kind, delta.message))
         return dump(self.written(completion, asked, obj(like)))
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
+    def frames(
+        self, completion: Completion, asked: ModelRequest, like: OriginalStream = NOTHING
+    ) -> Iterator[StreamFrame]:
         """The streamed reply, event by event, terminator included unless a Cut comes first."""
         return play(completion, self.writer(completion, asked, like), like)
 

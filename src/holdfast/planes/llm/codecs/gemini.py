@@ -14,7 +14,7 @@ from holdfast.planes.llm.codecs.loose import as_object, count, items, json_text,
 from holdfast.planes.llm.codecs.reply_writer import PartFormat, PartKind, ReplyWriter, edited, mark
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import Elements, StreamFrame, as_array
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, Like, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, FormatReader, OriginalStream, StreamedReply
 
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
 _WIRE: dict[FinishReason, str] = {
@@ -40,8 +40,8 @@ class Gemini(Codec):
 
     name = "gemini"
     provider = "google"
-    asked = staticmethod(gemini_request.asked)
-    with_results = staticmethod(gemini_request.with_results)
+    read_request = staticmethod(gemini_request.read_request)
+    replace_results = staticmethod(gemini_request.replace_results)
 
     def __init__(self, *, array: bool = False) -> None:
         self._array = array
@@ -70,10 +70,12 @@ class Gemini(Codec):
         out["candidates"] = found if like else _copied(found, asked.copies)
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _GeminiWriter(completion, asked, like)
 
-    def frames(self, completion: Completion, asked: ModelRequest, like: Like = NOTHING) -> Iterator[StreamFrame]:
+    def frames(
+        self, completion: Completion, asked: ModelRequest, like: OriginalStream = NOTHING
+    ) -> Iterator[StreamFrame]:
         frames = super().frames(completion, asked, like)
         return as_array(frames) if self._array else frames
 
@@ -228,7 +230,7 @@ def _said(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _GeminiWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
         sound, self._broken = _sound(completion)
         super().__init__(sound, like)
         self._base = {**_fresh(completion, asked), **obj(like.first)}

@@ -15,7 +15,7 @@ _MOST_CANDIDATES = 8
 """As many as Google gives."""
 
 
-def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; the model, and whether it streams, are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
     settings = _either(body, "generationConfig", "generation_config")
@@ -56,7 +56,7 @@ def _schema(settings: dict[str, Any]) -> dict[str, Any] | None:
     return plain or lower_types(_either(settings, "responseSchema", "response_schema")) or None
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
+def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results; those that failed come as `error`."""
     if not isinstance(body.get("contents"), list):
         return dict(body)

@@ -15,7 +15,7 @@ from holdfast.planes.llm.codecs.openai_chat_request import declared
 from holdfast.planes.llm.codecs.reply_writer import ReplyWriter
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, Role
 from holdfast.planes.llm.codecs.sse import StreamLines
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
 _ROLES: dict[str, Role] = {"system": "system", "assistant": "assistant"}
 _KNOWN = (
@@ -26,7 +26,7 @@ _TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration"
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
-def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request. It streams unless it says otherwise."""
     options = obj(body.get("options"))
     wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
@@ -43,7 +43,7 @@ def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
     )
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
+def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
@@ -85,8 +85,8 @@ class Ollama(Codec):
 
     provider = "ollama"
     stream_type = "application/x-ndjson"
-    asked = staticmethod(asked)
-    with_results = staticmethod(with_results)
+    read_request = staticmethod(read_request)
+    replace_results = staticmethod(replace_results)
 
     def __init__(self, *, chat: bool) -> None:
         self.name = "ollama_chat" if chat else "ollama_generate"
@@ -116,7 +116,7 @@ class Ollama(Codec):
             out["response"] = None if completion.lacks == "message" else "" if completion.lacks else completion.text
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _OllamaWriter(completion, asked, like, self._chat)
 
     def delivered(self, completion: Completion) -> Completion:
@@ -207,7 +207,7 @@ def _take_line(found: dict[str, Any], got: StreamedReply) -> None:
 
 
 class _OllamaWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: Like, chat: bool) -> None:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream, chat: bool) -> None:
         super().__init__(completion, like)
         self._chat = chat
         first = obj(like.first)

@@ -11,7 +11,7 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.loose import count, items, json_text, obj, word
 from holdfast.planes.llm.codecs.reply_writer import CREATED, ReplyWriter, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like, StreamedReply
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream, StreamedReply
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",
@@ -32,8 +32,8 @@ class OpenAIChat(Codec):
     name = "openai_chat"
     provider = "openai"
 
-    asked = staticmethod(openai_chat_request.asked)
-    with_results = staticmethod(openai_chat_request.with_results)
+    read_request = staticmethod(openai_chat_request.read_request)
+    replace_results = staticmethod(openai_chat_request.replace_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)
@@ -70,7 +70,7 @@ class OpenAIChat(Codec):
         out["choices"] = choices if like else [{**one, "index": n} for one in choices for n in range(asked.copies)]
         return out
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _ChatWriter(completion, asked, like)
 
 
@@ -227,7 +227,7 @@ def _take_others(choice: dict[str, Any], got: StreamedReply) -> None:
 
 
 class _ChatWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
         self._with_usage = asked.with_usage
         first = obj(like.first)

@@ -16,7 +16,7 @@ MOST_COPIES = 128
 """As many choices as OpenAI gives."""
 
 
-def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request; on Azure the model is in the path."""
     model, form, modes, options, tier, metadata, limit, old_limit, temperature, copies = fields(
         body, model="", response_format={}, modalities=[], stream_options={}, service_tier="", metadata={},
@@ -51,7 +51,7 @@ def strict_schema(form: Any) -> dict[str, Any] | None:
     return obj(found.get("schema")) or None if found.get("strict") is not False else None
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
+def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("messages"), list):
         return dict(body)

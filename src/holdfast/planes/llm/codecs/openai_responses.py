@@ -21,7 +21,7 @@ from holdfast.planes.llm.codecs.openai_responses_read import (
 )
 from holdfast.planes.llm.codecs.reply_writer import CREATED, PartFormat, ReplyWriter, edited, mark, pieces
 from holdfast.planes.llm.codecs.request import ModelRequest
-from holdfast.planes.llm.codecs.streamed_reply import FormatReader, Like
+from holdfast.planes.llm.codecs.streamed_reply import FormatReader, OriginalStream
 
 _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     None: ("in_progress", None),
@@ -42,8 +42,8 @@ class OpenAIResponses(Codec):
     name = "openai_responses"
     provider = "openai"
 
-    asked = staticmethod(openai_responses_read.asked)
-    with_results = staticmethod(openai_responses_read.with_results)
+    read_request = staticmethod(openai_responses_read.read_request)
+    replace_results = staticmethod(openai_responses_read.replace_results)
 
     def reply(self, data: Any) -> Completion:
         found = obj(data)
@@ -88,7 +88,7 @@ class OpenAIResponses(Codec):
                 out |= {"status": "failed", "error": _error(delta), "output": [], "usage": None}
         return dump(out)
 
-    def writer(self, completion: Completion, asked: ModelRequest, like: Like) -> ReplyWriter:
+    def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
         return _ResponsesWriter(completion, asked, like)
 
 
@@ -161,7 +161,7 @@ def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
 
 
 class _ResponsesWriter(ReplyWriter):
-    def __init__(self, completion: Completion, asked: ModelRequest, like: Like) -> None:
+    def __init__(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> None:
         super().__init__(completion, like)
         first = obj(obj(like.first).get("response"))
         self._response = dict(first) if "id" in first else _fresh(completion, asked)

@@ -22,7 +22,7 @@ _ECHOED = (
 )  # fmt: skip
 
 
-def asked(path: str, body: Mapping[str, Any]) -> ModelRequest:
+def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
     """The request. What a server keeps (`previous_response_id`, `conversation`) is not in it."""
     choice, form = body.get("tool_choice"), obj(obj(body.get("text")).get("format"))
     logprobs = "message.output_text.logprobs" in items(body.get("include")) or bool(whole(body.get("top_logprobs")))
@@ -49,7 +49,7 @@ def _echo(body: Mapping[str, Any]) -> dict[str, Any]:
     return found | {"text": {"format": {"type": "text"}, **obj(body.get("text"))}}
 
 
-def with_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
+def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
     """The request with other texts in its tool results. This format has no place to say that a tool failed."""
     if not isinstance(body.get("input"), list):
         return dict(body)

@@ -13,7 +13,7 @@ from holdfast.model.completion import Completion, Cut, Hollow, Pause, Text, Tool
 from holdfast.planes.llm.codecs.loose import dump
 from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.codecs.sse import StreamFrame
-from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, Like
+from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, OriginalStream
 
 CREATED = 1_767_225_600
 """When a reply of our own says it was made: the same reply twice is the same bytes."""
@@ -24,7 +24,7 @@ _PIECES = 4
 class ReplyWriter(ABC):
     """How one format writes each part of a stream. `like` is the provider's own stream that it stands for."""
 
-    def __init__(self, completion: Completion, like: Like) -> None:
+    def __init__(self, completion: Completion, like: OriginalStream) -> None:
         self._now = completion
         self._like = like
         self._calls = 0
@@ -60,7 +60,7 @@ class ReplyWriter(ABC):
         return self._like.beside(self._calls - 1)
 
 
-def play(completion: Completion, writer: ReplyWriter, like: Like = NOTHING) -> Iterator[StreamFrame]:
+def play(completion: Completion, writer: ReplyWriter, like: OriginalStream = NOTHING) -> Iterator[StreamFrame]:
     """The frames of a reply. Nothing is sent before a pause, an error or a cut that comes first."""
     opened = False
     asides = Asides(NOTHING if completion.lacks else like, completion)

@@ -31,7 +31,7 @@ class Aside(Struct, frozen=True):
     """It speaks of the text before it, and means nothing where that is another."""
 
 
-class Like(Struct, frozen=True):
+class OriginalStream(Struct, frozen=True):
     """A provider's own stream, as far as the neutral form has no place for it."""
 
     was: Completion = Completion()
@@ -49,13 +49,13 @@ class Like(Struct, frozen=True):
         return self.calls[n] if n < len(self.calls) else {}
 
 
-NOTHING = Like()
+NOTHING = OriginalStream()
 
 
 class Asides:
     """The asides of a stream that is written again, each when its place has come."""
 
-    def __init__(self, like: Like, now: Completion) -> None:
+    def __init__(self, like: OriginalStream, now: Completion) -> None:
         same = _same(like.was.text, now.text) if like.asides else 0
         self._left = deque(aside for aside in like.asides if _fits(aside, same))
         self._all = len(like.was.text)
@@ -86,7 +86,7 @@ class Asides:
         return isinstance(part, ToolCall) or (inside and aside.text <= self._said)
 
 
-def left_out(like: Like, now: Completion) -> tuple[str, ...]:
+def left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
     """What a changed reply cannot keep."""
     if now.lacks or not like.asides:
         return ()
@@ -188,12 +188,12 @@ class StreamedReply:
         if self.keep and len(self._asides) < DELTAS_KEPT:
             self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
 
-    def like(self, first: Any) -> Like:
+    def like(self, first: Any) -> OriginalStream:
         """What has come beside the neutral form."""
         if not self.keep:
-            return Like(first=first)
+            return OriginalStream(first=first)
         calls = tuple([call.beside for call in self._begun])
-        return Like(self.completion(), first, self.last, tuple(self._asides), calls)
+        return OriginalStream(self.completion(), first, self.last, tuple(self._asides), calls)
 
     def finish(self, reason: FinishReason) -> None:
         self._finish = reason
@@ -274,6 +274,6 @@ class FormatReader:
         """What has come so far; one Text for each chunk of text, in order."""
         return self._got.completion()
 
-    def like(self) -> Like:
+    def like(self) -> OriginalStream:
         """What the stream says beside that: all of it, if the reader was made to keep it, else its first event."""
         return self._got.like(self._first)

@@ -73,7 +73,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
         conversation,
         letter.body,
         codec,
-        codec.asked(letter.path, letter.body),
+        codec.read_request(letter.path, letter.body),
     )
     completion, origin = await _completion(await source.answer(query), codec)
     for delta in completion.deltas:

@@ -28,11 +28,11 @@ _BY_ID = 5
 """The next ones hold its id, if it has one."""
 
 
-Faulted: TypeAlias = tuple[str, int]
+ChangedCall: TypeAlias = tuple[str, int]
 """A call whose result a fault changed: its tool, and which call of it."""
 
 
-class Settled(Struct, frozen=True):
+class KnownResult(Struct, frozen=True):
     """A result as the model is to read it; None: as the tool gave it."""
 
     text: str | None = None
@@ -41,21 +41,21 @@ class Settled(Struct, frozen=True):
     """It is a call of this trial."""
     heard: tuple[bytes, ...] = ()
     """Texts of the conversation that it was a call in, as `ResultPosition.heard` knows them."""
-    call: Faulted | None = None
+    call: ChangedCall | None = None
     """Which call it is the result of, if a fault changed it."""
 
 
-PASSES = Settled(asked_for=False)
+PASSES = KnownResult(asked_for=False)
 """A result that no model asked for."""
 
 
-class Settlements:
+class KnownResults:
     """Those of one trial."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, Settled] = {}
+        self._kept: dict[bytes, KnownResult] = {}
 
-    def keep(self, at: ResultPosition, settled: Settled) -> None:
+    def keep(self, at: ResultPosition, settled: KnownResult) -> None:
         """What is no call is known by its place alone."""
         if settled.asked_for:
             self._kept |= dict.fromkeys(_marks(at), settled)
@@ -65,14 +65,14 @@ class Settlements:
         while len(self._kept) > MARKS_KEPT:
             del self._kept[next(iter(self._kept))]
 
-    def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[Settled | None]:
+    def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
         """What was settled for the results of a request, even if the agent has shortened them or what went before.
 
         The surest marks of all results come first, and each call has one result. `own`: the request is known to go on
         with a conversation of this trial.
         """
         marks = [_marks(at) for at in found]
-        known: list[Settled | None] = [None] * len(found)
+        known: list[KnownResult | None] = [None] * len(found)
         taken: set[int] = set()
         for level in range(max(map(len, marks), default=0)):
             for n, at in enumerate(found):
@@ -87,7 +87,7 @@ class Settlements:
         return known
 
 
-def _trusted(settled: Settled, at: ResultPosition, level: int, own: bool) -> bool:
+def _trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
     """Whether a mark is enough: without the result's place or its id, the conversation must be the call's own, or the
     result wait for the model, as no example does."""
     known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
@@ -255,7 +255,7 @@ class OpenToolCall(Struct, frozen=True):
 
 
 def answers(
-    found: Sequence[ResultPosition], known: Sequence[Settled | None], calls: Iterable[OpenToolCall], *, again: bool
+    found: Sequence[ResultPosition], known: Sequence[KnownResult | None], calls: Iterable[OpenToolCall], *, again: bool
 ) -> dict[int, OpenToolCall]:
     """The call that each result answers, by the result's place in the list: the best fitting pairs first.
 
@@ -279,7 +279,7 @@ def answers(
     return pairs
 
 
-def _may(fit: tuple[int, bool, bool], before: Settled | None) -> bool:
+def _may(fit: tuple[int, bool, bool], before: KnownResult | None) -> bool:
     how, _, moved = fit
     return before is None or (how != _SAME_NAME and (before.asked_for or not moved))
 

@@ -15,13 +15,13 @@ CallEnd: TypeAlias = Reply | BaseException
 """What a call ends with: a reply, or what was raised in its place."""
 
 
-def alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
+def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
     """Whether whoever made the call could not tell the two apart; `receives`: what it gets of a reply."""
     if isinstance(one, Reply) and isinstance(other, Reply):
         got = received(one, receives), received(other, receives)
         if got[0] is not None and got[1] is not None:
             return _paced(one) == _paced(other) and got[0] == got[1]
-        return one.delivery == other.delivery and alike_values(one.value, other.value, call)
+        return one.delivery == other.delivery and are_values_alike(one.value, other.value, call)
     if isinstance(one, Failed) and isinstance(other, Failed):
         return type(one) is type(other) and _told(one) == _told(other) and same(one.body, other.body)
     if isinstance(one, Reply) or isinstance(other, Reply):
@@ -29,7 +29,7 @@ def alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = 
     return one is other or said(one) == said(other)
 
 
-def alike_values(one: Any, other: Any, call: Call) -> bool:
+def are_values_alike(one: Any, other: Any, call: Call) -> bool:
     """The same for the values of two replies."""
     if same(one, other):
         return True

@@ -16,7 +16,7 @@ from holdfast.protocols.fault import Call
 from holdfast.protocols.trial import TrialContext
 
 
-class Account:
+class CallRecord:
     """What the agent got, as far as it is known, and how long upstream was silent."""
 
     def __init__(
