@@ -203,6 +203,12 @@ MakeProject = Callable[..., Project]
 """The fixture `project`: a spec and the source of an agent to a Project."""
 
 
+def verdict_line(out: str) -> str:
+    """The line of a summary that begins with the verdict."""
+    words = ("PASS ", "FAIL ", "INTERRUPTED ", "ERROR ", "UNPROVEN ", "SHARD ", "RUNNING ")
+    return next(line for line in reversed(out.splitlines()) if line.startswith(words))
+
+
 def rundir(made: Project, run: str = "0001") -> Path:
     return made.folder / ".holdfast" / "runs" / run
 

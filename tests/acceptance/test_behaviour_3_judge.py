@@ -123,7 +123,7 @@ def test_3_report_shows_the_stored_run_again_without_the_agent(project: MakeProj
     assert facts(again) == facts(first)
     assert again.json["score"] == first.json["score"]
     shown = made.cli("report", "1")
-    assert f"Resilience {first.json['score']:.2f}" in shown.out
+    assert f"resilience {first.json['score']:.2f}" in shown.out
     made.cli("report", "1", "-o", "a.html", "-o", "a.md", "-o", "a.xml", "-o", "a.json")
     assert json.loads(made.read("a.json"))["score"] == first.json["score"]
     for name in ("a.html", "a.md", "a.xml"):

@@ -12,7 +12,7 @@ import time
 from xml.etree import ElementTree as ET
 
 import pytest
-from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, python, rule, tool_fault
+from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, python, rule, tool_fault, verdict_line
 
 from page_documents import documents
 
@@ -59,7 +59,7 @@ def test_3_a_report_that_cannot_be_written_is_told_and_the_run_is_kept(project: 
     result = made.show("-o", "taken/report.json")
     assert result.code == 3
     assert "error: cannot write taken/report.json" in result.err
-    assert result.out.splitlines()[-1].startswith("PASS ")
+    assert verdict_line(result.out).startswith("PASS ")
     assert made.cli("report", "1", "--json").json["score"] == 100.0
 
 
@@ -161,14 +161,18 @@ def test_3_fail_fast_without_a_failure_runs_everything(project: MakeProject) -> 
     assert (result.code, result.part["trials"]) == (0, 6)
 
 
-# "In a pipe: no colour, no redraw, one line a finished cell, the same summary."
-def test_3_a_pipe_gets_no_escape_codes_and_one_line_a_finished_cell(project: MakeProject) -> None:
-    result = project(contract(RULES, [CALM, DOWN])).command("contract", "run", env={"TERM": "xterm-256color"})
+# In a pipe: no colour, no redraw, no line for a cell that passed, the same summary.
+@pytest.mark.parametrize(("option", "cells"), [((), 0), (("-v",), 4)])
+def test_3_a_pipe_gets_no_escape_codes_and_its_cells_with_verbose(
+    project: MakeProject, option: tuple[str, ...], cells: int
+) -> None:
+    made = project(contract(RULES, [CALM, DOWN]))
+    result = made.command("contract", "run", *option, env={"TERM": "xterm-256color"})
     assert "\x1b" not in result.out + result.err
     assert "\r" not in result.out
     lines = result.out.splitlines()
-    assert sum(line.startswith(("✔ pass ", "✘ fail ")) for line in lines) == 4
-    assert any(line.startswith("Resilience 75.00") for line in lines)
+    assert sum(line.startswith(("✔ pass ", "✘ fail ")) for line in lines) == cells
+    assert "resilience 75.00" in verdict_line(result.out)
 
 
 def in_a_terminal(made: Project, *args: str, **env: str) -> tuple[str, str]:
@@ -205,7 +209,7 @@ def test_3_a_terminal_gets_colour_and_no_color_takes_it_away(project: MakeProjec
     assert [code for code in COLOUR.findall(coloured) if code not in ("\x1b[0m", "\x1b[m")]
     plain, _ = in_a_terminal(made, NO_COLOR="1")
     assert [code for code in COLOUR.findall(plain) if code not in ("\x1b[0m", "\x1b[m")] == []
-    assert "Resilience 75.00" in plain
+    assert "resilience 75.00" in plain
     dumb, _ = in_a_terminal(made, TERM="dumb")
     assert "\x1b" not in dumb
 
@@ -265,20 +269,20 @@ def test_3_a_hostile_exception_and_a_lone_surrogate_are_shown_harmlessly(project
     assert json.loads(made.read("r.json"))["score"] == 0.0
 
 
-# "Every failure names the spec's line, shows asked/answered/because/met/again"
-def test_3_a_failure_shows_line_asked_answered_because_met_and_again(project: MakeProject) -> None:
+# Every failure names the spec's line, shows asked, answered, because, fault and reproduce.
+def test_3_a_failure_shows_its_line_and_its_facts(project: MakeProject) -> None:
     made = project(contract([rule("cites", value="a source says")], [CALM, DOWN], agent=python()))
     out = made.show().out
-    block = out[out.index("✘ cites in down") :]
+    block = out[out.index("✘ cites · down") :]
     assert re.search(r"holdfast\.yaml:\d+", block)
-    for label in ("asked     hello", "answered  sorry, no source", "because   ", "met       tool search call 1: error"):
+    for label in ("asked      hello", "answered   sorry, no source", "because    ", "fault      tool search, call 1"):
         assert label in block
-    assert re.search(r"again     holdfast contract run --seed 0 --trial [0-9a-f]{12}", block)
+    assert re.search(r"reproduce  holdfast contract run --seed 0 --trial [0-9a-f]{12}", block)
 
 
 def test_3_quiet_prints_the_score_and_the_verdict_only(project: MakeProject) -> None:
     out = project(contract(RULES, [CALM, DOWN])).show("-q").out
-    assert "Resilience 75.00" in out
+    assert "resilience 75.00" in out
     assert "FAIL" in out
     assert "asked" not in out
 

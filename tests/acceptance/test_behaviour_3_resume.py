@@ -87,7 +87,7 @@ def test_3_exit_2_while_the_agent_is_still_being_imported(project: MakeProject, 
     process.send_signal(number)
     result = finish(process)
     assert result.code == 2
-    assert "judged 0 of 4 cells" in result.out
+    assert "0 of 4 cells judged" in result.out
 
 
 def test_3_a_signal_leaves_no_process_behind(project: MakeProject) -> None:
@@ -277,7 +277,7 @@ def test_3_an_unfinished_run_is_reported_and_judged_as_far_as_it_goes(project: M
     wait_until(lambda: seen(made) >= 6)
     kill_group(process)
     shown = made.cli("report", "1")
-    assert "go on: holdfast contract run --resume 0001" in shown.out
+    assert "resume: holdfast contract run --resume 0001" in shown.out
     judged = made.cli("judge", "1", "--json")
     assert any("unfinished" in note for note in judged.json["notes"])
     assert judged.json["passed"] is False

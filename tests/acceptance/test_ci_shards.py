@@ -52,7 +52,7 @@ def test_shards_of_every_part_joined_are_the_ci_run(made: Project) -> None:
 def test_a_share_that_failed_nothing_is_no_pass(made: Project) -> None:
     shown = made.cli("ci", "--shard", "2/2", "-q", "--min-score", "10", "-o", "ci.xml")
     assert (shown.code, "\nPASS " in shown.out) == (0, False)
-    assert "SHARD   shard 2 of 2: 9 trials stored; holdfast merge joins the shards and decides" in shown.out
+    assert "shard 2 of 2: 9 trials stored; holdfast merge joins the shards and decides" in shown.out
     (case,) = ET.parse(made.folder / "ci.xml").iterfind(".//testcase[@classname='overall']")
     assert [child.tag for child in case] == ["skipped"]
     assert "<title>SHARD" in (rundir(made) / "report.html").read_text()

@@ -138,7 +138,7 @@ def test_the_real_command_runs_a_contract(tmp_path: Path) -> None:
     project(tmp_path, SPEC)
     done = subprocess.run([HOLDFAST, "contract", "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Resilience 100.00" in done.stdout
+    assert "resilience 100.00" in done.stdout
     assert "PASS" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
     scored = subprocess.run([HOLDFAST, "contract", "score"], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -43,21 +43,21 @@ def test_demo_holds_the_good_agent_and_convicts_the_careless_one(shown) -> None:
     _, done = shown
     assert (done.returncode, done.stderr) == (0, "")
     good, careless = done.stdout.partition("\n3. ")[0].split("2. The careless agent")
-    assert "Resilience 100.00" in good
+    assert "resilience 100.00" in good
     assert re.search(r"^PASS ", good, re.MULTILINE)
     assert "✘" not in good
-    assert "Resilience 60.00" in careless
-    assert re.search(r"^FAIL   2 critical cells failed", careless, re.MULTILINE)
-    assert set(re.findall(r"^✘ (\S+) in (\S+)", careless, re.MULTILINE)) == CONVICTED
+    assert "resilience 60.00" in careless
+    assert re.search(r"^FAIL  2 critical cells failed", careless, re.MULTILINE)
+    assert set(re.findall(r"^✘ (\S+) · (\S+)", careless, re.MULTILINE)) == CONVICTED
 
 
 def test_demo_shows_a_mail_sent_twice_by_the_careless_agent_alone(shown) -> None:
     mails = shown[1].stdout.partition("\n3. ")[2].partition("\n4. ")[0]
     good, careless = mails.split("The careless agent")
-    assert re.search(r"^PASS   every case passed", good, re.MULTILINE)
-    assert re.search(r"request_count .* is 2, not 1", careless)
-    assert re.search(r"met +http http://mail/mails call 1: lost_reply", careless)
-    assert re.search(r"^FAIL   1 of 2 cases failed", careless, re.MULTILINE)
+    assert re.search(r"^PASS  every case passed", good, re.MULTILINE)
+    assert re.search(r"request_count [^\n]* is\s+2, not 1", careless)
+    assert re.search(r"fault +http http://mail/mails, call 1: lost_reply", careless)
+    assert re.search(r"^FAIL  1 of 2 cases failed", careless, re.MULTILINE)
 
 
 def test_demo_ends_with_the_overall_score_of_both_agents(shown) -> None:
@@ -78,15 +78,15 @@ def test_demo_says_what_was_seen_and_what_to_do_next(shown) -> None:
 
 def test_demo_writes_the_reports_it_names(shown) -> None:
     here, done = shown
-    named = re.findall(r"·   (\S+report\.html)", done.stdout)
-    assert named == [f".holdfast/runs/000{n}/report.html" for n in range(1, 7)]
+    named = re.findall(r"(\S+report\.html)", done.stdout)
+    assert named == [f".holdfast/runs/000{n}/report.html" for n in (1, 2, 4, 5, 6)]
     for path in named:
         assert (here / path).read_text().lstrip().lower().startswith("<!doctype html")
 
 
 def test_every_reproduce_command_of_the_demo_works_when_pasted(shown) -> None:
     here, done = shown
-    commands = [shlex.split(line) for line in re.findall(r"again +(.+)", done.stdout)]
+    commands = [shlex.split(line) for line in re.findall(r"reproduce +(.+)", done.stdout)]
     assert len(commands) == len(CONVICTED) + 1  # and the mail
     for command in commands:
         again = _run([HOLDFAST, *command[1:]], here)
@@ -105,7 +105,7 @@ def test_the_two_specs_differ_in_the_agent_alone() -> None:
 def test_the_demo_runs_from_a_copy_in_a_folder_with_spaces(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "my finance")
     done = _run([HOLDFAST, "contract", "run", "-c", "my finance/careless.yaml"], tmp_path)
-    command = shlex.split(re.findall(r"again +(.+)", done.stdout)[0])
+    command = shlex.split(re.findall(r"reproduce +(.+)", done.stdout)[0])
     assert command[4] == "my finance/careless.yaml"
     assert _run([HOLDFAST, *command[1:]], tmp_path).returncode == 1
 

@@ -10,7 +10,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir
+from cli import CALM, DOWN, MakeProject, Project, contract, rule, rundir, verdict_line
 
 from holdfast.model.overall import Overall
 from holdfast.runner.past.history import history, regressed
@@ -96,8 +96,8 @@ def test_without_a_run_there_is_nothing_to_show(project: MakeProject) -> None:
 def test_show_shows_the_newest_run_or_the_one_that_is_named(two: Project, words: tuple[str, ...]) -> None:
     shown = two.cli(*words)
     assert shown.code == 0
-    assert shown.out.splitlines()[-1].startswith("FAIL   1 critical cell failed")
-    assert "Resilience 50.00" in shown.out
+    assert verdict_line(shown.out).startswith("FAIL  1 critical cell failed")
+    assert "resilience 50.00" in shown.out
 
 
 def test_report_judge_and_resume_take_the_newest_by_name(two: Project) -> None:
@@ -191,7 +191,7 @@ def test_a_run_of_several_parts_is_listed_with_its_parts(two: Project) -> None:
     assert (rows["0003"]["part"], rows["0003"]["score"], rows["0003"]["trials"]) == ("ci", 71.5, 2)
     assert (rows["0003/contract"]["score"], rows["0003/contract"]["overall"]) == (50.0, 71.5)
     assert [line.split()[0] for line in two.cli("runs").out.splitlines()][1:3] == ["0003", "0003/contract"]
-    assert "Resilience 50.00" in two.cli("show", "latest/contract", "-q").out
+    assert "resilience 50.00" in two.cli("show", "latest/contract", "-q").out
 
 
 def test_what_cannot_be_done_with_several_parts_at_once_names_them(two: Project) -> None:

@@ -71,7 +71,7 @@ def test_the_starter_holds_once_it_is_mended_as_it_says(tmp_path: Path, options:
     agent.write_text(agent.read_text().replace(guess, mended))
     done = holdfast(tmp_path, "contract", "run")
     assert done.returncode == 0, done.stdout
-    assert "Resilience 100.00" in done.stdout
+    assert "resilience 100.00" in done.stdout
 
 
 def test_init_never_overwrites_and_names_the_file(tmp_path: Path) -> None:

@@ -10,7 +10,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, Serve, contract, finish, python, rule, rundir, wait_until
+from cli import (
+    CALM,
+    DOWN,
+    HOLDFAST,
+    MakeProject,
+    Project,
+    Serve,
+    contract,
+    finish,
+    python,
+    rule,
+    rundir,
+    verdict_line,
+    wait_until,
+)
 
 RULES = [rule("cites", value="source")]
 FAILING = [rule("cites", value="nothing of the kind")]
@@ -32,15 +46,15 @@ def test_a_page_that_cannot_be_written_hides_no_verdict(
     )
     assert told.returncode == code, told.stderr
     assert "warning: cannot write .holdfast/runs/0001/report.html: File too large" in told.stderr
-    assert told.stdout.splitlines()[-1].startswith(f"{word}   ")
-    assert told.stdout.splitlines()[-1].endswith(".holdfast/runs/0001")
+    assert verdict_line(told.stdout).startswith(f"{word}  ")
+    assert "      .holdfast/runs/0001 · " in told.stdout
 
 
 def test_a_report_that_was_asked_for_and_is_missing_is_no_success(project: MakeProject) -> None:
     made = project(contract(FAILING))
     (made.folder / "taken").write_text("")
     told = made.show("-o", "taken/report.json", "-o", "other.json")
-    assert (told.code, told.out.splitlines()[-1].split()[0]) == (1, "FAIL")
+    assert (told.code, verdict_line(told.out).split()[0]) == (1, "FAIL")
     assert "error: cannot write taken/report.json" in told.err
     assert json.loads(made.read("other.json"))["exit_code"] == 1
 
@@ -72,7 +86,7 @@ def test_every_interrupt_is_told_as_one(project: MakeProject, number: signal.Sig
     wait_until((made.folder / "begun").exists)
     os.kill(process.pid, number)
     told = finish(process)
-    assert (told.code, told.out.splitlines()[-1].split()[0]) == (2, "INTERRUPTED"), told.err
+    assert (told.code, verdict_line(told.out).split()[0]) == (2, "INTERRUPTED"), told.err
 
 
 def judged(votes: int) -> dict[str, object]:
@@ -115,7 +129,7 @@ def test_an_inline_agent_that_leaves_its_folder_takes_nothing_along(tmp_path: Pa
     made = Project(tmp_path / "p", contract(RULES, agent=python(tools=[], isolation="inline")), agent)
     told = made.command("contract", "run", "-o", "out.json")
     assert told.code == 0, told.err
-    assert told.out.splitlines()[-1].endswith(".holdfast/runs/0001/report.html")
+    assert "      .holdfast/runs/0001/report.html · " in told.out
     assert json.loads(made.read("out.json"))["passed"]
     assert made.command("report", "1").code == 0
 

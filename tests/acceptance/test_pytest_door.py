@@ -84,13 +84,13 @@ def test_each_cell_is_an_item_with_its_reason(project: Path) -> None:
         0
     ]
     assert "fail: 'cannot see' does not appear" in block
-    assert "honest in down            holdfast.yaml:7" in block
+    assert "honest · down            holdfast.yaml:7" in block
     for label in (
-        "asked     What",
-        "answered  I guess $25.",
+        "asked      What",
+        "answered   I guess $25.",
         "because",
-        "met       tool find_item call 1: error",
-        "again",
+        "fault      tool find_item, call 1: error",
+        "reproduce",
     ):
         assert label in block
     assert "unproven: the fault was never met" in told

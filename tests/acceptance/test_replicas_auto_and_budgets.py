@@ -108,7 +108,7 @@ def test_a_budget_of_trials_leaves_the_rest_unproven_and_can_be_taken_up(project
     assert result.part["unasked"] == 1
     shown = made.cli("report", "0001").out
     assert "stopped by --max-trials 2: 2 trials asked, 1 of 3 were not" in shown
-    assert "go on: holdfast contract run --resume 0001" in shown
+    assert "resume: holdfast contract run --resume 0001" in shown
     more = made.run("--resume", "0001", "--max-trials", "3")
     assert set(more.outcomes.values()) == {"pass"}
     assert "stopped by" not in made.cli("report", "0001").out

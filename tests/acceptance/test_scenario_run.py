@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli import verdict_line
 from files1 import ECHO, project, tell
 
 SPEC = """
@@ -105,10 +106,10 @@ def test_the_cases_decide_and_the_matrix_stands_beside_them(tmp_path: Path) -> N
     told = tell(tmp_path, "run", "--json")
     assert {status for status, _ in cases(told).values()} == {"pass"}
     assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (0, True, True)
-    last = tell(tmp_path, "run").out.splitlines()[-1]
+    last = verdict_line(tell(tmp_path, "run").out)
     assert last.startswith("PASS   every case passed, 1 cell that failed decides nothing here   ·")
     alone = tell(tmp_path, "contract", "run")
-    assert (alone.code, alone.out.splitlines()[-1].split("   ")[:2]) == (1, ["FAIL", "1 cell failed"])
+    assert (alone.code, verdict_line(alone.out).split(" · ")[0]) == (1, "FAIL  1 cell failed")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_the_matrix_decides_by_a_minimum_and_by_critical_cells(
 ) -> None:
     project(tmp_path, spec)
     told = tell(tmp_path, "run", *args)
-    assert (told.code, told.out.splitlines()[-1].split("   ")[1]) == (code, said)
+    assert (told.code, verdict_line(told.out).split("  ", 1)[1].split(" · ")[0]) == (code, said)
 
 
 def test_an_error_of_ours_is_3_and_never_a_pass(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli import verdict_line
 from files1 import project, tell
 
 AGENT = """
@@ -72,7 +73,7 @@ def test_x_stops_at_a_case_that_failed_and_says_what_was_not_run(tmp_path: Path)
     code, report = told(written(tmp_path, spec=spec), "-x")
     assert (code, cases(report)) == (1, {"calm": "pass", "down": "fail"})
     assert report["complete"] is False
-    last = tell(tmp_path, "run", "-x", "-j", "1").out.splitlines()[-1]
+    last = verdict_line(tell(tmp_path, "run", "-x", "-j", "1").out)
     assert last.startswith("FAIL")
     assert "1 of 3 trials was not run" in last
 
@@ -80,7 +81,7 @@ def test_x_stops_at_a_case_that_failed_and_says_what_was_not_run(tmp_path: Path)
 def test_x_of_a_contract_says_so_too_and_can_be_gone_on_with(tmp_path: Path) -> None:
     first = tell(written(tmp_path), "contract", "run", "-x", "-j", "1")
     assert (first.code, "1 of 3 trials was not run" in first.out) == (1, True)
-    assert "go on with it: holdfast contract run --resume 0001" in first.out
+    assert "resume it: holdfast contract run --resume 0001" in first.out
     judged = tell(tmp_path, "judge", "0001", "--json")
     assert (judged.code, judged.json["complete"]) == (1, False)
     again = tell(tmp_path, "contract", "run", "--resume", "0001", "--json")

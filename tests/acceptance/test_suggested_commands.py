@@ -75,7 +75,9 @@ def test_the_command_of_a_failure_gives_that_failure_again(project: MakeProject,
     if name != "holdfast.yaml":
         made.write(contract([rule("other")]))
     first = made.show("-c", name)
-    commands = [line.split("again", 1)[1].strip() for line in first.out.splitlines() if line.startswith("  again")]
+    commands = [
+        line.split("reproduce", 1)[1].strip() for line in first.out.splitlines() if line.startswith("  reproduce")
+    ]
     assert commands
     for command in commands:
         words = shlex.split(command)

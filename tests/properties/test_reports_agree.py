@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acceptance.cli import CALM, DOWN, Project, contract, python, rule
+from acceptance.cli import CALM, DOWN, Project, contract, python, rule, verdict_line
 from page_documents import documents
 
 Outcomes = dict[tuple[str, str], str]
@@ -125,6 +125,10 @@ def cells_of(cause: Any) -> Place:
     return frozenset((cell["invariant"], cell["scenario"]) for cell in cause["cells"])
 
 
+def _verdict(shown: str) -> str:
+    return verdict_line(shown).split()[0]
+
+
 # -- that they agree ------------------------------------------------------------------------------------------------
 def check_run(project: Project, id: str, shown: str, files: dict[str, str]) -> None:
     """Everything that is told of a run of a contract is what its JSON says."""
@@ -134,10 +138,10 @@ def check_run(project: Project, id: str, shown: str, files: dict[str, str]) -> N
     counts, columns = Counter(outcomes.values()), list(dict.fromkeys(at for _, at in outcomes))
     word, score = WORDS[told["exit_code"]], "–" if told["score"] is None else f"{told['score']:.2f}"
     assert Counter({k: n for k, n in told["counts"].items() if n}) == counts
-    judged = f"judged {part['judged']} of {part['total']} cell"
+    judged = f"{part['judged']} of {part['total']} cell"
     assert (part["judged"], part["total"]) == (counts["pass"] + counts["fail"], counts.total() - counts["n/a"])
 
-    assert (shown.splitlines()[-1].split()[0], f"Resilience {score}" in shown, judged in shown) == (word, True, True)
+    assert (_verdict(shown), f"resilience {score}" in shown, judged in shown) == (word, True, True)
     assert matrix(shown, columns) == outcomes
     markdown = files["md"]
     assert (markdown.splitlines()[0].split()[2], f"Resilience {score}**" in markdown) == (f"{word}:", True)
@@ -219,7 +223,7 @@ def check_whole(project: Project, shown: str, files: dict[str, str]) -> None:
     word, score = WORDS[told["exit_code"]], "–" if told["score"] is None else f"{told['score']:.2f}"
     parts = {name: one for name, one in told["parts"].items() if one["ran"]}
     verdicts = {name: WORDS[one["exit_code"]] for name, one in parts.items()}
-    assert (shown.splitlines()[-1].split()[0], f"Overall {score}" in shown) == (word, True)
+    assert (_verdict(shown), f"overall {score}" in shown) == (word, True)
     signs = {name: SIGNS.get(sign) for sign, name in re.findall(r"^  (\S)  (\w+)", shown, re.MULTILINE)}
     in_words = {"PASS": "pass", "FAIL": "fail", "UNPROVEN": "unproven"}
     assert {name: signs[name] for name in parts} == {name: in_words.get(one, "error") for name, one in verdicts.items()}

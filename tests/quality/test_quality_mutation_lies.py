@@ -112,7 +112,7 @@ def test_a_failed_probe_is_told_from_a_mutation_and_not_hidden_in_the_robustness
     assert (found.code, found.robustness, found.types) == (1, 1.0, {"noise": (3, 3)})
     assert found.part["reasons"] == ["1 of 1 probe failed"]
     shown = holdfast(tmp_path, "run", "--no-report")
-    assert "judged 3 of 3 mutations, 1 of 1 probe" in shown.out
+    assert "3 of 3 mutations judged, 1 of 1 probe" in shown.out
     tolerated = mutated(tmp_path, "--min-score", "50")
     assert tolerated.part["reasons"] == ["1 probe failed, none by a critical rule, and the minimum 50 is reached"]
 

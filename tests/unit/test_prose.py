@@ -22,7 +22,6 @@ ALLOWED = {
     "planes/llm/sources/model_client.py": "what a provider says of a request that it refused",
     "reading/tree.py": "the messages of the YAML library",
     "report/cause_words.py": "which of the reasons of one cause is shown already; nothing but the text depends on it",
-    "report/failures.py": "whether the reason that is shown is that of the trial next to it",
     "report/overall.py": "to do: the count in a part's reasons, which its row has already said",
     "report/sarif.py": "whether a full stop is missing",
     "runner/conditions.py": "whether trials say the same or each its own",

@@ -176,10 +176,10 @@ class SpecFile:
         for row in run.cells:
             if run.complete or _settled(row, made):
                 cell = row.cell
-                told = () if cell.outcome == "pass" else failures.told(run, row)
+                lines = () if cell.outcome == "pass" else failures.explain_cell(run, row)
                 key = (part, cell.invariant, cell.scenario, canonical(cell.params).decode())
                 if cell.outcome != "n/a":
-                    self._decided[key] = _decision(cell.outcome, wording.why(row), told, result)
+                    self._decided[key] = _decision(cell.outcome, wording.why(row), lines, result)
         for case in run.cases:
             if run.complete or case.case.status == "fail":
                 key = (part, "", case.case.scenario, canonical(case.case.params).decode())
@@ -195,15 +195,17 @@ def _settled(row: CellRow, made: Plan) -> bool:
 
 def _case_decision(row: CaseRow, result: RunResult) -> ItemOutcome:
     case = row.case
-    told = () if case.status == "pass" else case_blocks.told(result.run, row)
+    lines = () if case.status == "pass" else case_blocks.explain_case(result.run, row)
     if case.status == "pass" and case.scenario in result.score.vacuous:
-        return _decision("unproven", "no trial met any of its faults", case_blocks.told(result.run, row), result)
-    return _decision("unproven" if case.unproven_only else case.status, case.reason, told, result)
+        return _decision(
+            "unproven", "no trial met any of its faults", case_blocks.explain_case(result.run, row), result
+        )
+    return _decision("unproven" if case.unproven_only else case.status, case.reason, lines, result)
 
 
-def _decision(word: ItemWord, why: str, told: Sequence[str], result: RunResult) -> ItemOutcome:
+def _decision(word: ItemWord, why: str, explanation: Sequence[str], result: RunResult) -> ItemOutcome:
     """With its own word and the reason first: that is what a list of failures shows."""
-    lines = (f"{word}: {one_line(why)}", *told, f"  {'run':<10}{result.path}") if word != "pass" else ()
+    lines = (f"{word}: {one_line(why)}", *explanation, f"  {'run':<11}{result.path}") if word != "pass" else ()
     return ItemOutcome(word, lines, str(result.path), result.warnings)
 
 

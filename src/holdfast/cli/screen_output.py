@@ -10,15 +10,21 @@ from msgspec.structs import replace
 
 from holdfast.cli import screen as terminal
 from holdfast.model.events import Event, Warned
-from holdfast.model.run_warning import RunWarning
-from holdfast.report.safe import can_show_signs, unheeded
+from holdfast.model.run_warning import STATEFUL, RunWarning
+from holdfast.model.spec import Part
+from holdfast.report.safe import ascii_only, can_show_signs, unheeded
 from holdfast.report.wording import format_warning, plural
 from holdfast.runner.job import Job, Listen
 from holdfast.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from holdfast.report.live import Live
+    from holdfast.report.progress import Plain
     from holdfast.runner.outcome import RunOutcome
+
+
+NOTES = 3
+"""Lines of notes and warnings below a verdict."""
 
 
 class Screen:
@@ -32,9 +38,10 @@ class Screen:
         self._verbose = verbose
         self._silent = silent
         self._signs = can_show_signs(sys.stdout.encoding)
-        self._listen: Listen | None = None
-        self._live: Live | None = None
-        self._told: set[RunWarning | str] = set()
+        self._listener: Live | Plain | None = None
+        self._warnings: list[RunWarning] = []
+        """Held back until the failures are shown."""
+        self._known: set[RunWarning | str] = set()
 
     @property
     def hears_trials(self) -> bool:
@@ -43,60 +50,79 @@ class Screen:
 
     def listener(self) -> Listen:
         """Hears the run's events; of several runs, the same warning once."""
-        heard = self._listener()
+        shown = self._listener = self._make_listener() if self.hears_trials else None
 
-        def once(event: Event) -> None:
-            if not isinstance(event, Warned) or self._is_new(event.warning):
-                heard(event)
+        def listen(event: Event) -> None:
+            if isinstance(event, Warned):
+                self.warn(event.warning)
+            elif shown is not None:
+                shown(event)
 
-        return once
+        return listen
 
-    def _listener(self) -> Listen:
-        if not self.hears_trials:
-            self._listen = warnings_only
-        elif terminal.is_live(sys.stdout):
+    def _make_listener(self) -> Live | Plain:
+        if terminal.is_live(sys.stdout):
             from holdfast.report.live import Live
 
-            errors = None if sys.stderr.isatty() else sys.stderr
-            color = terminal.wants_color(sys.stderr)
-            self._listen = self._live = Live(sys.stdout, color=color, unicode=self._signs, errors=errors)
-        else:
-            from holdfast.report.progress import Plain
+            return Live(sys.stdout, color=terminal.wants_color(sys.stdout), unicode=self._signs)
+        from holdfast.report.progress import Plain
 
-            self._listen = Plain(sys.stdout, unicode=self._signs)
-        return self._listen
+        return Plain(sys.stdout, verbose=self._verbose, unicode=self._signs)
 
     def warn(self, warning: RunWarning) -> None:
-        if (self._verbose or not warning.ignored) and self._is_new(warning):
+        """Prints a warning below the failures, or at once where no failures are shown."""
+        if (warning.ignored and not self._verbose) or not self._is_new(warning):
+            return
+        if self.hears_trials:
+            self._warnings.append(warning)
+        else:
             print(format_warning(warning), file=sys.stderr)
 
-    def _is_new(self, warning: RunWarning | str) -> bool:
-        """Whether this was not told before."""
-        known = warning in self._told
-        self._told.add(warning)
+    def _is_new(self, text: RunWarning | str) -> bool:
+        known = text in self._known
+        self._known.add(text)
         return not known
 
     def beat(self) -> None:
         """Time has passed, also where nothing has happened."""
-        if self._live is not None:
-            self._live.tick()
+        if self._listener is not None:
+            self._listener.tick()
 
     def close(self) -> None:
-        """Takes a live picture away."""
-        if self._live is not None:
-            self._live.close()
+        """Takes a live picture away; what was to be said below it is said now."""
+        if self._listener is not None:
+            self._listener.close()
+        self._print_warnings()
 
-    def heading(self, part: str) -> None:
+    def _print_warnings(self) -> None:
+        """At most three, and all with -v; the report has them, too."""
+        held, self._warnings = self._warnings, []
+        sys.stdout.flush()
+        most = len(held) if self._verbose or len(held) <= NOTES else NOTES - 1
+        # Document 001 asks for the warning about state whatever else there is to say.
+        shown = sorted(held, key=lambda one: one.code != STATEFUL)[:most]
+        for warning in shown:
+            print(format_warning(warning), file=sys.stderr)
+        if len(held) > len(shown):
+            print(f"warning: {plural(len(held) - len(shown), 'more warning')}: -v, or the report", file=sys.stderr)
+
+    def heading(self, part: Part) -> None:
         """A part of several begins."""
         if self.hears_trials:
-            sys.stdout.write(f"\n== {part}\n")
+            self._write(f"\n== {part}\n")
             sys.stdout.flush()
 
     def part_ended(self, outcome: RunOutcome) -> None:
-        """The summary of a part of several; what was noted of an earlier one, too, is not said again."""
-        if self.hears_trials:
-            notes = tuple(note for note in outcome.run.notes if self._is_new(note))
-            self.finish(replace(outcome, run=replace(outcome.run, notes=notes)))
+        """What failed in a part of several, and its matrix."""
+        if not self.hears_trials or (outcome.score.exit_code == 0 and not self._verbose):
+            return
+        from holdfast.report.paint import painter
+        from holdfast.report.terminal import failures_and_matrix
+
+        paint = painter(terminal.wants_color(sys.stdout))
+        width = terminal.width(sys.stdout)
+        lines = failures_and_matrix(outcome.run, width, paint, verbose=self._verbose)
+        self._write("\n".join(lines) + "\n")
 
     def finish(self, outcome: RunOutcome) -> None:
         """The summary, or the run as JSON."""
@@ -108,15 +134,22 @@ class Screen:
             return
         from holdfast.report.terminal import summary
 
-        heard = self._listen is not None  # warnings were told while it ran
+        run = outcome.run
+        if self._listener is not None or self._quiet:  # then warnings have a place of their own
+            run = replace(run, warnings=tuple(one for one in run.warnings if one.ignored and not self._verbose))
         text = summary(
-            replace(outcome.run, warnings=()) if heard else outcome.run,
+            run,
             width=terminal.width(sys.stdout),
             color=terminal.wants_color(sys.stdout),
             verbose=self._verbose,
             quiet=self._quiet,
-            unicode=self._signs,
+            most_notes=max(1, NOTES - len(self._warnings)),
         )
+        self._write(text)
+        self._print_warnings()
+
+    def _write(self, text: str) -> None:
+        text = text if self._signs else ascii_only(text)
         sys.stdout.write(unheeded(text) if os.environ.get("GITHUB_ACTIONS") == "true" else text)
 
     def dry_run(self, job: Job, rundir: RunDir | None) -> int:
@@ -137,9 +170,3 @@ class Screen:
             "Nothing was run."
         )
         return 0
-
-
-def warnings_only(event: Event) -> None:
-    """Tells what the user must know, and nothing else."""
-    if isinstance(event, Warned):
-        print(format_warning(event.warning), file=sys.stderr)

@@ -71,6 +71,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
         quiet=quiet,
         unicode=can_show_signs(sys.stdout.encoding),
         page=page,
+        sandbox=next((one.run.sandbox for one in found.outcomes.values()), ""),
         running=found.running,
     )
     sys.stdout.write(text if quiet else f"\n{text}")

@@ -102,6 +102,10 @@ class Run(Struct, frozen=True):
     warnings: tuple[RunWarning, ...] = ()
     notes: tuple[str, ...] = ()
     """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
+    background: tuple[str, ...] = ()
+    """Those of the notes that a summary leaves out: how the agent was isolated, and what it could see."""
+    sandbox: str = ""
+    """The isolation in a few words, where there was little of it; empty: a sandbox kept what it was asked to keep."""
     stateful: bool = False
     """The agent seems to keep state between trials, so they ran one at a time."""
     stopped: str = ""

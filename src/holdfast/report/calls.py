@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.model.run import TrialRow
-from holdfast.model.score import Attacks, Interval, Spent
+from holdfast.model.score import Attacks, Interval, Score, Spent
 from holdfast.model.trace import TraceEvent
 from holdfast.report.wording import plural
 
@@ -44,9 +43,9 @@ def scripted(trace: Sequence[TraceEvent]) -> str:
     return f"script {', '.join(places[:PLACES])}{more}" if places else ""
 
 
-def rest(trial: TrialRow) -> str:
+def rest(trace: Sequence[TraceEvent]) -> str:
     """How many calls are not shown, and where they are."""
-    more = len(trial.trace) - SHOWN
+    more = len(trace) - SHOWN
     return f"and {more} more in the run's folder" if more > 0 else ""
 
 
@@ -61,6 +60,15 @@ def attacks(found: Attacks) -> str:
         return f"{won}   utility under attack: no verdict"
     held = f"{useful.passed} of {plural(useful.judged, 'verdict')}"
     return f"{won}   utility under attack {held} ({percent(useful.interval)})"
+
+
+def attack_success(score: Score) -> str:
+    """`attacks succeeded in 4 of 4 trials`, and that no rule fails on it; nothing where none succeeded."""
+    found = score.attacks
+    if found is None or not found.succeeded:
+        return ""
+    unjudged = "" if score.exit_code else ", and no rule fails on that"
+    return f"attacks succeeded in {found.succeeded} of {plural(found.attacked - found.asked, 'trial')}{unjudged}"
 
 
 def percent(found: Interval) -> str:

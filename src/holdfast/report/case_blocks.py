@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from holdfast.model.run import CaseRow, ReplicaRow, Run
 from holdfast.model.score import Case
-from holdfast.report import calls, cases, mutations, wording
+from holdfast.report import cases, mutations, wording
+from holdfast.report.case_causes import CaseCause, case_causes
+from holdfast.report.cause_words import faults, others
+from holdfast.report.facts import case_facts
 from holdfast.report.failures import LABEL, SHOWN, fact_lines
 from holdfast.report.paint import Paint, painter
 from holdfast.report.safe import columns, one_line, pad, shorten
 from holdfast.report.short_names import listed, short_names
-
-if TYPE_CHECKING:
-    from holdfast.report.case_causes import CaseCause
 
 MAX_ROWS = 40
 """More than this is more than a screen: then those that passed in full are only counted."""
@@ -60,8 +59,6 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     """A block a cause of the cases that did not pass, or passed with a flaw; with `verbose` every case of each."""
     if not cases.troubled(run):
         return []
-    from holdfast.report.case_causes import case_causes
-
     found = [*case_causes(run), *case_causes(run, passed=True)]
     shown = found if verbose else found[:SHOWN]
     rules = cases.RuleFacts(run)
@@ -71,7 +68,7 @@ def blocks(run: Run, width: int, paint: Paint, *, verbose: bool = False) -> list
     return lines
 
 
-def told(run: Run, row: CaseRow, width: int = 100) -> list[str]:
+def explain_case(run: Run, row: CaseRow, width: int = 100) -> list[str]:
     """One case, explained without colour."""
     return list(_block(row, cases.RuleFacts(run), width, painter(False), False))
 
@@ -99,14 +96,7 @@ def _left_out(run: Run, causes: Sequence[CaseCause]) -> str:
 
 def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, paint: Paint) -> Iterator[str]:
     """`✘ 12 mutations failed`, which these are, and what the rule says if it is one."""
-    from holdfast.report.cause_words import faults, others
-
-    flaky = sum(row.case.flaky for row in cause.members)
-    marks = f"  ({flaky} × flaky)" if flaky else ""
-    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
-    many = wording.plural(len(cause.members), cases.noun(run))
-    title = f"{wording.SIGNS[cause.outcome]} {many} {_word(cause.first.case, many=True)}{trials}{marks}"
-    yield paint(shorten(title, max(20, width)), cause.outcome)
+    yield _title(run, cause, width, paint)
     heads = list(dict.fromkeys(one_line(cases.head(row.case)) for row in cause.members))
     facts = [(f"{cases.noun(run)}s", listed(heads, 2 * (width - LABEL)))]
     if len(cause.rules) == 1 and (says := rules.description(cause.rules[0])):
@@ -119,11 +109,30 @@ def _common(run: Run, cause: CaseCause, rules: cases.RuleFacts, width: int, pain
 
 
 def _block(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    case = row.case
+    yield _case_title(row.case, width, paint)
+    yield from _facts_of(row, rules, width, paint, verbose)
+
+
+def titles(run: Run, width: int, paint: Paint) -> list[str]:
+    """The title of each cause of cases that did not pass."""
+    return [_title(run, cause, width, paint) for cause in case_causes(run)]
+
+
+def _title(run: Run, cause: CaseCause, width: int, paint: Paint) -> str:
+    if len(cause.members) == 1:
+        return _case_title(cause.first.case, width, paint)
+    flaky = sum(row.case.flaky for row in cause.members)
+    marks = f"  ({flaky} × flaky)" if flaky else ""
+    trials = f" ({wording.plural(cause.trials, 'trial')})" if cause.trials > len(cause.members) else ""
+    many = wording.plural(len(cause.members), cases.noun(run))
+    title = f"{wording.SIGNS[cause.outcome]} {many} {_word(cause.first.case, many=True)}{trials}{marks}"
+    return paint(shorten(title, max(20, width)), cause.outcome)
+
+
+def _case_title(case: Case, width: int, paint: Paint) -> str:
     flaky = "  (flaky)" if case.flaky else ""
     title = f"{wording.SIGNS[cases.outcome(case)]} {one_line(cases.head(case))} {_word(case)}{flaky}"
-    yield paint(shorten(title, max(20, width)), cases.outcome(case))
-    yield from _facts_of(row, rules, width, paint, verbose)
+    return paint(shorten(title, max(20, width)), cases.outcome(case))
 
 
 def _word(case: Case, *, many: bool = False) -> str:
@@ -132,51 +141,14 @@ def _word(case: Case, *, many: bool = False) -> str:
 
 
 def _facts_of(row: CaseRow, rules: cases.RuleFacts, width: int, paint: Paint, verbose: bool) -> Iterator[str]:
-    for one in _told(row, verbose):
-        yield from fact_lines(_facts(row.case, one, rules, verbose), width, paint, verbose)
+    for one in _shown_trials(row, verbose):
+        yield from fact_lines(case_facts(row.case, one, rules, detail=verbose), width, paint, verbose)
 
 
-def _told(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
+def _shown_trials(row: CaseRow, verbose: bool) -> list[ReplicaRow]:
     if verbose:
         return [row.replicas[n] for n, one in enumerate(row.case.replicas) if one.status != "pass"] or list(
             row.replicas
         )
     one = cases.telling(row)
     return [] if one is None else [one]
-
-
-def _facts(case: Case, one: ReplicaRow, rules: cases.RuleFacts, verbose: bool) -> Iterator[tuple[str, str]]:
-    yield from cases.exchange(one)
-    if obeyed := cases.obedience(one):
-        yield "obeyed", obeyed
-    if case.expected_failure:
-        yield "was", one_line(case.expected_failure)
-    for violation in cases.violations(one):
-        yield "forbidden", one_line(violation)
-    unpassed = cases.unpassed(one)
-    # No rule says that it is unproven: the session itself was not replayed.
-    unreplayed = case.unproven_only and not any(verdict.outcome == "unproven" for verdict in unpassed)
-    if unreplayed:
-        yield "because", one_line(case.reason)
-    for n, verdict in enumerate([] if unreplayed else unpassed):
-        sign = wording.SIGNS[verdict.outcome]
-        yield (
-            "" if n else "because",
-            f"{sign} {one_line(rules.reason(verdict, one))}   {rules.place(verdict.invariant)}",
-        )
-    ruled = any(verdict.outcome == cases.replica_outcome(one) for verdict in unpassed)
-    if one.replica.reason and not (unreplayed or obeyed or ruled or any(cases.violations(one))):
-        yield "because", one_line(one.replica.reason)  # no rule gave it: the attack could not be sent completely, say
-    if met := one.seen.met:
-        more = f"; and {len(met) - 4} more" if len(met) > 4 else ""
-        yield "met", one_line("; ".join(map(wording.fault, met[:4])) + more)
-    if script := calls.scripted(one.seen.trace):
-        yield "model", one_line(script)
-    if verbose:
-        from holdfast.report import standards
-
-        if known := standards.names((*standards.of_case(case), *standards.of_faults(one.seen.met))):
-            yield "known as", known
-        for n, event in enumerate(one.seen.trace[: calls.SHOWN]):
-            yield "" if n else "calls", one_line(calls.call(event))
-    yield "again", one_line(one.again)

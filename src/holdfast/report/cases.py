@@ -22,15 +22,15 @@ ROOM = 200
 """Characters of what was asked, and of what was answered."""
 
 
-def conversation(turns: Sequence[Turn], *, decided: int = -1, told: str = "") -> Iterator[tuple[str, str]]:
-    """Of each turn its name, and what was asked and came back; of the one that decided, `told` as its answer."""
+def conversation(turns: Sequence[Turn], *, decided: int = -1, answer: str = "") -> Iterator[tuple[str, str]]:
+    """The name of each turn, its question and its answer; `answer` replaces that of the turn that decided."""
     shown = [n for n in range(len(turns)) if n < SHOWN - 1 or n in (decided, len(turns) - 1)]
     before = -1
     for n in shown:
         if n - before > 1:
             yield "…", f"({n - before - 1} turns are left out)"
-        answer = told if n == decided and told else answer_of(turns[n])
-        yield f"turn {n + 1}", f"{_brief(turns[n].asked)} → {answer}"
+        reply = answer if n == decided and answer else answer_of(turns[n])
+        yield f"turn {n + 1}", f"{_brief(turns[n].asked)} → {reply}"
         before = n
 
 
@@ -130,7 +130,7 @@ def exchange(one: ReplicaRow, room: int = 600) -> Iterator[tuple[str, str]]:
         yield "ended", bad
     if len(one.seen.turns) > 1:
         last = len(one.seen.turns) - 1
-        yield from conversation(one.seen.turns, decided=last, told=answered(one, room))
+        yield from conversation(one.seen.turns, decided=last, answer=answered(one, room))
     else:
         yield "asked", one_line(one.prompt)
         yield "answered", answered(one, room)

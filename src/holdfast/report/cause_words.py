@@ -21,8 +21,8 @@ _OTHER = 100
 
 
 def start(cause: Cause) -> str:
-    """`✘ never-fabricate in 12 scenarios`, before the names of these."""
-    return f"{wording.SIGNS[cause.outcome]} {one_line(subject(cause))} in {where(cause)}"
+    """`✘ never-fabricate · 12 scenarios`, before the names of these."""
+    return f"{wording.SIGNS[cause.outcome]} {one_line(subject(cause))} · {where(cause)}"
 
 
 def subject(cause: Cause) -> str:
@@ -88,7 +88,7 @@ def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[s
         yield "rule", one_line(cause.description)
     under = faults(cause)
     for label, text in of_first:
-        if label in ("next", "again") and under:
+        if label in ("next", "reproduce") and under:
             yield "faults", under
             under = ""
         yield label, text + because(cause) if label == "because" else text

@@ -11,15 +11,17 @@ from itertools import groupby
 from typing import ClassVar
 from xml.etree import ElementTree as ET
 
-from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run
+from holdfast.model.run import CaseRow, CellRow, Run
 from holdfast.model.score import Cell
 from holdfast.report import cases, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.failures import excerpt, exchange, in_turn
+from holdfast.report.facts import Facts, case_facts, cell_facts
 from holdfast.report.safe import visible
 
 _VACUOUS = "no trial met any fault of this scenario, so it proves nothing"
 _KINDS = {"fail": "failures", "error": "errors", "unproven": "skipped", "n/a": "skipped", "idle": "skipped"}
+ROOM = 4000
+"""Characters of an answer."""
 _IDLE = {"fail": "failed, but decides nothing", "error": "an error, but decides nothing"}
 
 
@@ -182,28 +184,13 @@ def _judged(row: CaseRow, rules: cases.RuleFacts, seconds: float, decisive: Deci
     elif case.status != "pass":
         kind = "failure" if case.status == "fail" else "error"
         failed = (one for one in row.replicas if one.replica.status != "pass")
-        text = "\n".join(line for one in failed for line in _told(one, rules))
+        text = "\n".join(line for one in failed for line in _lines(case_facts(case, one, rules, room=ROOM)))
         ET.SubElement(
             made, kind, message=message, type=case.causes[0].code if case.causes else case.status
         ).text = _legal(text)
     said = [f"composite: {cases.composite(case.composite)}"]
     ET.SubElement(made, "system-out").text = ", ".join([*said, *(["flaky"] if case.flaky else [])])
     return made
-
-
-def _told(one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
-    if len(one.seen.turns) > 1:
-        yield from (f"{label}: {text}" for label, text in cases.exchange(one, 4000))
-    else:
-        if bad := cases.ended(one):
-            yield f"ended: {bad}"
-        yield f"asked: {one.prompt}"
-        yield f"answered: {cases.answered(one, 4000)}"
-    yield from (f"forbidden: {text}" for text in cases.violations(one))
-    for verdict in cases.unpassed(one):
-        yield f"because: {rules.reason(verdict, one)} (at {rules.place(verdict.invariant)})"
-    yield from (f"met: {wording.fault(met)}" for met in one.seen.met)
-    yield f"again: {one.again}"
 
 
 def _properties(run: Run) -> ET.Element:
@@ -232,13 +219,13 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
     case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
     if outcome == "idle":
         ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_legal(wording.why(row))}")
-        ET.SubElement(case, "system-out").text = _body(row, places)
+        ET.SubElement(case, "system-out").text = _body(run, row, places)
     elif outcome == "fail":
         message = _legal(wording.why(row))
-        ET.SubElement(case, "failure", message=message, type=cell.code).text = _body(row, places)
+        ET.SubElement(case, "failure", message=message, type=cell.code).text = _body(run, row, places)
     elif outcome == "error":
         message = _legal(wording.why(row))
-        ET.SubElement(case, "error", message=message, type=cell.code).text = _body(row, places)
+        ET.SubElement(case, "error", message=message, type=cell.code).text = _body(run, row, places)
     elif outcome == "unproven":
         step = wording.next_step(run, row)
         message = f"unproven: {_legal(wording.why(row))}" + (f". Next: {_legal(step)}" if step else "")
@@ -251,23 +238,17 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
     return case
 
 
-def _body(row: CellRow, places: wording.Places) -> str:
+def _body(run: Run, row: CellRow, places: wording.Places) -> str:
     lines = [f"at {places.of(row.cell.invariant)} ({row.cell.severity})"]
     marks = wording.marks(row.cell)
     if marks:
         lines.append(", ".join(marks))
-    trial = wording.telling(row)
-    if trial is not None:
-        if len(trial.turns) > 1:
-            lines += [f"{label}: {text}" for label, text in exchange(trial, 4000)]
-        else:
-            bad = wording.ended(trial.ending, trial.detail, trial.calls_made)
-            lines += [f"ended: {bad}"] if bad else []
-            lines += [f"asked: {trial.prompt}", f"answered: {excerpt(trial, 4000)}"]
-        lines.append(f"because: {in_turn(trial, trial.reason)}")
-        lines += [f"met: {wording.fault(met)}" for met in wording.met(trial.faults)]
-        lines.append(f"again: {trial.again}")
+    lines += _lines(cell_facts(run, row, wording.telling(row), room=ROOM))
     return _legal("\n".join(lines))
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    return (f"{label}: {text}" if label else text for label, text in facts)
 
 
 def _legal(text: str) -> str:

@@ -16,7 +16,7 @@ from holdfast.model.standards import StandardEntry
 from holdfast.model.verdict import Outcome
 from holdfast.report import cases, standards, wording
 from holdfast.report.decisive import Decisive
-from holdfast.report.failures import untold
+from holdfast.report.failures import unexplained
 from holdfast.report.safe import one_line
 from holdfast.report.wording import report_path, verdict
 
@@ -101,7 +101,7 @@ def remarks(run: Run) -> Iterator[LineRemark]:
     for row in cases.troubled(run):
         if row.case.status != "pass":
             yield from (_known(run, one, row.case.scenario, row.case) for one in _of_case(row, rules))
-    for cell in sorted(untold(run), key=wording.badness):
+    for cell in sorted(unexplained(run), key=wording.badness):
         yield _known(run, _of_cell(cell, rules, decisive), cell.cell.scenario)
 
 

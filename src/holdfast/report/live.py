@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from holdfast.model.events import Event, RunEnded, RunStarted, Warned
+from holdfast.model.events import Event, RunEnded, RunStarted
 from holdfast.report.matrix import draw, fits
 from holdfast.report.paint import painter
 from holdfast.report.progress import Progress
 from holdfast.report.safe import ascii_only, one_line, shorten
-from holdfast.report.wording import format_warning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,10 +25,7 @@ _TRIALS = 4
 
 
 class Live:
-    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare.
-
-    Warnings go to `errors`, or above the picture where that is the same screen.
-    """
+    """Listens and redraws at most ten times a second. Call `tick` now and then where events are rare."""
 
     def __init__(
         self,
@@ -38,10 +34,8 @@ class Live:
         clock: Callable[[], float] = monotonic,
         color: bool = True,
         unicode: bool = True,
-        errors: TextIO | None = None,
     ) -> None:
         self._stream, self._clock, self._color, self._unicode = stream, clock, color, unicode
-        self._errors = errors
         self._paint = painter(color)
         self._progress = Progress()
         self._hear = self._progress.__call__
@@ -55,8 +49,6 @@ class Live:
             self._open()
         elif kind is RunEnded:
             self.close()
-        elif isinstance(event, Warned):
-            self._warn(format_warning(event.warning))
         elif self._clock() >= self._next:
             self.tick()
 
@@ -82,14 +74,6 @@ class Live:
         self._screen = RichLive(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._screen.start()
         self.tick()
-
-    def _warn(self, text: str) -> None:
-        """To `errors` where that leads elsewhere, else above the picture."""
-        if self._errors is not None:
-            print(text if self._unicode else ascii_only(text), file=self._errors)
-            return
-        console = self._screen.console if self._screen is not None else _console(self._stream, self._color)
-        console.print(self._text(self._paint(text, "warning")), soft_wrap=True)
 
     def _picture(self, now: float) -> Text:
         assert self._screen is not None

@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import ClassVar
 
-from holdfast.model.run import ReplicaRow, Run
+from holdfast.model.run import Run
 from holdfast.model.score import MutationScore
 from holdfast.report import calls, cases, cause_words, mutations, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, causes
-from holdfast.report.failures import exchange, in_turn, untold
+from holdfast.report.facts import Facts, case_facts, cell_facts
+from holdfast.report.failures import unexplained
 from holdfast.report.matrix import Grid, grid, legend
 from holdfast.report.safe import one_line, visible
 
 MAX_ROWS, MAX_COLUMNS, MAX_DETAILS = 40, 20, 20
 """A CI job's page takes 1 MB; a person less."""
+ROOM = 1000
+"""Characters of an answer."""
 _STRUCTURE = re.compile(r"[&<>|`*_~\[\]()\\:!{}\"'$^=@#]|(?<=www)\.")
 
 
@@ -32,14 +35,14 @@ class Markdown:
 
 def _whole(run: Run) -> bytes:
     """Small whatever the run: only the matrix and the failures that a person reads."""
-    lines = [*_top(run), ""]
+    lines = [*_top(run), "", *_case_failures(run), *_failures(run)]
     if score_of_mutations := run.score.mutation:
         lines += [*_types(score_of_mutations), ""]
     elif run.by_cases:
         lines += [*_cases(run), ""]
     if wording.has_matrix(run):
         lines += [*_table(grid(run)), ""]
-    lines += [*_case_failures(run), *_failures(run), *_remarks(run)]
+    lines += _remarks(run)
     return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
 
 
@@ -123,7 +126,9 @@ def _case_failures(run: Run) -> Iterator[str]:
     rules = cases.RuleFacts(run)
     for cause in found[:MAX_DETAILS]:
         if (one := cases.telling(cause.first)) is not None:
-            yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_case_facts(cause, one, rules))))
+            facts = case_facts(cause.first.case, one, rules, room=ROOM)
+            known = standards.names(standards.of_case_cause(cause))
+            yield from _folded(run, cause, "\n".join((*_cases_of(cause), *_fact_lines(facts, known))))
     if len(found) > MAX_DETAILS:
         yield f"and {sum(len(one.members) for one in found[MAX_DETAILS:])} more cases, see {_path(run)}"
         yield ""
@@ -140,35 +145,28 @@ def _folded(run: Run, cause: CaseCause, text: str) -> Iterator[str]:
     yield ""
 
 
+def _fact_lines(facts: Facts, known: str) -> Iterator[str]:
+    yield from (f"{label:<10} {text}" for label, text in facts)
+    if known:
+        yield f"{'known as':<10} {known}"
+
+
 def _cases_of(cause: CaseCause) -> Iterator[str]:
     if len(cause.members) > 1:
         yield from _column([cases.head(row.case) for row in cause.members[:MAX_ROWS]], len(cause.members))
         if other := cause_words.others(cause.reasons[0], cause.reasons):
-            yield f"{'also':<9} {other}"
+            yield f"{'also':<10} {other}"
 
 
 def _column(names: Sequence[str], total: int) -> Iterator[str]:
     """A line a name, and how many there are besides."""
-    yield from (f"{'' if n else 'in':<9} {one_line(name)}" for n, name in enumerate(names))
+    yield from (f"{'' if n else 'in':<10} {one_line(name)}" for n, name in enumerate(names))
     if total > len(names):
-        yield f"{'':<9} and {total - len(names)} more"
+        yield f"{'':<10} and {total - len(names)} more"
 
 
 def _path(run: Run) -> str:
     return inline(wording.report_path(run))
-
-
-def _case_facts(cause: CaseCause, one: ReplicaRow, rules: cases.RuleFacts) -> Iterator[str]:
-    yield from (f"{label:<9} {text}" for label, text in cases.exchange(one, 1000))
-    if obeyed := cases.obedience(one):
-        yield f"obeyed    {obeyed}"
-    yield from (f"forbidden {one_line(text)}" for text in cases.violations(one))
-    for verdict in cases.unpassed(one):
-        yield f"because   {one_line(rules.reason(verdict, one))} ({rules.place(verdict.invariant)})"
-    yield from (f"met       {one_line(wording.fault(met))}" for met in one.seen.met[:10])
-    if known := standards.names(standards.of_case_cause(cause)):
-        yield f"known as  {known}"
-    yield f"again     {one.again}"
 
 
 def _table(shown: Grid) -> Iterator[str]:
@@ -198,7 +196,7 @@ def _rows(shown: Grid, rules: Sequence[str], heads: Sequence[str]) -> Iterator[s
 
 
 def _failures(run: Run) -> Iterator[str]:
-    found = causes(run, untold(run))
+    found = causes(run, unexplained(run))
     for cause in found[:MAX_DETAILS]:
         yield from _details(run, cause)
     if len(found) > MAX_DETAILS:
@@ -208,7 +206,7 @@ def _failures(run: Run) -> Iterator[str]:
 
 def _details(run: Run, cause: Cause) -> Iterator[str]:
     where = inline(cause_words.where(cause))
-    title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause_words.subject(cause))} in {where}"
+    title = f"{wording.SIGNS[cause.outcome]} {cause.outcome}: {inline(cause_words.subject(cause))} · {where}"
     marks = ", ".join(wording.marks(cause.first.cell)) if cause.cells == 1 else cause_words.marks(cause)
     yield f"<details><summary>{title}{f' ({marks})' if marks else ''}</summary>"
     yield ""
@@ -219,29 +217,12 @@ def _details(run: Run, cause: Cause) -> Iterator[str]:
 
 
 def _facts(run: Run, cause: Cause) -> Iterator[str]:
-    yield f"at        {cause.place}"
-    facts: Iterable[tuple[str, str]] = _of_cell(run, cause)
+    yield f"{'at':<10} {cause.place}"
+    facts: Facts = cell_facts(run, cause.first, wording.telling(cause.first), room=ROOM)
     if cause.cells > 1:
         yield from _column(cause.heads[:MAX_ROWS], len(cause.heads))
         facts = cause_words.facts(cause, facts)
-    yield from (f"{label:<9} {text}" for label, text in facts)
-
-
-def _of_cell(run: Run, cause: Cause) -> Iterator[tuple[str, str]]:
-    row = cause.first
-    trial = wording.telling(row)
-    if trial is not None:
-        yield from exchange(trial, 1000)
-    yield "because", one_line(in_turn(trial, wording.why(row)))
-    if trial is not None:
-        met = wording.met(trial.faults)
-        yield from (("met", one_line(wording.fault(one))) for one in met[:10])
-        if known := standards.names(standards.of_cause(run, cause)):
-            yield "known as", known
-    if row.cell.outcome in ("unproven", "error") and (step := wording.next_step(run, row)):
-        yield "next", step
-    if trial is not None and trial.again:
-        yield "again", trial.again
+    yield from _fact_lines(facts, standards.names(standards.of_cause(run, cause)))
 
 
 def _remarks(run: Run) -> Iterator[str]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.model.score import MutationScore, Score, Share, TypeShare
-from holdfast.report.calls import percent
 from holdfast.report.wording import interval, plural
 
 
 def headline(score: Score) -> str:
-    """`Robustness 0.83   (95 %: 0.71–0.91)   intent kept 17 of 20   attacks resisted 9 of 10`."""
+    """`robustness 0.83 (95 %: 0.71–0.91), intent kept 17 of 20, attacks resisted 9 of 10`."""
     made = score.mutation
     if made is None:
         return ""
-    parts = [f"Robustness {robustness(made)}"]
-    parts += [f"({sure})"] if (sure := interval(score.interval, 0.01)) else []
+    sure = interval(score.interval, 0.01)
+    parts = [f"robustness {robustness(made)}" + (f" ({sure})" if sure else "")]
     parts += [f"intent kept {share(made.intent_kept)}"] if made.intent_kept.judged else []
     parts += [f"attacks resisted {share(made.attacks_resisted)}"] if made.attacks_resisted.judged else []
-    return "   ".join(parts)
+    return ", ".join(parts)
 
 
 def robustness(made: MutationScore) -> str:
@@ -27,8 +26,8 @@ def robustness(made: MutationScore) -> str:
 
 
 def share(one: Share) -> str:
-    """`9 of 10 (95 %: 60–98 %)`."""
-    return f"{one.passed} of {one.judged}" + (f" ({percent(one.interval)})" if one.interval else "")
+    """`9 of 10`."""
+    return f"{one.passed} of {one.judged}"
 
 
 def judged(score: Score) -> str:
@@ -36,8 +35,8 @@ def judged(score: Score) -> str:
     types = score.mutation.types if score.mutation else ()
     judged, total = sum(one.judged for one in types), sum(one.judged + one.undecided for one in types)
     probes = score.total - total
-    said = f"judged {judged} of {plural(total, 'mutation')}"
-    return f"{said}, {score.judged - judged} of {plural(probes, 'probe')}" if probes else said
+    words = f"{judged} of {plural(total, 'mutation')} judged"
+    return f"{words}, {score.judged - judged} of {plural(probes, 'probe')}" if probes else words
 
 
 def table(made: MutationScore) -> list[tuple[str, ...]]:

@@ -50,7 +50,7 @@ def share(part: PartResult) -> str:
     return f"{part.share * 100:.0f} %" if part.share else "–"
 
 
-def said(part: PartResult) -> str:
+def result_words(part: PartResult) -> str:
     """What it came to, or why it did not run."""
     if not part.ran:
         return f"not run: {part.skipped}"
@@ -59,38 +59,59 @@ def said(part: PartResult) -> str:
 
 
 def rows(found: Overall) -> list[tuple[str, ...]]:
-    """A row a part, without its colour."""
+    """A row for each part that ran, without its colour."""
     head = ("", "part", "score", "share", "")
-    body = [(sign(p, found), p.part, score(p), share(p), one_line(said(p))) for p in found.parts]
-    return [head, *body]
+    ran = (part for part in found.parts if part.ran)
+    return [head, *((sign(p, found), p.part, score(p), share(p), one_line(result_words(p))) for p in ran)]
+
+
+def not_run(found: Overall) -> str:
+    """`not run: scenario (add task: …), replay (add replays: …)`; empty if every part ran."""
+    parts = [f"{part.part} ({one_line(part.skipped)})" for part in found.parts if not part.ran]
+    return f"not run: {', '.join(parts)}" if parts else ""
 
 
 def summary(
-    found: Overall, *, color: bool, quiet: bool = False, unicode: bool = True, page: str = "", running: bool = False
+    found: Overall,
+    *,
+    color: bool,
+    quiet: bool = False,
+    unicode: bool = True,
+    page: str = "",
+    sandbox: str = "",
+    running: bool = False,
 ) -> str:
-    """Every part and the verdict, for a terminal or a pipe."""
+    """Every part, the verdict and what to know about it, for a terminal or a pipe."""
     paint = painter(color)
-    lines = [] if quiet else list(_table(found))
-    lines.append(paint(headline(found), "bold"))
+    failed = [f"{sign(part, found)} {part.part}" for part in found.parts if part.ran and part.exit_code]
+    lines = failed if quiet else [*_table(found), ""]
+    if running:
+        lines.append(wording.running(paint))
+    else:
+        lines.append(_verdict_line(found, paint, page))
+        context = " · ".join(one_line(text) for text in (page, sandbox) if text)
+        lines += [f"      {context}"] if context and not quiet else []
     lines += [f"note: {one_line(note)}" for note in found.notes]
-    lines.append(_last_line(found, paint, page) if not running else wording.running(paint))
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
 
 
-def _last_line(found: Overall, paint: Paint, page: str) -> str:
-    said_so = verdict(found)
-    reasons = ", ".join(one_line(reason) for reason in found.reasons)
-    if found.exit_code == 2:
-        reasons += f", go on: holdfast ci --resume {quote(name_here(Path(page).parent)) if page else found.run}"
-    return f"{paint(said_so, said_so)}   {reasons}" + (f"   ·   {one_line(page)}" if page else "")
+def _verdict_line(found: Overall, paint: Paint, page: str) -> str:
+    """`FAIL  overall 46.67 · contract: 2 critical cells failed`."""
+    word_shown = verdict(found)
+    resume = quote(name_here(Path(page).parent)) if page else found.run
+    parts = (
+        paint(headline(found), "bold"),
+        ", ".join(one_line(reason) for reason in found.reasons),
+        f"resume: holdfast ci --resume {resume}" if found.exit_code == 2 else "",
+    )
+    return f"{paint(word_shown, word_shown)}  {' · '.join(filter(None, parts))}"
 
 
 def headline(found: Overall) -> str:
-    """`Overall 82.50   (0.39 contract, 0.22 mutation, …)`."""
-    shares = ", ".join(f"{p.share:.2f} {p.part}" for p in found.parts if p.share)
-    least = f"   minimum {found.min_score:g}" if found.min_score is not None else ""
-    return f"Overall {wording.number(found.score)}{least}" + (f"   weights {shares}" if shares else "")
+    """`overall 82.50 (minimum 80)`."""
+    least = f" (minimum {found.min_score:g})" if found.min_score is not None else ""
+    return f"overall {wording.number(found.score)}{least}"
 
 
 def _table(found: Overall) -> Iterator[str]:
@@ -99,6 +120,8 @@ def _table(found: Overall) -> Iterator[str]:
     for row in cells:
         start = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield f"  {start}  {row[4]}".rstrip()
+    if missing := not_run(found):
+        yield f"  {missing}"
 
 
 def document(found: Overall) -> dict[str, Any]:
@@ -149,5 +172,6 @@ def markdown(found: Overall) -> str:
     head, *body = rows(found)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]
+    lines += ["", inline(not_run(found))] if not_run(found) else []
     lines += ["", *(f"- {inline(reason)}" for reason in found.reasons), *(f"- {inline(note)}" for note in found.notes)]
     return "\n".join(lines) + "\n"

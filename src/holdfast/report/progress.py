@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from time import monotonic
 from typing import NamedTuple, TextIO
 
 from holdfast.model.events import (
@@ -13,7 +13,6 @@ from holdfast.model.events import (
     RunStarted,
     TrialEnded,
     VerdictGiven,
-    Warned,
     WorkersAtWork,
 )
 from holdfast.model.score import Cell
@@ -22,71 +21,82 @@ from holdfast.report import wording
 from holdfast.report.calls import so_far
 from holdfast.report.matrix import MAX_ROWS, Grid, face
 from holdfast.report.safe import ascii_only, one_line
-from holdfast.report.wording import SIGNS, column, format_warning, marks, tally
+from holdfast.report.wording import SIGNS, column, marks, tally
 from holdfast.score.spending import SpendingTally
 
-_WORD = max(map(len, SIGNS))
-_STARTS = {outcome: f"{sign} {outcome:<{_WORD}}  " for outcome, sign in SIGNS.items()}
+_PULSE_S = 30.0
+"""A pipe hears at least this often that the run goes on."""
 
 
 class Plain:
-    """Writes the header, then each cell as it is decided; warnings go to `errors`."""
+    """Writes the header and now and then how far the run is; with `verbose` each cell as it is decided."""
 
-    def __init__(self, stream: TextIO, *, errors: TextIO | None = None, unicode: bool = True) -> None:
-        self._stream = stream
-        self._errors = sys.stderr if errors is None else errors
-        self._unicode = unicode
-        self._sessions = False
+    def __init__(
+        self, stream: TextIO, *, verbose: bool = False, unicode: bool = True, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._stream, self._unicode, self._clock = stream, unicode, clock
+        self._cells = verbose
+        self._progress = Progress()
+        self._next = clock() + _PULSE_S
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, CellDecided):
-            if not self._sessions:  # a session may prove nothing though each of its rules holds
-                self._write(self._stream, line(event.cell))
-        elif isinstance(event, RunStarted):
-            self._sessions = event.spec.part == "replay"
-            self._write(self._stream, one_line(header(event)))
-            self._stream.flush()
-        elif isinstance(event, Warned):
-            self._write(self._errors, format_warning(event.warning))
+        self._progress(event)
+        if isinstance(event, RunStarted):
+            # A session may prove nothing though each of its rules holds, so its cells are not listed.
+            self._cells = self._cells and event.spec.part != "replay"
+            self._write(one_line(self._progress.header) + "\n")
+            self._next = self._clock() + _PULSE_S
+        elif isinstance(event, CellDecided) and self._cells:
+            self._write(line(event.cell))
+        elif isinstance(event, TrialEnded):
+            self.tick()
+
+    def tick(self) -> None:
+        """Says how far the run is, if nothing was said for a while."""
+        if self._clock() >= self._next:
+            self._next = self._clock() + _PULSE_S
+            done = self._progress
+            self._write(f"  {done.done} of {wording.plural(done.total, 'trial')}, {done.failed} failed")
 
     def close(self) -> None:
         """Everything written is on its way."""
         self._stream.flush()
 
-    def _write(self, stream: TextIO, text: str) -> None:
-        stream.write((text if self._unicode else ascii_only(text)) + "\n")
+    def _write(self, text: str) -> None:
+        self._stream.write((text if self._unicode else ascii_only(text)) + "\n")
+        self._stream.flush()
 
 
 def line(cell: Cell) -> str:
-    """`✘ fail      always-cite-source  llm-degraded  0/2, flaky  nothing matches …`."""
-    start = f"{_STARTS[cell.outcome]}{one_line(cell.invariant)}  {one_line(column(cell))}"
+    """`✘ fail      always-cite-source · llm-degraded  0/2, flaky  nothing matches …`."""
+    start = f"{SIGNS[cell.outcome]} {cell.outcome:<8}  {one_line(cell.invariant)} · {one_line(column(cell))}"
     facts = ", ".join(filter(None, (tally(cell), *marks(cell))))
     reason = "" if cell.outcome in ("pass", "n/a") else one_line(cell.reason)
-    return "  ".join(filter(None, (start, facts, reason))) if facts or reason else start
+    return "  ".join(filter(None, (start, facts, reason)))
 
 
-_ISOLATION = {"fresh": "fresh process each", "worker": "one worker a slot", "inline": "inline"}
+_ISOLATION = {"fresh": "a fresh process each", "worker": "reused worker processes", "inline": "inline"}
 
 
 def header(event: RunStarted) -> str:
-    """`Finance Agent   3 rules × 3 scenarios = 9 cells, 14 trials   seed 7   fresh process each, 4 at a time`."""
+    """`Finance Agent · 3 rules × 3 scenarios · 14 trials · seed 7 · fresh process each, 4 at a time`."""
     spec = event.spec
     settings = f" × {len(spec.params)} params" if len(spec.params) > 1 else ""
     shape = f"{wording.plural(event.rules, 'rule')} × {wording.plural(event.scenarios, 'scenario')}{settings}"
-    size = f"{shape} = {wording.plural(event.cells, 'cell')}, {wording.plural(event.trials, 'trial')}"
-    resumed = f", {event.done} taken over" if event.done else ""
+    resumed = f", {event.done} already run" if event.done else ""
+    trials = f"{wording.plural(event.trials, 'trial')}{resumed}"
     place = f"{_where(spec)}, {event.concurrency} at a time"
-    return f"{spec.name or spec.path}   {size}{resumed}   seed {event.seed}   {place}"
+    return " · ".join((spec.name or spec.path, shape, trials, f"seed {event.seed}", place))
 
 
 def _where(spec: Spec) -> str:
     agent = spec.agent
     if spec.world is not None:
-        return "fresh world each"
+        return "a fresh sandbox each"
     if agent.type == "http" and not agent.launched:
         return "running agent behind the gateway" if agent.gateway else "running agent"
     if agent.type == "http":
-        return "fresh instance each" if agent.isolation == "fresh" else "one instance a slot"
+        return "a fresh instance each" if agent.isolation == "fresh" else "reused instances"
     return _ISOLATION[spec.agent.isolation]
 
 

@@ -77,7 +77,7 @@ def to_come(run: Run, cell: Cell) -> bool:
 
 
 def resume(run: Run) -> str:
-    """The command that goes on with a run that was left."""
+    """The command that resumes an interrupted run."""
     return f"{PART_COMMANDS[run.part]} --resume {quote(name_here(Path(run.path)))}"
 
 
@@ -129,7 +129,7 @@ def plural(count: int, noun: str) -> str:
 def judged(score: Score) -> str:
     """How much of the contract the number speaks for."""
     absent = score.counts.get("n/a", 0)
-    return f"judged {score.judged} of {plural(score.total, 'cell')}" + (f" ({absent} n/a)" if absent else "")
+    return f"{score.judged} of {plural(score.total, 'cell')} judged" + (f" ({absent} n/a)" if absent else "")
 
 
 def params(values: Mapping[str, Any]) -> str:
@@ -220,7 +220,7 @@ def next_step(run: Run, row: CellRow) -> str:
         return "wait for it: the run goes on"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
     if not run.complete and (judged < run.score.replicas or cell.code == "not-run"):
-        return f"go on with it: {resume(run)}"
+        return f"resume it: {resume(run)}"
     if not judged:
         return "run it"
     if cell.code == "pattern-cannot-match":

@@ -64,6 +64,11 @@ class Conditions:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was noted in every trial, or in one of a session; how all ended, where that was badly and alike."""
-        alike = f"all {self._trials} trials ended alike, in {self._ended}; mend that first, then the rest can be told"
-        return (*([alike] if self._ended and self._trials > 1 else []), *(self._said or ()), *self._sessions)
+        """How all trials ended, if badly and in the same way, and what was noted in a trial of a session."""
+        alike = f"all {self._trials} trials ended in the same way, with {self._ended}; fix that first"
+        return (*([alike] if self._ended and self._trials > 1 else []), *self._sessions)
+
+    @property
+    def background(self) -> tuple[str, ...]:
+        """What was noted in every trial."""
+        return self._said or ()

@@ -139,7 +139,8 @@ def _view(
     cells: Sequence[CellRow],
     ended: RunEnd,
 ) -> Run:
-    stopped = _stopped(ended, score.trials, auto=manifest.options.auto)
+    stopped, backend = _stopped(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
+    background = (*_about_isolation(spec, backend), *ended.background, *_unkept(ended))
     return Run(
         id=rundir.id,
         path=shown_path(rundir.path),
@@ -153,15 +154,17 @@ def _view(
         complete=ended.complete and not ended.unrun and not ended.unasked,
         warnings=ended.warnings,
         notes=(
-            *standing_notes(spec, manifest.options.backend),
+            *_about_faults(spec),
             *_replayed(manifest.options),
             *_scripted(score),
             *_selected(manifest.options),
             *_undecided_cases(spec, plan),
             *ended.notes,
-            *_unkept(ended),
             *filter(None, [stopped]),
+            *background,
         ),
+        background=background,
+        sandbox=_exposure(spec, backend),
         stateful=ended.stateful,
         stopped=stopped,
         isolation=isolation_words(spec, manifest.options.backend),
@@ -189,7 +192,7 @@ def _own_word(spec: Spec) -> Iterator[Isolation]:
 
 def _unkept(ended: RunEnd) -> Iterator[str]:
     """What the worlds of single trials could not do, where no note says so yet; a limit nobody set is no lack."""
-    said = " ".join(ended.notes)
+    said = " ".join(ended.background)
     missing = [one for one in ended.isolation if one.asked and not one.enforced]
     told = [f"{one.feature} ({one.why})" if one.why else one.feature for one in missing if one.feature not in said]
     if told:
@@ -241,26 +244,35 @@ def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[str]:
         yield "rules of the cases were left out: no case is decided, each cell is judged by itself"
 
 
-def standing_notes(spec: Spec, backend: str = DEFAULT_BACKEND) -> tuple[str, ...]:
-    """What every report of this spec must say about how far to trust it."""
-    notes = []
-    if spec.world is None:
-        notes.append("no sandbox: the agent ran with your rights, your environment and the network as it is")
-    elif not _isolates(backend):
-        notes.append(f"no isolation: the {backend} backend gives the agent a folder of its own, and nothing else")
-    agent = spec.agent
-    if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
-        notes.append(
-            "tool and model faults act inside the agent's own process, which could look behind them; "
-            "what is known of its calls is what it reports itself"
-        )
-    if agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
-        notes.append("simulated: tool and model faults damaged the answer, not the agent's own calls")
+def _about_faults(spec: Spec) -> Iterator[str]:
+    """What the faults of this spec could not do to its agent."""
+    if spec.agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
+        yield "simulated: tool and model faults damaged the answer, not the agent's own calls"
     for scenario in spec.scenarios:
         if scenario.left_out:
             what = ", ".join(scenario.left_out)
-            notes.append(f"{scenario.name}: this agent cannot meet {what} of profile {scenario.profile}; left out")
-    return tuple(notes)
+            yield f"{scenario.name}: profile {scenario.profile} is used without {what}, which this agent cannot meet"
+
+
+def _about_isolation(spec: Spec, backend: str) -> Iterator[str]:
+    """How far to trust what was seen of this agent."""
+    if spec.world is None:
+        yield "no sandbox: the agent ran with your rights, your environment and the network as it is"
+    elif not _isolates(backend):
+        yield f"no isolation: the {backend} backend only gives the agent a folder of its own"
+    agent = spec.agent
+    if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
+        yield (
+            "tool and model faults act inside the agent's own process: the agent could detect them, "
+            "and Holdfast knows only the calls that this process reports"
+        )
+
+
+def _exposure(spec: Spec, backend: str) -> str:
+    """The isolation in a few words, where there was little of it."""
+    if spec.world is None:
+        return "no sandbox: the agent ran with your rights"
+    return "" if _isolates(backend) else f"no isolation: {backend} backend"
 
 
 def _isolates(backend: str) -> bool:

@@ -109,7 +109,7 @@ class RunInProgress:
         await intake.take_up(stored)
         models = ModelOptions(options.record, options.replay, intake.masker.text)
         async with open_executor(job, intake, self.run, self.log, models) as executor:
-            self.log.notes = executor.notes
+            self.log.notes, self.log.background = (), executor.notes
             if self.log.stateful:
                 executor.one_at_a_time()
             self.log.announce(executor.concurrency, stored.done)

@@ -29,6 +29,8 @@ class RunLog:
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
         self.notes: tuple[str, ...] = before.notes if before else ()
+        self.background: tuple[str, ...] = before.background if before else ()
+        """What the executor says of the world of its trials."""
         self._documents = run.sealed_documents()
         """As they are before an agent runs, which could change them."""
         self.unrun = 0
@@ -109,5 +111,6 @@ class RunLog:
             self.unasked,
             self.stopped_by,
             self.stateful,
+            tuple(dict.fromkeys((*self.background, *conditions.background))),
         )
         write_json(self._run.path / "ended.json", ended)

@@ -97,6 +97,8 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The option whose budget ended it: `--max-trials`."""
     stateful: bool = False
     """The agent seems to keep state between trials: they run one at a time, also when the run is resumed."""
+    background: tuple[str, ...] = ()
+    """What is known of the world of every trial: its sandbox, its services, what the agent could see."""
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes, where: str, hint: str) -> T:

@@ -80,7 +80,7 @@ def test_a_notebook_shows_the_matrix_with_every_text_escaped(result: holdfast.Ru
     assert "&lt;Shop&gt;" in shown
     assert "<Shop>" not in shown
     assert '<td title="fail">✘ fail</td>' in shown
-    assert "✘ price in down" in str(result)
+    assert "✘ price · down" in str(result)
 
 
 def test_the_trial_that_again_names_is_run_again(result: holdfast.RunResult, tmp_path: Path) -> None:

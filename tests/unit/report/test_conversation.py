@@ -8,7 +8,7 @@ from holdfast.report.cases import ROOM, SHOWN, conversation
 
 def test_a_line_a_turn_and_the_one_that_decided_as_it_is_told() -> None:
     turns = (Turn("a\nb", "one"), Turn("c", None, 1.0, "timeout", "no answer within 5 ms"), Turn("d", ""))
-    first, *rest = conversation(turns, decided=0, told="ONE")
+    first, *rest = conversation(turns, decided=0, answer="ONE")
     assert first[1].endswith("→ ONE")
     assert "\n" not in first[1]
     assert rest == [
@@ -19,7 +19,7 @@ def test_a_line_a_turn_and_the_one_that_decided_as_it_is_told() -> None:
 
 def test_long_conversations_and_texts_are_cut_and_the_deciding_turn_stays() -> None:
     turns = [Turn(f"q{n}", "x" * (ROOM + 5)) for n in range(40)]
-    lines = [*conversation(turns, decided=30, told="here")]
+    lines = [*conversation(turns, decided=30, answer="here")]
     assert ("turn 31", "q30 → here") in lines
     assert lines[-1][0] == "turn 40"
     assert len(lines) <= SHOWN + 3

@@ -8,7 +8,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
 from holdfast.model.verdict import CauseKey, Verdict
-from holdfast.report.case_blocks import told
+from holdfast.report.case_blocks import explain_case
 from holdfast.report.cases import RuleFacts
 from holdfast.score.composite import GATE_NOT_FULL
 
@@ -29,5 +29,5 @@ def test_the_terminal_gives_a_reason_that_no_rule_has() -> None:
     passed = Verdict("t", alone().invariants[0].id, "pass", 1.0, "refused with 413")
     row = ReplicaRow(replica, "p", Observation("t"), (passed,))
     case = Case("s", "error", "p", unproven_only=True, replicas=(replica,), reason=replica.reason)
-    lines = [line.split() for line in told(alone(), CaseRow(case, [row]))]
+    lines = [line.split() for line in explain_case(alone(), CaseRow(case, [row]))]
     assert [" ".join(words[1:]) for words in lines if words[:1] == ["because"]] == [replica.reason]

@@ -49,20 +49,20 @@ def test_many_cells_of_one_cause_are_one_block_that_names_them() -> None:
     shown = text(MANY)
     block = shown[shown.index("✘ always-cite") :].split("\n\n")[0].splitlines()
     assert block == [
-        "✘ always-cite-source in 7 scenarios  (6 × fails in calm too)            finance.yaml:12",
-        "  in        no-chaos, search-error, search-timeout, search-empty, search-stale, search-rate_limit,",
-        "            search-garbage",
-        "  rule      Names a source",
-        "  asked     What was ACME's Q3 revenue?",
-        "  answered  It costs $0",
-        "  because   found '$0' which must not appear   (6 other wordings)",
-        "  faults    1 × none met, 1 × error on tool search, 1 × timeout on tool search, 1 × empty on tool",
-        "            search, and 3 more",
-        "  again     holdfast contract run --trial alw-0 --seed 7",
+        "✘ always-cite-source · 7 scenarios  (6 × fails in calm too)            finance.yaml:12",
+        "  in         no-chaos, search-error, search-timeout, search-empty, search-stale, search-rate_limit,",
+        "             search-garbage",
+        "  rule       Names a source",
+        "  asked      What was ACME's Q3 revenue?",
+        "  answered   It costs $0",
+        "  because    found '$0' which must not appear   (6 other wordings)",
+        "  faults     1 × none met, 1 × error on tool search, 1 × timeout on tool search, 1 × empty on tool",
+        "             search, and 3 more",
+        "  reproduce  holdfast contract run --trial alw-0 --seed 7",
     ]
     assert shown.count("found '$") == 1
     few = text(run_of(*(failed(CITE, one.name, n) for n, one in enumerate(SCENARIOS[:3]))))
-    assert "✘ always-cite-source in 3 scenarios: no-chaos, search-error, search-timeout      " in few
+    assert "✘ always-cite-source · 3 scenarios: no-chaos, search-error, search-timeout      " in few
 
 
 def test_a_wording_that_differs_in_more_than_numbers_is_shown() -> None:
@@ -76,9 +76,9 @@ def test_a_wording_that_differs_in_more_than_numbers_is_shown() -> None:
 
 def test_verbose_shows_every_cell_of_a_cause() -> None:
     shown = text(MANY, verbose=True)
-    assert all(f"✘ always-cite-source in {one.name}" in shown for one in SCENARIOS)
+    assert all(f"✘ always-cite-source · {one.name}" in shown for one in SCENARIOS)
     assert all(f"found '${n}' which" in shown for n in range(7))
-    assert shown.count("rule      Names a source") == 1
+    assert shown.count("rule       Names a source") == 1
 
 
 def test_what_is_left_out_is_counted_in_causes_and_cells() -> None:
@@ -89,21 +89,21 @@ def test_what_is_left_out_is_counted_in_causes_and_cells() -> None:
             told = trial("x", "fail", reason=reason)
             rows.append(cell(CITE, one.name, "fail", told, reason=reason, params={"p": reason[-1]}, fails=1))
     shown = text(run_of(*rows))
-    assert shown.count("✘ always-cite-source in 2 ") == 5
+    assert shown.count("✘ always-cite-source · 2 ") == 5
     assert "and 2 more causes (4 cells), see" in shown
 
 
 def test_parameters_make_cells_of_a_scenario() -> None:
     rows = [failed(CITE, "no-chaos", n, params={"lang": lang}) for n, lang in enumerate(("de", "en"))]
-    assert "✘ always-cite-source in 2 cells: no-chaos [lang=de], no-chaos [lang=en]" in text(run_of(*rows))
+    assert "✘ always-cite-source · 2 cells: no-chaos [lang=de], no-chaos [lang=en]" in text(run_of(*rows))
 
 
 def test_markdown_has_an_entry_a_cause_with_every_scenario() -> None:
     page = whole(Markdown(), MANY).decode()
     assert page.count("<details>") == 1
-    assert "<summary>✘ fail: always-cite-source in 7 scenarios (6 × fails in calm too)</summary>" in page
+    assert "<summary>✘ fail: always-cite-source · 7 scenarios (6 × fails in calm too)</summary>" in page
     assert all(f" {one.name}\n" in page for one in SCENARIOS)
-    assert "\nrule      Names a source\n" in page
+    assert "\nrule       Names a source\n" in page
 
 
 def test_json_names_the_cells_of_each_cause() -> None:
@@ -153,15 +153,15 @@ def test_cases_of_one_cause_are_one_block() -> None:
     assert [(one.outcome, len(one.members)) for one in case_causes(run)] == [("fail", 4), ("error", 1)]
     assert [(one.outcome, len(one.members)) for one in case_causes(run, passed=True)] == [("pass", 1)]
     shown = text(run)
-    assert "✘ 4 cases failed  (4 × flaky)\n  cases     search-tool-down [lang=de], search-tool-down [lang=en]" in shown
-    assert shown.count("forbidden http_except") == 1
+    assert "✘ 4 cases failed  (4 × flaky)\n  cases      search-tool-down [lang=de], search-tool-down [lang=en]" in shown
+    assert shown.count("forbidden  http_except") == 1
     assert "! llm-degraded could not be judged" in shown
     assert broken.case.scenario == "llm-degraded"
     every = text(run, verbose=True)
     assert all(f"✘ search-tool-down [lang={lang}] failed" in every for lang in ("de", "en", "fr", "it"))
     page = whole(Markdown(), run).decode()
     assert "✘ fail: 4 cases" in page
-    assert page.count("forbidden http_except") == 1
+    assert page.count("forbidden  http_except") == 1
 
 
 def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None:

@@ -104,7 +104,7 @@ def test_junit_has_seed_score_times_and_the_command() -> None:
     assert (properties["seed"], properties["score"]) == ("7", "60.00")
     failure = root.find("testsuite[@name='llm-degraded']/testcase/failure")
     assert failure is not None
-    assert "again: holdfast contract run --trial dddddddddddd --seed 7" in (failure.text or "")
+    assert "reproduce: holdfast contract run --trial dddddddddddd --seed 7" in (failure.text or "")
     assert root.find("testsuite/testcase[@time='0.812']") is not None
 
 

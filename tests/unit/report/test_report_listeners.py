@@ -14,10 +14,8 @@ from holdfast.model.events import (
     TrialEnded,
     TrialStarted,
     VerdictGiven,
-    Warned,
 )
 from holdfast.model.observation import Observation
-from holdfast.model.run_warning import RunWarning
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.task import Task
@@ -32,7 +30,7 @@ STARTED = RunStarted("0007", ".holdfast/runs/0007", SPEC, 14, 9, 3, 3, 7, 4)
 TRIAL = Trial("aaaaaaaaaaaa", "contract", Scenario("no-chaos"), Task(("hi",)))
 FAILED = CellDecided(cell("max-latency", "no-chaos", "fail", fails=1, reason="too \x1b[2J slow").cell)
 PASSED = CellDecided(cell("max-latency", "llm-degraded", "pass", passes=1).cell)
-HEADER = "Finance   3 rules × 3 scenarios = 9 cells, 14 trials   seed 7   fresh process each, 4 at a time"
+HEADER = "Finance · 3 rules × 3 scenarios · 14 trials · seed 7 · a fresh process each, 4 at a time"
 
 
 def events(count: int) -> list[Event]:
@@ -61,24 +59,31 @@ def drawn(stream: io.StringIO) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
 
 
-def test_plain_writes_the_header_and_one_line_a_cell() -> None:
-    out, err = io.StringIO(), io.StringIO()
-    listener = Plain(out, errors=err)
-    for event in (STARTED, *events(2), PASSED, FAILED, Warned(RunWarning("trial", "careful \x07")), RunEnded(True)):
+def test_plain_writes_the_header_and_with_verbose_each_cell() -> None:
+    for verbose in (False, True):
+        out = io.StringIO()
+        listener = Plain(out, verbose=verbose)
+        for event in (STARTED, *events(2), PASSED, FAILED, RunEnded(True)):
+            listener(event)
+        listener.close()
+        cells = ["✔ pass      max-latency · llm-degraded", "✘ fail      max-latency · no-chaos  too \\x1b[2J slow"]
+        assert out.getvalue().splitlines() == [HEADER, "", *(cells if verbose else [])]
+
+
+def test_plain_says_now_and_then_how_far_the_run_is() -> None:
+    out, clock = io.StringIO(), Clock()
+    listener = Plain(out, clock=clock)
+    listener(STARTED)
+    for event in events(4):
+        clock.now += 5.0
         listener(event)
-    listener.close()
-    assert out.getvalue().splitlines() == [
-        HEADER,
-        "✔ pass      max-latency  llm-degraded",
-        "✘ fail      max-latency  no-chaos  too \\x1b[2J slow",
-    ]
-    assert err.getvalue() == "warning: careful \\x07\n"
+    assert out.getvalue().splitlines()[2:] == ["  3 of 14 trials, 0 failed"]
 
 
 def test_plain_in_ascii() -> None:
     out = io.StringIO()
-    Plain(out, unicode=False)(PASSED)
-    assert out.getvalue() == "+ pass      max-latency  llm-degraded\n"
+    Plain(out, verbose=True, unicode=False)(PASSED)
+    assert out.getvalue() == "+ pass      max-latency | llm-degraded\n"
 
 
 def test_live_shows_progress_failures_elapsed_and_the_rest() -> None:
@@ -130,13 +135,6 @@ def test_live_takes_its_picture_away_and_keeps_the_header() -> None:
     # Erasing is moving up and clearing lines; the cursor is shown again.
     assert "\x1b[2K" in stream.getvalue()
     assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("/14")
-
-
-def test_live_says_warnings_above_the_picture() -> None:
-    listener, stream = live(Clock())
-    listener(STARTED)
-    listener(Warned(RunWarning("trial", "careful \x1b[2J")))
-    assert "warning: careful \\x1b[2J" in drawn(stream)
 
 
 def test_control_trials_are_not_counted() -> None:

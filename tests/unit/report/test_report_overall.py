@@ -33,9 +33,9 @@ def test_a_line_a_part_the_number_and_the_verdict() -> None:
         "     part      score         share",
         "  ✔  contract  80.00         64 %   4 of 5 cells passed",
         "  ✘  mutation  50.00 (0.50)  36 %   1 of 2 mutations passed",
-        "  –  replay    –             –      not run: the file has no replays",
-        "Overall 69.09   minimum 60   weights 0.64 contract, 0.36 mutation",
-        "FAIL   mutation: 1 of 2 mutations failed",
+        "  not run: replay (the file has no replays)",
+        "",
+        "FAIL  overall 69.09 (minimum 60) · mutation: 1 of 2 mutations failed",
     ]
 
 

@@ -21,12 +21,12 @@ def scored(**changes: object) -> Run:
     return msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, **changes))
 
 
-def test_failure_shows_asked_answered_because_met_again_and_the_line() -> None:
+def test_failure_shows_its_facts_and_the_line() -> None:
     shown = text(sample())
-    block = shown[shown.index("✘ always-cite-source in llm-degraded") :]
+    block = shown[shown.index("✘ always-cite-source · llm-degraded") :]
     assert "finance.yaml:12" in block.splitlines()[0]
     labels = [line.split()[0] for line in block.splitlines()[1:6]]
-    assert labels == ["asked", "answered", "because", "met", "again"]
+    assert labels == ["asked", "answered", "because", "fault", "reproduce"]
 
 
 def test_a_bad_ending_comes_first() -> None:
@@ -35,17 +35,17 @@ def test_a_bad_ending_comes_first() -> None:
     rows = [cell("max-latency", "no-chaos", "fail", late, fails=1)]
     block = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
     at = next(n for n, line in enumerate(block) if line.startswith("✘ max-latency"))
-    assert block[at + 1] == f"  ended     timeout: no answer within 9 ms; {said}"
-    assert block[at + 3] == "  answered  half"
+    assert block[at + 1] == f"  ended      timeout: no answer within 9 ms; {said}"
+    assert block[at + 3] == "  answered   half"
 
 
 def test_met_lists_only_what_was_met() -> None:
     idle = FaultMet(0, "llm", "m", "garbage", 1, effect="no_effect")
     felt = FaultMet(0, "llm", "m", "empty", 2)
-    for faults, shown in (((idle, felt), ["llm m call 2: empty"]), ((idle,), [])):
+    for faults, shown in (((idle, felt), ["llm m, call 2: empty"]), ((idle,), [])):
         rows = [cell("max-latency", "no-chaos", "fail", trial("1", "fail", "half", faults=faults), fails=1)]
         lines = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
-        assert [line.split("met       ")[1] for line in lines if line.startswith("  met ")] == shown
+        assert [line.split("fault      ")[1] for line in lines if line.startswith("  fault ")] == shown
 
 
 def test_unproven_is_explained_with_the_next_step() -> None:
@@ -58,7 +58,7 @@ def test_a_fault_of_the_world_has_nothing_to_be_called() -> None:
     late = Scenario("late", (Injection("world", "clock", "skew"),))
     rows = [cell("max-latency", "late", "unproven", trial("1", "unproven", "hi"), unproven=1)]
     shown = text(msgspec.structs.replace(sample(), cells=rows, scenarios=(late,)))
-    assert "next      let the fault begin earlier (after_ms, on_event)" in shown
+    assert "next       let the fault begin earlier (after_ms, on_event)" in shown
     assert "call a tool" not in shown
 
 
@@ -83,8 +83,8 @@ def test_a_reason_that_says_all_has_no_next_step(code: str, answer: str | None) 
 def test_a_cell_with_trials_missing_names_the_command_that_goes_on(scenario: str, code: str, replicas: int) -> None:
     rows = [cell("max-latency", scenario, "unproven", trial("1", "pass", "hi"), passes=2, code=code)]
     run = msgspec.structs.replace(scored(replicas=replicas), cells=rows, complete=False)
-    assert "next      go on with it: holdfast contract run --resume 0007" in text(run)
-    assert "go on with it" not in text(msgspec.structs.replace(run, complete=True))
+    assert "next       resume it: holdfast contract run --resume 0007" in text(run)
+    assert "resume it" not in text(msgspec.structs.replace(run, complete=True))
 
 
 def test_params_are_shown_as_the_agent_gets_them() -> None:
@@ -105,44 +105,73 @@ def test_verbose_shows_every_block() -> None:
     assert len(re.findall("^[✘!?] ", text(run, verbose=True), re.M)) == troubled
 
 
-def test_quiet_keeps_score_warnings_and_verdict() -> None:
+def test_quiet_keeps_the_names_of_what_failed_and_the_verdict() -> None:
     lines = text(sample(), quiet=True).splitlines()
-    assert [line.split()[0] for line in lines] == ["Resilience", "judged", "warning:", "FAIL"]
+    assert [line.split()[0] for line in lines] == ["✘", "✘", "✘", "!", "?", "FAIL"]
+    assert "resilience 60.00" in lines[-1]
+
+
+def test_quiet_counts_what_it_does_not_name() -> None:
+    lines = text(large(20, 20), quiet=True).splitlines()
+    assert len(lines) == 12
 
 
 def test_score_line_has_interval_calm_and_chaos() -> None:
-    assert "Resilience 60.00   calm 100.00   under chaos 45.45\n" in text(sample())
+    assert " · resilience 60.00 (calm 100.00, under chaos 45.45) · " in text(sample())
     run, enough = sample(), Interval(25.0, 87.0, "kish", 5)
     shown = text(msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, interval=enough)))
-    assert "Resilience 60.00   (95 %: 25–87, approximate)   calm 100.00   under chaos 45.45\n" in shown
+    assert " · resilience 60.00 (95 %: 25–87, approximate, calm 100.00, under chaos 45.45) · " in shown
 
 
 def test_no_counted_cell_shows_no_number() -> None:
-    assert "Resilience –\n" in text(scored(value=None, interval=None, calm=None, chaos=None, exit_code=5))
+    assert " · resilience – · " in text(scored(value=None, interval=None, calm=None, chaos=None, exit_code=5))
 
 
-def test_one_replica_says_it_cannot_tell_luck_from_skill() -> None:
-    assert "1 sample a cell: cannot tell luck from skill, try --replicas 5" in text(scored(replicas=1))
-    assert "1 sample" not in text(scored(replicas=5))
+def test_one_replica_suggests_more() -> None:
+    assert " · 1 replica: try --replicas 5" in text(scored(replicas=1))
+    assert "--replicas" not in text(scored(replicas=5))
 
 
 @pytest.mark.parametrize(
     ("code", "word"), [(0, "PASS"), (1, "FAIL"), (2, "INTERRUPTED"), (3, "ERROR"), (5, "UNPROVEN")]
 )
-def test_last_line_gives_verdict_reasons_and_report(code: int, word: str) -> None:
-    last = text(scored(exit_code=code)).splitlines()[-1]
-    assert last.startswith(f"{word}   2 critical cells failed")
-    assert last.endswith("·   .holdfast/runs/0007/report.html")
+def test_verdict_has_its_reasons_and_the_context_its_report(code: int, word: str) -> None:
+    lines = text(scored(exit_code=code)).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(word))
+    assert lines[at].startswith(f"{word}  2 critical cells failed") == (word != "INTERRUPTED")
+    assert lines[at + 1].startswith("      .holdfast/runs/0007/report.html")
+
+
+def test_failures_come_before_the_matrix_and_the_matrix_before_the_verdict() -> None:
+    lines = text(sample()).splitlines()
+    places = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in ("✘ ", "   ", "FAIL  ")]
+    assert places == sorted(places)
+
+
+def test_at_most_three_lines_of_notes() -> None:
+    notes = tuple(f"note {n}" for n in range(9))
+    run = msgspec.structs.replace(sample(), notes=(*notes, "background"), background=("background",))
+    shown = text(run).splitlines()
+    assert [line.split(":")[0].strip() for line in shown[-3:]] == ["note", "note", "9 more notes"]
+    assert "note: background" in text(run, verbose=True)
+    assert "background" not in "\n".join(shown)
+
+
+@pytest.mark.parametrize(("exit_code", "unjudged"), [(0, True), (1, False)])
+def test_attacks_that_succeed_are_in_the_context(exit_code: int, unjudged: bool) -> None:
+    shown = text(scored(exit_code=exit_code))
+    assert ("attacks succeeded in 2 of 10 trials, and no rule fails on that" in shown) is unjudged
+    assert "attacks succeeded in 2 of 10 trials" in shown
 
 
 def test_interrupted_run_says_how_to_go_on() -> None:
-    assert "go on: holdfast contract run --resume 0007" in text(msgspec.structs.replace(sample(), complete=False))
+    assert "resume: holdfast contract run --resume 0007" in text(msgspec.structs.replace(sample(), complete=False))
 
 
 def test_a_cell_that_never_ran_is_to_be_run() -> None:
     rows = [cell("max-latency", "search-tool-down", "unproven")]
     shown = text(msgspec.structs.replace(sample(), cells=rows, complete=False))
-    assert "go on with it: holdfast contract run --resume 0007" in shown
+    assert "resume it: holdfast contract run --resume 0007" in shown
     assert "check the fault's target" not in shown
 
 

@@ -15,7 +15,7 @@ def test_a_promise_that_one_trial_did_not_keep_is_not_kept() -> None:
     found.add(Observation("b", isolation=(Isolation("network", False, "no kernel"),), notes=("db: 15",)))
     found.add(Observation("c", isolation=(Isolation("network", True),), notes=("db: 15", "other")))
     assert found.isolation == (Isolation("old", True), Isolation("network", False, "no kernel"))
-    assert found.notes == ("db: 15",)
+    assert found.background == ("db: 15",)
 
 
 def test_what_each_trial_says_for_itself_is_not_said_of_all() -> None:
@@ -41,9 +41,7 @@ def test_an_ending_that_all_trials_share_is_said_once() -> None:
     found.add(Observation("a", turns=(bad,), isolation=world))
     assert found.notes == ()  # one trial says it itself
     found.add(Observation("b", turns=(bad,), isolation=world))
-    assert found.notes == (
-        "all 2 trials ended alike, in crashed: exit code 1: no module; mend that first, then the rest can be told",
-    )
+    assert "crashed: exit code 1: no module" in found.notes[0]
     for turns in ((good,), (bad,), (bad,)):
         found.add(Observation("c", turns=turns, isolation=world))
     assert found.notes == ()

@@ -112,7 +112,7 @@ def test_failures_come_by_their_cause_with_one_answer(client: ViewerClient) -> N
         ("cites", "down")
     ]
     assert cause["answered"] == "it is $12.00, trust me"
-    assert "search call 1: error" in cause["fault"]
+    assert "search, call 1: error" in cause["fault"]
     assert cause["again"].endswith(f"--trial {cause['trial']}")
 
 

@@ -19,9 +19,7 @@ class Permission:
 
     path: Annotated[str, Meta(description="A path in the workspace.", min_length=1, examples=["data"])]
 
-    traits: ClassVar[FaultTraits] = FaultTraits(
-        disturbs="paths", met="The agent could not open, list or enter it."
-    )
+    traits: ClassVar[FaultTraits] = FaultTraits(disturbs="paths", met="The agent could not open, list or enter it.")
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return part_problems(self.path)

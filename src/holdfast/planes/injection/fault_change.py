@@ -17,6 +17,8 @@ _FIELDS = 3
 """Changed fields that are named; the others are counted."""
 _IN_COMMON = 4
 """Characters that two texts must share at their ends for one to be an edit of the other."""
+_SHORT = 40
+"""Characters of a text that is shown with what replaced it."""
 _OPENING = "<([{"
 _CALLEES = {"tool": "tool", "mcp": "tool", "tool_result": "tool", "llm": "model"}
 
@@ -38,8 +40,8 @@ def describe_failure(failed: Failed, plane: str, *, was_called: bool) -> str:
     if isinstance(failed, Dropped):
         what = "reply lost" if was_called else "connection dropped"
     else:
-        message, status = str(failed), "" if failed.status is None else str(failed.status)
-        known = message if message.startswith(status) else f"{status} {message}"
+        text, status = str(failed), "" if failed.status is None else str(failed.status)
+        known = text if text.startswith(status) else f"{status} {text}"
         what = f"injected timeout: {known}" if isinstance(failed, TimedOut) else f"injected {known}"
     return encodable(what + _calling(plane, was_called))
 
@@ -88,7 +90,7 @@ def _text_change(before: str, after: str) -> str:
     start = _common_prefix(before, after)
     end = _common_prefix(before[start:][::-1], after[start:][::-1])
     if start + end < _IN_COMMON:
-        return f"replaced by {_shown(after)}"
+        return f"{_shown(before)} → {_shown(after)}" if len(before) <= _SHORT else f"replaced by {_shown(after)}"
     removed, added = before[start : len(before) - end], after[start : len(after) - end]
     if not removed:
         while added[-1] in _OPENING and before[start - 1 : start] == added[-1]:

@@ -98,7 +98,7 @@ def _part(part: PartResult, found: Overall) -> dict[str, Any]:
         "share": part.share,
         "verdict": overall.word(part, found) if part.ran else "",
         "reasons": part.reasons,
-        "said": overall.said(part) if part.ran else "",
+        "said": overall.result_words(part) if part.ran else "",
         "skipped": part.skipped,
         "trials": part.trials,
         "page": part.page,

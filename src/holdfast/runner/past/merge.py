@@ -291,5 +291,6 @@ def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said
         unasked=sum(end.unasked for end in ends),
         stopped_by=next((end.stopped_by for end in ends if end.stopped_by), ""),
         stateful=any(end.stateful for end in ends),
+        background=tuple(dict.fromkeys(word for end in ends for word in end.background)),
     )
     write_json(run.path / "ended.json", whole)
