@@ -21,6 +21,7 @@ from holdfast.world.services import programs
 from holdfast.world.services.mysql.server import Mysql
 from holdfast.world.services.postgres.server import Postgres
 from holdfast.world.services.redis import Redis
+from refused import refused
 
 PEM = "-----BEGIN KEY-----\nMIIEvQ/IBADAN\nBgkq\n-----END KEY-----"
 PIN = "84213377"
@@ -157,7 +158,7 @@ def test_unconfined_nothing_is_restored(
     async def look(db: Postgres | Mysql) -> None:
         await db.dump(dump)
         monkeypatch.setattr(programs, "confinement", lambda user: (None, "forbidden here"))
-        with pytest.raises(HarnessError, match="nothing confines it here: forbidden here"):
+        with refused("service-unconfined"):
             await db.restore(dump)
 
     request.getfixturevalue(kind).with_server(look)

@@ -11,10 +11,11 @@ import pymysql
 import pytest
 from servers_kit import Bay, bay, told
 
-from holdfast.errors import HarnessError, QueryFailed
+from holdfast.errors import QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database
 from holdfast.world.services.mysql.server import Mysql
+from refused import refused
 
 SPEC = ServiceSpec(
     "db",
@@ -38,7 +39,7 @@ def test_a_query_whose_connection_is_lost_is_not_called_too_slow(sea: Bay) -> No
         while not (found := await agent(db, running, **root)):
             await asyncio.sleep(0.05)
         await agent(db, f"KILL CONNECTION {found[0][0]}", "SELECT 1", **root)
-        with pytest.raises(HarnessError, match=r"the connection was lost after \d+\.\d s"):
+        with refused("service-failed"):
             await asked
 
     sea.with_server(scene)
@@ -122,7 +123,7 @@ def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
         with pytest.raises(QueryFailed, match="READ ONLY transaction") as refused:
             await db.query("DELETE FROM customers", timeout_s=5)
         assert refused.value.state == "25006"
-        with pytest.raises(QueryFailed, match="error in your SQL syntax"):
+        with refused("query-failed"):
             await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
         with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):
             await db.query("SELECT count(*) FROM information_schema.columns a, information_schema.columns b,"
@@ -137,7 +138,7 @@ def test_preparing_and_fixtures_tell_what_is_wrong(sea: Bay) -> None:
         await db.prepare("SELECT count(*) FROM customers WHERE email LIKE '%x'")
         with pytest.raises(QueryFailed, match="custmers"):
             await db.prepare("SELECT count(*) FROM custmers")
-        with pytest.raises(QueryFailed, match=r"line 2: Duplicate entry '1' .*, in: INSERT INTO t VALUES \(1\)"):
+        with refused("query-failed"):
             await db.execute("CREATE TABLE t (x int PRIMARY KEY); INSERT INTO t VALUES (1);\nINSERT INTO t VALUES (1)")
         await db.execute(
             "DELIMITER //\nCREATE TRIGGER g BEFORE INSERT ON mails FOR EACH ROW BEGIN SET @a = 1; SET @b = 2; END//"

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Answer
 from holdfast.model.task import Task
+from refused import refused
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
 
@@ -76,6 +76,6 @@ def test_a_server_that_the_user_trusts_is_asked_over_a_kept_connection(
 
 
 def test_a_certificate_that_nobody_trusts_is_unavailable_and_says_what_to_set(server: ssl.SSLContext) -> None:
-    with pytest.raises(AgentUnavailable, match="certificate is not trusted") as caught:
+    with refused("agent-unreachable") as caught:
         asyncio.run(ask_twice(server))
     assert "SSL_CERT_FILE" in caught.value.hint

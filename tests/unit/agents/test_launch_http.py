@@ -20,6 +20,7 @@ from holdfast.model.observation import Answer
 from holdfast.model.task import Task
 from holdfast.processes import program
 from processes_kit import gone, marked
+from refused import refused
 
 pytestmark = pytest.mark.processes
 
@@ -132,9 +133,9 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(AgentUnavailable, match=f"port {port} is already taken") as refused:
+        with pytest.raises(AgentUnavailable, match=f"port {port} is already taken") as raised:
             using(tmp_path, never, endpoint=f"http://127.0.0.1:{port}/ask")
-    assert "{port}" in refused.value.hint
+    assert "{port}" in raised.value.hint
     check_free("127.0.0.1", port)
 
 
@@ -168,16 +169,16 @@ async def unused(agent: Any) -> None:
 
 
 def test_an_agent_that_exits_before_it_is_ready_says_why(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnavailable, match=r"exited with code 5 before it was ready.*no key") as refused:
+    with refused("agent-not-ready") as raised:
         using(tmp_path, unused, "import sys; print('no key'); sys.exit(5)")
-    assert refused.value.body == "no key\n"
-    assert not refused.value.config
+    assert raised.value.body == "no key\n"
+    assert not raised.value.config
 
 
 def test_a_command_that_is_not_there_is_an_error_of_the_spec(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnavailable, match="not found") as refused:
+    with pytest.raises(AgentUnavailable, match="not found") as raised:
         using(tmp_path, unused, command="no-such-agent-x")
-    assert refused.value.config
+    assert raised.value.config
 
 
 @pytest.mark.parametrize(
@@ -187,9 +188,9 @@ def test_an_agent_that_is_never_ready_is_ended_with_its_last_words(
     tmp_path: Path, ready: str | None, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(readiness, "READY_S", 1.2)
-    with pytest.raises(AgentUnavailable, match=rf"not ready within 1.2 s: {says}") as refused:
+    with refused("agent-not-ready") as raised:
         using(tmp_path, unused, "import time; print('loading'); time.sleep(60)", ready=ready)
-    assert refused.value.body == "loading\n"
+    assert raised.value.body == "loading\n"
 
 
 def test_a_url_that_answers_500_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

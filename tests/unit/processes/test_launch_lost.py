@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import HarnessError
 from holdfast.processes.launch_host import LOST, STARTED
 from holdfast.processes.launcher import Launcher
 from holdfast.processes.program import Program
+from refused import refused
 
 Notice = tuple[int, int, int]
 """What is told, a value, and how many processes survived."""
@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *notices: Notice) -> Program:
 
 
 def test_a_keeper_that_dies_before_it_started_its_program_is_our_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(HarnessError, match="before it started the program"):
+    with refused("agent-lost"):
         started(monkeypatch, (LOST, 0, 0))
 
 

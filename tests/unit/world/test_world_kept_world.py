@@ -5,11 +5,12 @@ import os
 
 import pytest
 
-from holdfast.errors import HarnessError, QueryFailed, UserError
+from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.secrets import hidden
 from holdfast.world import kept_world as keeping
 from holdfast.world.kept_world import ABOUT, KeptWorld, WorldKeeper, clear, dump_of, kept_worlds, read, without
+from refused import refused
 from world_kit import FakeDatabase, FakeMock, FolderSandbox, request, rows
 
 SECRET = "sesame-sesame"
@@ -45,7 +46,7 @@ def test_it_takes_the_place_of_the_one_before(tmp_path, workspace):
 
 
 def test_what_is_no_kept_world_is_refused(tmp_path):
-    with pytest.raises(UserError, match="is no kept world"):
+    with refused("kept-world-invalid"):
         read(tmp_path)
 
 

@@ -20,6 +20,7 @@ from holdfast.world.sandbox.program_lookup import ProgramLookup
 from holdfast.world.sandbox.sandboxed_program import options_of
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.conventions import sandbox_user
+from refused import refused
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_control_groups_are_written_in_their_own_way(monkeypatch, tmp_path):
 
 def test_a_group_that_cannot_be_made_is_our_failure(monkeypatch, tmp_path):
     monkeypatch.setattr(limits, "parents", lambda: {"memory": tmp_path / "missing"})
-    with pytest.raises(HarnessError, match="limits of the sandbox"):
+    with refused("limits-failed"):
         limits.ControlGroup({"memory": {"memory.max": "1"}})
 
 

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from holdfast import plugins, service_kinds
-from holdfast.errors import PluginError
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -22,6 +21,7 @@ from holdfast.spec.catalogue.editors import json_schema
 from holdfast.spec.catalogue.reference import reference
 from holdfast.world.service_planes import addresses, variables
 from holdfast.world.services import open_keeper
+from refused import refused
 
 TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
 SPEC = """
@@ -140,7 +140,7 @@ def test_one_without_traits_is_an_error_that_names_it(tmp_path: Path) -> None:
     info = tmp_path / "site" / "echo-1.dist-info"
     (info / "broken.txt").rename(info / "entry_points.txt")
     forget()
-    with pytest.raises(PluginError, match="'broken' of services has no class variable `traits`"):
+    with refused("plugin-broken"):
         service_kinds.find("broken")
     _, (problem,) = checked(tmp_path, "  - {name: a, type: broken}\n")
     assert (problem.path, problem.code) == ("services[0].type", "broken-plugin")
