@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from holdfast.errors import UserError
-from holdfast.imports.foreign_task import text_of
+from holdfast.imports.foreign_task import bad_task, text_of, unsupported_task
 
 _KNOWN = frozenset(
     ("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER",
@@ -63,9 +62,7 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_step(" ".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise UserError(
-            f"{name}: no FROM: not a Dockerfile", code="task-invalid", hint="begin it with the image: FROM ubuntu:24.04"
-        )
+        raise bad_task(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
     return steps
 
 
@@ -77,12 +74,11 @@ def _escape(text: str) -> str:
 def _step(text: str, line: int, name: str) -> DockerStep:
     word, _, rest = text.strip().partition(" ")
     if word.upper() not in _KNOWN:
-        raise UserError(f"{name}:{line}: {word[:40]!r} is no instruction of a Dockerfile", code="task-invalid")
+        raise bad_task(f"{name}:{line}: {word[:40]!r} is no instruction of a Dockerfile")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
-        raise UserError(
+        raise unsupported_task(
             f"{name}:{line}: a here-document in {word.upper()} cannot be carried over",
-            code="task-unsupported",
             hint=hint,
         )
     return DockerStep(word.upper(), rest.strip(), line)
@@ -96,7 +92,7 @@ def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bo
     try:
         rules = [_rule(line) for line in text_of(file).splitlines() if _says(line)] if file is not None else []
     except re.error as broken:
-        raise UserError(f"{file}: a pattern cannot be read: {broken}", code="task-invalid") from broken
+        raise bad_task(f"{file}: a pattern cannot be read: {broken}") from broken
 
     def ignored(path: str) -> bool:
         found = False

@@ -81,6 +81,16 @@ class ForeignTask(Struct, frozen=True):
         return self.name if re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", self.name, re.ASCII) else self.id
 
 
+def bad_task(message: str, hint: str = "") -> UserError:
+    """The error of a task folder that is incomplete or cannot be read."""
+    return UserError(message, code="task-invalid", hint=hint)
+
+
+def unsupported_task(message: str, hint: str = "") -> UserError:
+    """The error of a task that needs something which a spec cannot express."""
+    return UserError(message, code="task-unsupported", hint=hint)
+
+
 def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     """The files below a folder; UserError if they are too many bytes. Links that lead out of it are refused."""
     found: dict[str, bytes] = {}
@@ -88,9 +98,8 @@ def tree(folder: Path, most: int, what: str) -> dict[str, bytes]:
     for path in walk(folder):
         size += path.stat().st_size
         if size > most:
-            raise UserError(
+            raise unsupported_task(
                 f"{folder}: {what} are more than {most // 1_000_000} MB",
-                code="task-unsupported",
                 hint="move out what is not needed",
             )
         found[path.relative_to(folder).as_posix()] = path.read_bytes()
@@ -104,13 +113,10 @@ def walk(folder: Path) -> Iterator[Path]:
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
         if path.is_symlink() and not really(path).is_relative_to(inside):
-            raise UserError(
-                f"{path} is a link that leads out of {folder}", code="task-invalid", hint="put the file itself there"
-            )
+            raise bad_task(f"{path} is a link that leads out of {folder}", hint="put the file itself there")
         if path.is_symlink() and not path.exists():
-            raise UserError(
+            raise bad_task(
                 f"{path} is a link that leads nowhere",
-                code="task-invalid",
                 hint="remove it, or put the file itself there",
             )
         if path.is_file():
@@ -126,12 +132,12 @@ def text_of(path: Path) -> str:
     """A file that is read by us; UserError if it cannot be."""
     try:
         if path.stat().st_size > LARGEST_TESTS:
-            raise UserError(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB", code="task-unsupported")
+            raise unsupported_task(f"{path} is more than {LARGEST_TESTS // 1_000_000} MB")
         return path.read_text(encoding="utf-8")
     except OSError as refused:
-        raise UserError(f"cannot read {path}: {refused.strerror}", code="task-invalid") from refused
+        raise bad_task(f"cannot read {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
-        raise UserError(f"{path} is no text in UTF-8", code="task-invalid") from broken
+        raise bad_task(f"{path} is no text in UTF-8") from broken
 
 
 def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
@@ -140,9 +146,7 @@ def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise UserError(
-            f"{file}: {key} is no number of seconds", code="task-invalid", hint="write a number above 0, such as 600"
-        )
+        raise bad_task(f"{file}: {key} is no number of seconds", hint="write a number above 0, such as 600")
     return float(value)
 
 

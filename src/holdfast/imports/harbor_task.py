@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UserError
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
     TaskEgress,
     TaskTests,
+    bad_task,
     seconds_of,
     text_of,
     tree,
+    unsupported_task,
     without_canary,
 )
 
@@ -73,7 +74,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as broken:
-        raise UserError(f"{path}: not readable as TOML: {broken}", code="task-invalid") from broken
+        raise bad_task(f"{path}: not readable as TOML: {broken}") from broken
 
 
 def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
@@ -81,20 +82,15 @@ def _refuse(folder: Path, said: Mapping[str, Any], environment: Mapping[str, Any
     major = version.partition(".")[0]
     if not major.isdecimal() or int(major) > _SCHEMA:
         hint = "update Holdfast, or write the task with an earlier Harbor"
-        raise UserError(
+        raise unsupported_task(
             f"{folder / MARK}: schema {version}, and {_SCHEMA}.x is the latest that is known",
-            code="task-unsupported",
             hint=hint,
         )
     if said.get("steps"):
         hint = "import each step as a task of its own"
-        raise UserError(
-            f"{folder / MARK}: a task of several steps has no place in one spec", code="task-unsupported", hint=hint
-        )
+        raise unsupported_task(f"{folder / MARK}: a task of several steps has no place in one spec", hint=hint)
     if str(environment.get("os", "linux")).lower() != "linux":
-        raise UserError(
-            f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux", code="task-unsupported"
-        )
+        raise unsupported_task(f"{folder / MARK}: a task for {environment['os']}; sandboxes here are Linux")
 
 
 def _left_out(said: Mapping[str, Any]) -> list[str]:
@@ -118,9 +114,7 @@ def _compose(folder: Path) -> list[str]:
 def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
     files = tree(folder / "tests", LARGEST_TESTS, "the tests")
     if "test.sh" not in files:
-        raise UserError(
-            f"{folder}: there is no tests/test.sh", code="task-invalid", hint="a Harbor task says by it what came of it"
-        )
+        raise bad_task(f"{folder}: there is no tests/test.sh", hint="a Harbor task says by it what came of it")
     timeout_s = seconds_of(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
     return TaskTests(files, "test.sh", "reward", timeout_s, env)
 
@@ -155,5 +149,5 @@ def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: 
 def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = value.get(name, {})
     if not isinstance(found, dict):
-        raise UserError(f"{MARK}: {name} is no table", code="task-invalid")
+        raise bad_task(f"{MARK}: {name} is no table")
     return found

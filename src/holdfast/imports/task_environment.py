@@ -11,9 +11,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from holdfast.errors import UserError
 from holdfast.imports.dockerfile import DockerStep, docker_ignored, docker_steps
-from holdfast.imports.foreign_task import GIT, LARGEST_FILES, ForeignTask, really, text_of, walk
+from holdfast.imports.foreign_task import (
+    GIT,
+    LARGEST_FILES,
+    ForeignTask,
+    bad_task,
+    really,
+    text_of,
+    unsupported_task,
+    walk,
+)
 
 USUAL_WORKDIR = "/app"
 """Where tasks of these benchmarks work, if neither the task nor its Dockerfile says where."""
@@ -140,15 +148,13 @@ class _StepReader:
         context = self._task.context
         found = _matching(context, source)
         if not found:
-            raise UserError(
+            raise bad_task(
                 f"{self._task.dockerfile}:{step.line}: {step.name}: there is no {source} in {context}",
-                code="task-invalid",
             )
         for path in found:
             if not really(path).is_relative_to(self._context):
-                raise UserError(
+                raise bad_task(
                     f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
-                    code="task-invalid",
                 )
             if path.is_dir():
                 self._tell_histories(path)
@@ -179,9 +185,8 @@ class _StepReader:
             return
         self._bytes += path.stat().st_size
         if self._bytes > LARGEST_FILES:
-            raise UserError(
+            raise unsupported_task(
                 f"{self._task.context}: its files are more than {LARGEST_FILES // 1_000_000} MB",
-                code="task-unsupported",
             )
         self._place.files[inside] = path
 

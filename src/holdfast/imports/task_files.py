@@ -12,8 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from holdfast.errors import UserError
-from holdfast.imports.foreign_task import ForeignTask, TaskEgress
+from holdfast.imports.foreign_task import ForeignTask, TaskEgress, bad_task
 from holdfast.imports.task_environment import TaskEnvironment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import moved
@@ -121,9 +120,8 @@ def _refuse_references(task: ForeignTask, spec: Mapping[str, Any]) -> None:
     section = next((name for name, value in read.items() if "${" in str(value)), None)
     if section is not None:
         hint = "write the value itself into the task"
-        raise UserError(
+        raise bad_task(
             f"{task.name}: its {section} would be read from your environment: it has ${{",
-            code="task-invalid",
             hint=hint,
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.imports import harbor_task as harbor
 from holdfast.imports import terminal_bench_task as terminal_bench
-from holdfast.imports.foreign_task import ForeignTask
+from holdfast.imports.foreign_task import ForeignTask, bad_task
 from holdfast.imports.task_environment import environment_of
 from holdfast.imports.task_files import SPEC, TaskFiles, task_files
 
@@ -31,9 +31,8 @@ def tasks_below(path: Path) -> Iterator[Path]:
     found = [one for one in sorted(path.iterdir()) if one.is_dir() and is_task_folder(one)]
     if not found:
         hint = "a Harbor task has a task.toml, one of terminal-bench a task.yaml"
-        raise UserError(
+        raise bad_task(
             f"{path}: neither a task of Harbor or terminal-bench nor a folder of such tasks",
-            code="task-invalid",
             hint=hint,
         )
     yield from found
@@ -49,15 +48,12 @@ def converted(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
     """What a task becomes; UserError says what is wrong with it."""
     task = read_task(folder)
     if not task.id:
-        raise UserError(
+        raise bad_task(
             f"{folder}: {task.name!r} has no letters or digits that an id can have",
-            code="task-invalid",
             hint="rename the task",
         )
     if solution and not task.solution:
-        raise UserError(
-            f"{folder}: there is no solution that is a script", code="task-invalid", hint="leave out --solution"
-        )
+        raise bad_task(f"{folder}: there is no solution that is a script", hint="leave out --solution")
     return task_files(task, environment_of(task), agent=agent, solution=solution)
 
 
@@ -112,6 +108,4 @@ def _check(path: Path) -> None:
     wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
     if wrong:
         first = wrong[0]
-        raise UserError(
-            f"the task does not become a spec: {first.path}: {first.message}", code="task-invalid", hint=first.hint
-        )
+        raise bad_task(f"the task does not become a spec: {first.path}: {first.message}", hint=first.hint)

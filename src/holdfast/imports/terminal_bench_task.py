@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UserError
 from holdfast.imports.foreign_task import (
     LARGEST_TESTS,
     ForeignTask,
     TaskTests,
+    bad_task,
     seconds_of,
     text_of,
     tree,
+    unsupported_task,
     without_canary,
 )
 
@@ -35,17 +36,15 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
     said = _yaml(folder / MARK)
     prompt = said.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise UserError(
+        raise bad_task(
             f"{folder / MARK}: nothing says what the agent is asked",
-            code="task-invalid",
             hint="write it as instruction:",
         )
     parser = said.get("parser_name", "pytest")
     if parser != "pytest":
         hint = "let run-tests.sh run pytest with -rA, and leave out parser_name"
-        raise UserError(
+        raise unsupported_task(
             f"{folder / MARK}: results are read by {parser}, and only pytest's are known here",
-            code="task-unsupported",
             hint=hint,
         )
     dockerfile = folder / "Dockerfile"
@@ -86,9 +85,7 @@ def _is_line(step: dict[str, Any]) -> bool:
 def _tests(folder: Path, timeout_s: float) -> TaskTests:
     script = folder / "run-tests.sh"
     if not script.is_file():
-        raise UserError(
-            f"{folder}: there is no run-tests.sh", code="task-invalid", hint="a terminal-bench task is judged by it"
-        )
+        raise bad_task(f"{folder}: there is no run-tests.sh", hint="a terminal-bench task is judged by it")
     files = tree(folder / "tests", LARGEST_TESTS, "the tests") if (folder / "tests").is_dir() else {}
     return TaskTests({**files, "run-tests.sh": script.read_bytes()}, "run-tests.sh", "pytest", timeout_s)
 
@@ -105,7 +102,7 @@ def _compose(path: Path) -> list[str]:
 def _yaml(path: Path) -> dict[str, Any]:
     found = _read_yaml(path)
     if not isinstance(found, dict):
-        raise UserError(f"{path}: not a map of keys", code="task-invalid")
+        raise bad_task(f"{path}: not a map of keys")
     return found
 
 
@@ -115,6 +112,4 @@ def _read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(text_of(path))
     except yaml.YAMLError as broken:
-        raise UserError(
-            f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}", code="task-invalid"
-        ) from broken
+        raise bad_task(f"{path}: not readable as YAML: {' '.join(str(broken).split())[:200]}") from broken

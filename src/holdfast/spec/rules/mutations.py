@@ -14,6 +14,7 @@ from holdfast.model.mutation import (
     MutationSpec,
     MutationType,
 )
+from holdfast.reading.fields import convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Reader
 from holdfast.spec.explain import unused_default
@@ -79,13 +80,7 @@ def _model(reader: Reader, file: File) -> ModelSpec | None:
         entry = models[known]
         own = entry.temperature if entry.temperature is not None and not at.has("temperature") else section.temperature
         return replace(entry, name=entry.name or name, temperature=own)
-    return ModelSpec(
-        provider=section.provider,
-        name=name,
-        api_key=section.api_key,
-        base_url=section.base_url,
-        temperature=section.temperature,
-    )
+    return convert(ModelSpec, section, name=name)
 
 
 def _nameless(reader: Reader, file: File, at: Node) -> None:

@@ -14,6 +14,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.session import RecordedSession, ReplaySpec, SessionSource
 from holdfast.model.spec import Invariant
 from holdfast.model.task import DialogueMessage, RecordedFiring, RecordedResponse
+from holdfast.reading.fields import convert
 from holdfast.reading.file import read_file
 from holdfast.reading.node import Node
 from holdfast.reading.reader import Bad, Reader
@@ -149,11 +150,11 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
     asked: tuple[DialogueMessage, ...] = entry.input
     first = next((len(asked) - n for n, one in enumerate(reversed(asked)) if one.role != "user"), 0)
     before: tuple[DialogueMessage, ...] = (*entry.context, *asked[:first])
-    return RecordedSession(
+    return convert(
+        RecordedSession,
+        entry,
         id=entry.id or "",
         turns=tuple(one.content for one in asked[first:]),
-        name=entry.name,
-        source=entry.source,
         captured_at=entry.captured_at or "",
         context=before,
         responses=tuple(
@@ -171,7 +172,6 @@ def _session(entry: ReplaySession, file: str) -> RecordedSession:
         expected_failure=entry.expected_failure or "",
         contract=entry.contract or "",
         scenario=None if entry.scenario is None else _scenario(entry.scenario),
-        seed=entry.seed,
         fired=None if entry.fired is None else tuple(RecordedFiring(one.fault, one.call) for one in entry.fired),
         file=file,
         line=entry.at.line,
@@ -188,12 +188,9 @@ def _source(entry: ReplaySource) -> SessionSource:
         return SessionSource(run=entry.run_id or "", auto_import=entry.auto_import)
     if asked is None:
         return SessionSource(project=entry.project or "", auto_import=entry.auto_import)
-    return SessionSource(
-        project=entry.project or "",
-        status=asked.status,
-        date_range=asked.date_range,
-        min_latency_ms=asked.min_latency_ms or 0.0,
-        auto_import=entry.auto_import,
+    latency = asked.min_latency_ms or 0.0
+    return convert(
+        SessionSource, asked, project=entry.project or "", min_latency_ms=latency, auto_import=entry.auto_import
     )
 
 

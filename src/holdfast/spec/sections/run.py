@@ -11,7 +11,7 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MutationType
 from holdfast.model.spec import Aggregation
 from holdfast.model.task import DialogueMessage
-from holdfast.reading.fields import Schema, ValueForm, about
+from holdfast.reading.fields import Schema, ValueForm, about, convert
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.spec.rules.matrix import MatrixEntry
@@ -142,16 +142,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True):
     @property
     def spec(self) -> ModelSpec:
         provider = "script" if self.script else self.provider or ("openai" if self.base_url else "ollama")
-        return ModelSpec(
-            provider=provider,
-            name=self.name,
-            api_key=self.api_key,
-            base_url=self.base_url,
-            script=self.script,
-            input_usd=self.input_usd,
-            output_usd=self.output_usd,
-            temperature=self.temperature,
-        )
+        return convert(ModelSpec, self, provider=provider)
 
 
 class MutationsSection(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model import world
+from holdfast.reading.fields import convert
 from holdfast.reading.file import in_workspace
 from holdfast.spec.sections import world as written
 from holdfast.spec.sections.file import File
@@ -21,49 +22,30 @@ def world_spec(file: File) -> world.WorldSpec | None:
         return None
     return world.WorldSpec(
         base=file.base,
-        setup=_setup(file.setup),
-        resources=_resources(file.resources),
+        setup=_setup(file.setup) if file.setup else world.Setup(),
+        resources=_resources(file.resources) if file.resources else world.Resources(),
         secrets=tuple(map(_secret, file.secrets)),
         services=tuple(service.spec for service in file.services),
         fixtures=tuple(map(_fixture, file.fixtures)),
-        network=_network(file.network),
-        determinism=_determinism(file.determinism),
-        audit=_audit(file.audit),
-        forbidden=_forbidden(file.forbidden),
+        network=_network(file.network) if file.network else world.Network(),
+        determinism=_determinism(file.determinism) if file.determinism else world.Determinism(),
+        audit=convert(world.Audited, file.audit) if file.audit else world.Audited(),
+        forbidden=_forbidden(file.forbidden) if file.forbidden else world.Forbidden(),
     )
 
 
 def _placed(entry: written.FileEntry) -> world.PlacedFile:
-    return world.PlacedFile(
-        in_workspace(entry.path), entry.content, entry.source, int(entry.mode, 8) if entry.mode else None
-    )
+    mode = int(entry.mode, 8) if entry.mode else None
+    return convert(world.PlacedFile, entry, path=in_workspace(entry.path), mode=mode)
 
 
-def _setup(section: written.SetupSection | None) -> world.Setup:
-    if section is None:
-        return world.Setup()
-    return world.Setup(
-        packages=section.packages,
-        commands=section.commands,
-        files=tuple(map(_placed, section.files)),
-        env=section.env,
-        home_files=tuple(map(_placed, section.home_files)),
-        workdir=section.workdir,
-    )
+def _setup(section: written.SetupSection) -> world.Setup:
+    files, home_files = (tuple(map(_placed, entries)) for entries in (section.files, section.home_files))
+    return convert(world.Setup, section, files=files, home_files=home_files)
 
 
-def _resources(section: written.ResourcesSection | None) -> world.Resources:
-    if section is None:
-        return world.Resources()
-    return world.Resources(
-        section.timeout,
-        section.memory,
-        section.cpu,
-        section.disk,
-        section.pids,
-        section.concurrency_limit,
-        section.labels,
-    )
+def _resources(section: written.ResourcesSection) -> world.Resources:
+    return convert(world.Resources, section, timeout_ms=section.timeout)
 
 
 def _secret(entry: written.SecretEntry) -> world.Secret:
@@ -73,26 +55,17 @@ def _secret(entry: written.SecretEntry) -> world.Secret:
 
 def _fixture(entry: written.FixtureEntry) -> world.Fixture:
     kinds = tuple("null" if kind is None else kind for kind in entry.kinds)  # YAML reads a bare null as nothing
-    return world.Fixture(
-        type=entry.type,
-        service=entry.service,
-        sql=entry.sql,
-        file=entry.file,
-        source=entry.source,
+    return convert(
+        world.Fixture,
+        entry,
         path=in_workspace(entry.path or "."),
         files=tuple(map(_placed, entry.files)),
-        url=entry.url,
-        branch=entry.branch,
-        depth=entry.depth,
-        table=entry.table,
         rate=world.DRIFT_RATE if entry.rate is None else entry.rate,
         kinds=kinds or world.DRIFT_KINDS,
     )
 
 
-def _network(section: written.NetworkSection | None) -> world.Network:
-    if section is None:
-        return world.Network()
+def _network(section: written.NetworkSection) -> world.Network:
     return world.Network(
         egress=section.egress.default,
         allow=section.egress.allow,
@@ -102,24 +75,9 @@ def _network(section: written.NetworkSection | None) -> world.Network:
     )
 
 
-def _determinism(section: written.DeterminismSection | None) -> world.Determinism:
-    if section is None:
-        return world.Determinism()
-    return world.Determinism(section.clock, section.network_latency or 0, section.dns)
+def _determinism(section: written.DeterminismSection) -> world.Determinism:
+    return convert(world.Determinism, section, network_latency_ms=section.network_latency or 0)
 
 
-def _audit(section: written.AuditSection | None) -> world.Audited:
-    if section is None:
-        return world.Audited()
-    return world.Audited(section.commands, section.file_writes, section.db_writes, section.http_calls)
-
-
-def _forbidden(section: written.ForbiddenSection | None) -> world.Forbidden:
-    if section is None:
-        return world.Forbidden()
-    return world.Forbidden(
-        db_writes_outside=section.db_writes_outside,
-        http_except=section.http_except,
-        secrets_in_logs=section.secrets_in_logs == "deny",
-        file_writes_outside=section.file_writes_outside,
-    )
+def _forbidden(section: written.ForbiddenSection) -> world.Forbidden:
+    return convert(world.Forbidden, section, secrets_in_logs=section.secrets_in_logs == "deny")
