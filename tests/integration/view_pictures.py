@@ -77,10 +77,9 @@ class Pictures:
         page.click(".cause a.button")
         page.wait_for_selector("html[data-page=trial]")
         page.click(".call.faulty summary")
-        page.evaluate("document.querySelector('.call.faulty').closest('section').scrollIntoView()")
         page.set_viewport_size({"width": 1200, "height": 1030})
-        page.evaluate("scrollTo(0, 0)")
-        page.wait_for_timeout(300)
+        page.evaluate("document.querySelector('.call.faulty').scrollIntoView({block: 'end'})")
+        page.wait_for_timeout(600)
         picture(page, "view-trial")
 
     def phone(self) -> None:
@@ -101,10 +100,12 @@ class Pictures:
         page.goto((demo / ".holdfast/runs/0001/report.html").as_uri())
         page.wait_for_selector("html[data-ready]")
         page.evaluate("document.querySelectorAll('.cause').forEach((one) => (one.open = false))")
+        page.wait_for_timeout(600)
         picture(page, "report")
         page.set_viewport_size({"width": 1200, "height": 900})
         page.click(".matrix .cell.fail >> nth=1")
         page.wait_for_selector("#panel mark")
+        page.wait_for_timeout(600)
         picture(page, "cell")
 
     def live(self) -> None:
