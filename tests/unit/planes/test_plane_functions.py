@@ -370,8 +370,9 @@ def test_the_decorator_declares_a_tool(tools: Fixture) -> None:
 
 
 def test_the_decorator_refuses_a_name_twice(tools: Fixture) -> None:
-    with pytest.raises(UserError, match="two tools are called 'search'"):
+    with pytest.raises(UserError) as raised:
         define(tools, "import holdfast\n@holdfast.tool\ndef search(): pass\nholdfast.tool(name='search')(print)")
+    assert raised.value.code == "tool-unusable"
 
 
 def test_a_function_declared_in_two_ways_is_wrapped_once(tools: Fixture) -> None:
@@ -497,8 +498,9 @@ def test_a_registry_that_cannot_be_changed_is_refused_only_where_it_must_be(tool
     tools.install(registry="plain")
     with tools.evil():
         assert m.plain["f"]() == "evil"
-    with pytest.raises(UserError, match="'f' cannot be wrapped"):
+    with pytest.raises(UserError) as raised:
         tools.install(registry="fixed")
+    assert raised.value.code == "tool-unusable"
 
 
 # -- kinds of functions ----------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Was a fault met: when an injection fires, what it does to a call, and what of it the agent felt."""
+"""Was a fault met: when an injection fires, what it does to a call, and what the agent received because of it."""

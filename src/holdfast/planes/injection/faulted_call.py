@@ -1,8 +1,8 @@
-"""One call on its way through the faults that are due, and which of them were met when it has ended.
+"""One call on its way through the faults that fire on it, and which of them were met when it has ended.
 
-A fault is met if what arrived differs from what would have arrived without it, all others in place. Where one fault
-fired, that is told by its own reply beside the one it was given. Where several did, each is left out once and the
-others are done again on the reply that is held: nothing is asked for a second time.
+A fault is met if removing it alone would have changed what arrived. If one fault fired, comparing its reply with the
+one that it was given decides. If several fired, Holdfast leaves each out once and replays the others on the reply that
+it holds: the other side is never called a second time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHER = "something else"
 
 
 class FaultedCall:
-    """A call under way: how it is passed on, what fired on it, and what came from the other side."""
+    """A call under way: how it is passed on, which faults fired on it, and what the other side replied."""
 
     __slots__ = (
         "_ledger", "_receives", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent",
@@ -49,14 +49,14 @@ class FaultedCall:
         self.sleep = sleep
         self.retry = retry
         self.seen = False
-        """A fault fired or watches: it must be able to read the reply."""
+        """A fault fired or watches, so it must be able to read the reply."""
         self.modes = modes
-        """Of the faults that it met, by index of the injection, told to whoever made the call."""
+        """The modes of the faults that it met, by index of the injection, for whoever made the call."""
         self.sent = sent
         self.fired: list[Firing] = []
         """The outermost first."""
         self.came: CallEnd | None = None
-        """What the other side gave, where several faults fired; None if it was not asked."""
+        """What the other side replied, if several faults fired; None if the call did not get there."""
         self._witness = ""
         self._ledger = ledger
         self.fits = fits
@@ -69,7 +69,7 @@ class FaultedCall:
         self._ledger.record(met)
 
     def amend(self, met: FaultMet) -> None:
-        """Enters what became of it."""
+        """Enters the outcome of a firing."""
         if self.modes is not None:
             self.modes.pop(met.index, None)
             if met.effect == "met":
@@ -77,7 +77,7 @@ class FaultedCall:
         self._ledger.amend(met)
 
     async def pass_on(self, call: Call) -> Reply:
-        """Asks the other side."""
+        """Passes the call on to the other side."""
         if self.sent is not None:
             self.sent()
         forward = self.forward if self.seen else self.untouched
@@ -92,21 +92,27 @@ class FaultedCall:
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
-        """The call has ended, and several faults fired on it: which of them the agent's side felt."""
+        """Decides, for a call on which several faults fired and which has ended, which of them were met."""
+        # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
         if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
             if not isinstance(arrived, HarnessError):
                 self._lose(_GIVEN_UP)
             return
+        # What arrived is what the other side replied: the faults cancelled each other out.
         if self.came is not None and self._is_calm(arrived, call):
             self._lose(_ERASED)
             return
+        # A fault that planted a text is met only if some of that text arrived. Of these, a fault is met if the reply
+        # would have been another one without it.
         shown = text_of_end(arrived, self._receives)
         left = [firing for firing in self.fired if firing.left_something_in(shown)]
-        felt = [firing for firing in left if await self._explains(firing, arrived, call)]
-        if not felt:  # each would have been enough: the outermost stands for them
-            felt = await self._outermost(left, call)
-        self._lose(_ERASED, felt)
-        for firing in felt:
+        met = [firing for firing in left if await self._explains(firing, arrived, call)]
+        # The reply differs from the faultless one and no single fault explains it, because each alone would have been
+        # enough (two equal faults, say): then the outermost is met.
+        if not met:
+            met = await self._outermost(left, call)
+        self._lose(_ERASED, met)
+        for firing in met:
             firing.stand()
             firing.arrived_as(shown)
 
@@ -116,17 +122,20 @@ class FaultedCall:
                 firing.lose(why)
 
     def _is_calm(self, arrived: CallEnd, call: Call) -> bool:
-        """Whether the agent's side got what the other side gave."""
+        """Whether the agent's side received what the other side replied."""
         came = self.came
         assert came is not None
         if isinstance(came, Reply) and _witness(came) != self._witness:
-            return False  # a fault changed it in its place
+            return False  # a fault changed the value in place
         return are_alike(arrived, came, call, self._receives)
 
     async def _explains(self, firing: Firing, arrived: CallEnd, call: Call) -> bool:
-        """Whether something else would have arrived without it."""
+        """Whether something else would have arrived without this fault."""
         outer, base = self.fired, self.came
-        if base is None:  # the innermost did not pass the call on
+        # The innermost fault did not pass the call on, so nobody knows what the other side would have replied. Its own
+        # outcome is the base for the others. For itself the base is any other outcome of the same kind: it is met
+        # unless the faults around it make the same of both.
+        if base is None:
             outer, base = self.fired[:-1], self.fired[-1].outcome
             if firing is self.fired[-1] and base is not None:
                 base = _another(base)
@@ -146,9 +155,9 @@ class FaultedCall:
 
 
 async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> CallEnd | None:
-    """What these faults make of it, the first outermost; None if that cannot be told."""
+    """What these faults make of an outcome, the first being outermost; None if they cannot be replayed on it."""
 
-    async def through(at: int, passed: Call) -> Reply:
+    async def apply_from(at: int, passed: Call) -> Reply:
         if at == len(firings):
             if isinstance(base, Reply):
                 return base
@@ -157,12 +166,12 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
         assert again is not None
 
         async def onward(call: Call) -> Reply:
-            return await through(at + 1, call)
+            return await apply_from(at + 1, call)
 
         return await again.apply(passed, onward)
 
     try:
-        return await through(0, call)
+        return await apply_from(0, call)
     except Failed as failed:
         return failed
     except Exception as raised:
@@ -170,7 +179,7 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
 
 
 def _another(outcome: CallEnd) -> CallEnd:
-    """An outcome of the same kind that says something else: what is the same for both does not depend on it."""
+    """Another outcome of the same kind: what faults make of both alike does not depend on the outcome."""
     if not isinstance(outcome, Reply):
         return Failed(_OTHER)
     value = outcome.value

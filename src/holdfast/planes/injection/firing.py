@@ -1,4 +1,4 @@
-"""One firing of a fault on one call: the fault acts, and the ledger has it before the agent feels it."""
+"""One firing of a fault on one call: the ledger has it before the agent can observe what the fault does."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FiringLedger(Protocol):
 
 
 class Firing:
-    """A firing under way: what would have come, whose an exception is, whether the ledger has it."""
+    """A firing under way: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
         self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0, nth: int = 0
@@ -66,20 +66,20 @@ class Firing:
         self._entry: FaultMet | None = None
         self._planted = ""
         self.asked = False
-        """It passed the call on."""
+        """The fault passed the call on."""
         self.outcome: CallEnd | None = None
-        """What it handed on, if it ended in order."""
+        """Its reply or failure, once it has ended."""
         self.replay: ReplayedFault | None = None
-        """The same firing to be done again, where other faults may fire on the call, too."""
+        """Applies the fault once more, if other faults may fire on the call, too."""
 
     @property
     def effect(self) -> Literal["met", "no_effect", "erased"]:
-        """As the ledger has it so far."""
+        """The effect that the ledger has so far."""
         return "no_effect" if self._entry is None else self._entry.effect
 
     @property
     def delayed(self) -> bool:
-        """It made somebody wait, whatever came afterwards."""
+        """It delayed the caller, whatever happened afterwards."""
         return self._entry is not None and self._entry.delayed
 
     async def run(
@@ -125,23 +125,23 @@ class Firing:
         return reply
 
     def lose(self, why: str) -> None:
-        """Nothing of it arrived: if it had changed something, that was erased."""
+        """Nothing of it arrived: if it had changed something, another fault erased that."""
         if self._entry is not None and self._entry.effect == "met":
             self._change(replace(self._entry, effect="erased", note=_joined(self._entry.note, why), canaries=()))
 
     def stand(self) -> None:
-        """It is met though nothing was to be seen of it in its own place: another had done the same, or hid it."""
+        """It is met although its own reply showed no change: another fault had done the same, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
             self._change(replace(self._entry, effect="met", note=_SHOWS))
 
     def left_something_in(self, shown: str) -> bool:
-        """Whether something of what it planted is in what was shown; true of a fault that plants nothing."""
+        """Whether a part of its planted text is in the text that arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
         return came_through(self._planted, shown)
 
     def arrived_as(self, shown: str) -> None:
-        """What it planted counts as far as it stands in what arrived."""
+        """Keeps only the canaries that are in the text that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
             left = tuple(word for word in entry.canaries if word in shown)
@@ -167,6 +167,7 @@ class Firing:
         return reply
 
     async def _wait(self, sleep: Sleep, ms: float) -> None:
+        # A delay counts from its first moment, because the caller is waiting; so the ledger has it before the sleep.
         if ms > 0:
             would = "" if self._value is _UNSEEN else self._would
             self._note("met", f"a delay of {ms:g} ms", would=would, delayed=True)
@@ -177,7 +178,7 @@ class Firing:
             raise
 
     def _failed(self, raised: BaseException) -> None:
-        """Settles whose an exception is; raises HarnessError if it is the fault's own bug."""
+        """Decides who raised an exception; raises HarnessError if it is a bug of the fault."""
         self.outcome = raised
         if raised is self._theirs:
             self._note("no_effect", self._would)
@@ -194,7 +195,7 @@ class Firing:
         return same(value, self._value) and witness(value) == self._witness
 
     def _new_canaries(self, value: Any) -> tuple[str, ...]:
-        """Those that it put into the reply; what stood there before is not its doing."""
+        """The canaries that the fault put into the reply, without those that were there before."""
         shown = witness(value)
         if MARK not in shown:
             return ()
@@ -215,7 +216,7 @@ class Firing:
         delayed: bool = False,
         change: str = "",
     ) -> None:
-        """Enters the firing, once; `why` it changed nothing."""
+        """Enters the firing, once; `why` says why it changed nothing."""
         if self._entry is not None:
             return
         kind, call = self.injection, self._call

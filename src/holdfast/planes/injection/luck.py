@@ -1,11 +1,10 @@
-"""Luck: every draw is a digest of where it is drawn, so it is the same on any machine, in any order."""
+"""Random draws: each is a digest of its place, so it is the same on any machine and in any order."""
 
 from __future__ import annotations
 
 from collections import Counter
 from hashlib import blake2b
 from random import Random
-from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -14,7 +13,7 @@ from holdfast.model.trial import Trial
 
 
 class Luck:
-    """The dice of one trial.
+    """The random draws of one trial.
 
     The rule, the scenario's name and a fault's place in the list are left out: every rule meets the same weather, and
     a fault that is added or taken away leaves the draws of the others as they were.
@@ -47,8 +46,8 @@ class Luck:
         return self.number(fault, key) < probability * 2.0**64
 
     def rng(self, fault: int, key: str) -> Random:
-        """Dice for a fault to throw as often as it likes."""
-        return cast("Random", _Dice(self, fault, "rng:" + key))
+        """A random generator for one firing."""
+        return Random(self.number(fault, "rng:" + key))
 
 
 def trial_seed(trial: Trial) -> int:
@@ -58,17 +57,3 @@ def trial_seed(trial: Trial) -> int:
         return recording.seed
     content = canonical([trial.seed, trial.task.digest, trial.params, trial.replica])
     return int.from_bytes(blake2b(content, digest_size=6).digest(), "big")
-
-
-class _Dice:
-    """A Random that is made when it is first thrown: seeding it takes longer than a fault, and most throw none."""
-
-    def __init__(self, luck: Luck, fault: int, key: str) -> None:
-        self._luck = luck
-        self._where = (fault, key)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_made":
-            self._made = Random(self._luck.number(*self._where))
-            return self._made
-        return getattr(self._made, name)

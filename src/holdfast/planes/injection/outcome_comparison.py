@@ -1,4 +1,4 @@
-"""Whether two outcomes of one call are the same for the side that receives them."""
+"""Whether the caller could tell two outcomes of one call apart."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CallEnd: TypeAlias = Reply | BaseException
 
 
 def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
-    """Whether whoever made the call could not tell the two apart; `receives`: what it gets of a reply."""
+    """Whether the caller could not tell the two apart; `receives` puts a reply into the form in which it arrives."""
     if isinstance(one, Reply) and isinstance(other, Reply):
         got = received(one, receives), received(other, receives)
         if got[0] is not None and got[1] is not None:
             return _paced(one) == _paced(other) and got[0] == got[1]
         return one.delivery == other.delivery and are_values_alike(one.value, other.value, call)
     if isinstance(one, Failed) and isinstance(other, Failed):
-        return type(one) is type(other) and _told(one) == _told(other) and same(one.body, other.body)
+        return type(one) is type(other) and _failure_key(one) == _failure_key(other) and same(one.body, other.body)
     if isinstance(one, Reply) or isinstance(other, Reply):
         return False
     return one is other or said(one) == said(other)
@@ -42,7 +42,7 @@ def are_values_alike(one: Any, other: Any, call: Call) -> bool:
 
 
 def received(reply: Reply, receives: Receives | None) -> Received | None:
-    """The reply as it arrives; None where that is the value itself, or a value that cannot be put into form."""
+    """The reply as it arrives; None if that is the value itself, or if the value cannot be put into form."""
     if receives is None:
         return None
     try:
@@ -52,7 +52,7 @@ def received(reply: Reply, receives: Receives | None) -> Received | None:
 
 
 def text_of_end(end: CallEnd, receives: Receives | None) -> str:
-    """What can be read of it."""
+    """The text that can be read in an outcome."""
     if not isinstance(end, Reply):
         return f"{said(end)} {getattr(end, 'body', '')}"
     got = received(end, receives)
@@ -69,9 +69,9 @@ def _paced(reply: Reply) -> Delivery:
 
 
 def neutral(reply: Completion, *, streamed: bool) -> Completion:
-    """A model's reply without what cannot be seen of it: where its text was split, what follows a lost connection.
+    """A model's reply without what a client cannot observe: where its text was split, what follows a lost connection.
 
-    A plain reply has no middle: no empty chunk and no odd piece, its pauses come first, an error is all of it.
+    A reply that is not streamed has no middle: it has no empty chunks, its pauses come first, an error replaces it.
     """
     deltas = _visible(reply)
     if not streamed:
@@ -109,7 +109,7 @@ def _joined(deltas: list[Delta]) -> list[Delta]:
     return joined
 
 
-def _told(failed: Failed) -> tuple[Any, ...]:
+def _failure_key(failed: Failed) -> tuple[Any, ...]:
     raises = failed.injection.raises if failed.injection is not None else None
     return str(failed), failed.status, failed.kind, failed.retry_after_s, raises
 

@@ -1,4 +1,4 @@
-"""A fault that has fired, done again on a reply that is held: with the luck, the number and the memory that it had."""
+"""A fault that has fired, applied once more to another reply: with the random state, number and memory that it had."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, 
 
 
 class ReplayedFault:
-    """Made before the fault acts. Nothing that it does is felt by anybody, and no time passes."""
+    """Made before the fault acts. Applying it has no effect on the call, and takes no time."""
 
     def __init__(
         self,
@@ -60,4 +60,4 @@ def _copied(memory: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _no_time(ms: float) -> None:
-    """The wait was felt when it was."""
+    """The caller has waited already, when the fault fired."""

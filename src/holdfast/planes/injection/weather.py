@@ -1,10 +1,10 @@
 """Weather: the injections of one trial at work. It decides when each fires and keeps the ledger.
 
-A plane brings a call here and says how to pass it on; the faults that match are wrapped around
-it, the first in the list outermost. A firing is written to the ledger before the agent can feel
-it: before a delay begins, before a failure is raised, before a changed reply is handed over.
+A plane brings a call here and says how to pass it on; the faults that match are wrapped around it, the first in the
+list outermost. The ledger has a firing before the agent can observe it: before a delay begins, before a failure is
+raised, before a changed reply is handed over.
 
-Over 400 lines, since when a fault fires, what it did and whether it was felt are one account of the same call.
+Over 400 lines, because when a fault fires, what it did and whether it was met is one story about one call.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ ANSWER = "(answer)"
 """The target of a simulated fault: whatever the injection names, it acts on the answer."""
 
 TARGETS_KEPT = 10_000
-"""Targets and arguments of one trial that are told apart: an agent that makes up URLs does not fill our memory."""
+"""Targets and arguments of one trial that are distinguished: an agent that invents URLs must not fill the memory."""
 OTHERS = "(others)"
-"""What calls to targets beyond that are counted under."""
+"""The name under which calls to further targets are counted."""
 
 _HAD_KEPT = 3
-"""Calls that did not match of which it is told what they had."""
+"""Calls that did not match whose arguments are reported."""
 LEDGER_LIMIT = 1000
 """Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
-_NO_MORE = f"the first {LEDGER_LIMIT} firings stand here; any more are not listed"
+_NO_MORE = f"only the first {LEDGER_LIMIT} firings are listed"
 
 
 class ActiveInjection:
@@ -78,23 +78,23 @@ class ActiveInjection:
         self.seen = 0
         self.fired = 0
         self.spent = 0
-        """Of `times`: firings that were met, or may still be."""
+        """Firings that count for `times`: those that were met, or may still be."""
         self.memory: dict[str, Any] = {}
         self._had: dict[str, None] = {}
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call is one that `match` asks for; of those that are not, it is kept what they had."""
+        """Whether `match` accepts a call; the arguments of the first calls that it does not accept are kept."""
         match = self.injection.schedule.match
         if match is None or _matches(match, arguments):
             return True
         if len(self._had) < _HAD_KEPT:
-            told = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
-            self._had[", ".join(told)] = None
+            values = (f"{name}: {describe(arguments[name])}" if name in arguments else f"no {name}" for name in match)
+            self._had[", ".join(values)] = None
         return False
 
     @property
     def unmatched(self) -> str:
-        """What the calls had, if none matched; else empty."""
+        """The arguments of the calls, if none of them matched; else empty."""
         return "" if self.seen else "; ".join(self._had)
 
     def at_step(self, plane: str) -> bool:
@@ -112,7 +112,7 @@ class ActiveInjection:
         return nth > after and (plan.every is None or (nth - after) % plan.every == 0)
 
     def watch(self, call: Call, reply: Reply) -> None:
-        """Shows the fault a call it did not fire on, if it wants to see those."""
+        """Shows the fault a call that it did not fire on, if it watches those."""
         if not self.watches:
             return
         try:
@@ -133,14 +133,14 @@ class Weather:
         amend: Record,
         took: Callable[[RecordedUse], None] | None = None,
     ) -> None:
-        """`took` hears what each call of a replayed trial was given of its recording."""
+        """`took` gets what each call of a replayed trial received from its recording."""
         self.trial = trial
         self.recorded: RecordedTools | None = None
-        """Of a replayed trial: what answers in the tools' place."""
+        """In a replayed trial: the recording that answers instead of the tools."""
         if trial.task.recording is not UNSET:
             from holdfast.planes.recorded_tools import RecordedTools
 
-            self.recorded = RecordedTools(trial.task.recording, took or _untold)
+            self.recorded = RecordedTools(trial.task.recording, took or _ignore_use)
         self.replays_functions = self.recorded is not None and self.recorded.answers_for("tool", "")
         self._record = record
         self._amend = amend
@@ -151,10 +151,10 @@ class Weather:
         """As many as there are calls under way: a list grows and shrinks safely in several threads without a lock."""
         self.lock = Lock()
         """Calls may come from several threads."""
-        self.broke: Callable[[str], None] = _unheard
-        """Told of failures that are ours, while the agent goes on."""
+        self.broke: Callable[[str], None] = _ignore_error
+        """Called with each harness error; the agent continues."""
         self.watch: CallTrace | None = None
-        """Told of the calls of the agent's own functions."""
+        """Gets the calls of the agent's own functions."""
         self._luck = Luck(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
         self._placed: list[ActiveInjection] | None = None
@@ -171,14 +171,14 @@ class Weather:
             self._record(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
-        """Enters what became of a firing; where fewer were met than was thought, more may be listed."""
+        """Enters the outcome of a firing. If it was not met, one more may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
         self._amend(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def traits(self, index: int) -> FaultTraits:
-        """Of the fault that an entry of the ledger is of."""
+        """The traits of the fault of a ledger entry."""
         injection = self.trial.scenario.injections[index]
         return plugins.fault_traits(injection.plane, injection.mode)
 
@@ -205,7 +205,7 @@ class Weather:
 
     @property
     def unmatched(self) -> dict[int, str]:
-        """By injection: what the calls that it faced had where its `match` asks for something else, if none fitted."""
+        """For each injection whose `match` accepted no call: the arguments of the calls that it could have acted on."""
         return {placed.index: placed.unmatched for placed in self._placed or () if placed.unmatched}
 
     def count(self, plane: str, target: str) -> int:
@@ -232,13 +232,11 @@ class Weather:
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        """Passes the call on through every fault that is due; by `untouched` where none fires or watches.
+        """Passes the call on through every fault that fires; by `untouched` if none fires or watches.
 
-        In a replayed trial it is passed on to the recording, which knows the tool by one of `names`, without them by
-        the call's target; a call without any name is no tool's.
-
-        The modes of the faults that it meets are added to `modes`, by index; `sent` hears that it is passed on.
-        `fits`: whether the agent's side takes a value, where it may refuse one; `receives`: what it gets of a reply.
+        In a replayed trial the recording answers. It knows the tool by one of `names`, or by the call's target.
+        The modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is passed
+        on. `fits` tells whether the agent's side accepts a value, `receives` puts a reply into the form it arrives in.
         """
         if self.recorded is not None and names != () and self.recorded.answers_for(call.plane, call.target):
             known_by = names or (call.target,)
@@ -262,7 +260,7 @@ class Weather:
         return reply
 
     async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
-        """The call has ended: what fired and was not met is given back."""
+        """The call has ended: a firing that was not met does not count for `times`."""
         if len(passing.fired) > 1:
             await passing.settle(arrived, call)
         for firing in passing.fired:
@@ -270,7 +268,7 @@ class Weather:
                 self.give_back(firing.index)
 
     def rewrite(self, text: str) -> str:
-        """A turn as the agent is asked it, after the attacks on its input."""
+        """The prompt of a turn after the attacks on the agent's input."""
         facing = self.facing("context", "input")
         if not facing:
             return text
@@ -335,7 +333,7 @@ class Weather:
             return True
 
     def _is_drawn(self, placed: ActiveInjection, nth: int, key: str) -> bool:
-        """Whether luck wants it to fire: of a trial that became a session, whether it did."""
+        """Whether the random draw lets it fire; in a session made from a trial, whether it fired there."""
         probability = placed.injection.schedule.probability
         if probability >= 1.0:
             return True
@@ -357,18 +355,21 @@ class Weather:
             reply = await onward(call)
             placed.watch(call, reply)
             return reply
+        # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
         passing.seen = True
         firing = Firing(placed.index, placed.injection, call, passing, passing.retry, nth)
         passing.fired.append(firing)
         fault, memory, rng = placed.fault, placed.memory, self._luck.rng(placed.index, key)
-        if len(arrived) > 1:  # others may fire on it, too
+        # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
+        # its memory is copied before the fault acts.
+        if len(arrived) > 1:
             dice = partial(self._luck.rng, placed.index, key)
             firing.replay = ReplayedFault(placed.injection, fault, dice, placed.fired, memory, passing.fits)
         return await firing.run(fault, onward, passing.sleep, rng, placed.fired, memory, passing.fits)
 
 
 def make_fault(injection: Injection) -> Any:
-    """The fault of an injection, built from its settings."""
+    """The fault of an injection, made from its settings."""
     plugin = plugins.find(f"faults.{injection.plane}", injection.mode)
     if plugin is None:
         raise HarnessError(f"there is no {injection.plane} fault called {injection.mode!r}", code="plugin-broken")
@@ -376,7 +377,7 @@ def make_fault(injection: Injection) -> Any:
         return msgspec.convert(injection.settings, plugin, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError) as broken:
         raise HarnessError(
-            f"fault {injection.mode} cannot be made of its settings: {broken}", code="plugin-broken"
+            f"fault {injection.mode} cannot be made from its settings: {broken}", code="plugin-broken"
         ) from broken
 
 
@@ -451,9 +452,9 @@ def _fits(value: Any, wanted: Any) -> bool:
     return same(value, wanted)
 
 
-def _untold(use: RecordedUse) -> None:
-    """Nobody lists what was given of the recording."""
+def _ignore_use(use: RecordedUse) -> None:
+    """The default of `took`."""
 
 
-def _unheard(message: str) -> None:
-    """Before a plane says who listens: the HarnessError itself is what is told."""
+def _ignore_error(message: str) -> None:
+    """The default of `broke`, before a plane sets it: the HarnessError itself is reported."""

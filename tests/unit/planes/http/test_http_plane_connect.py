@@ -387,4 +387,4 @@ def test_a_fault_that_breaks_is_ours_not_the_agents(bench, plain):
         assert trial.get(plain.url + "/rows").status_code == 500
         (event,) = trial.events()
     assert event.error_type == "harness"
-    assert "cannot be made of its settings" in trial.context.troubles[0]
+    assert "cannot be made from its settings" in trial.context.troubles[0]

@@ -62,8 +62,9 @@ def test_upstream_host_that_the_agent_chose_is_asked_at_a_checked_address() -> N
 
         named = f"http://api.openai.com:{urlsplit(server.url).port}"  # as an agent may put it, by its hosts file
         asked = chat("hi", base_url=named, headers=(("authorization", "Bearer k"),))
-        with pytest.raises(UpstreamDown, match="a loopback address"):
+        with pytest.raises(UpstreamDown) as raised:
             await answer(route(policy=Policy(resolve=resolve)), asked)
+        assert raised.value.code == "model-unavailable"
         await answer(route(policy=Policy([f"127.0.0.1:{urlsplit(server.url).port}"], resolve=resolve)), asked)
         assert server.path == "/v1/chat/completions"
 
@@ -114,8 +115,9 @@ def test_upstream_without_a_local_ollama_names_the_three_ways(monkeypatch: pytes
     )  # type: ignore[index]
 
     async def test(server: Server, route: Any) -> None:
-        with pytest.raises(NoModel, match=r"no Ollama is at .*--replay FILE"):
+        with pytest.raises(NoModel) as raised:
             await answer(route(), query({"model": "m"}, provider="ollama", path="/api/chat"))
+        assert raised.value.code == "model-missing"
 
     served(test)
 
@@ -144,8 +146,9 @@ def test_upstream_that_breaks_off_is_down() -> None:
 
         server.respond = half
         router = route(environ={"OPENAI_BASE_URL": server.url})
-        with pytest.raises(UpstreamDown, match="it closed the connection"):
+        with pytest.raises(UpstreamDown) as raised:
             await answer(router, chat("hi", stream=True))
+        assert raised.value.code == "model-unavailable"
 
     served(test)
 

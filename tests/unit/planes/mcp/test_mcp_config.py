@@ -38,8 +38,9 @@ def test_references_are_filled_in_for_what_stays_on_our_side():
     config, servers = rewrite({"mcpServers": {"s": entry, "t": {"command": "${HOME}/t"}}}, **place)
     assert servers["s"] == Target("http://h:80/", {"a": "Bearer k", "b": "k"})
     assert "${HOME}/t" in config["mcpServers"]["t"]["args"]
-    with pytest.raises(UserError, match="needs the variable A_PORT"):
+    with pytest.raises(UserError) as raised:
         rewrite({"servers": {"s": {"url": "http://h:${A_PORT}/"}}}, **place)
+    assert raised.value.code == "mcp-config-invalid"
 
 
 def test_the_given_configuration_is_not_changed():
@@ -75,8 +76,9 @@ def test_the_written_file_is_for_its_owner_alone(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert read(path) == {"mcpServers": {}}
     path.write_text("{")
-    with pytest.raises(UserError, match=r"mcp.json cannot be read"):
+    with pytest.raises(UserError) as raised:
         read(path)
+    assert raised.value.code == "mcp-config-invalid"
 
 
 def test_the_relay_is_a_file_that_needs_no_packages():
