@@ -14,7 +14,7 @@ from holdfast.model.format_numbers import JSON, PROTOCOLS, RECORDING, RUN_DIRECT
 from holdfast.model.traits import CheckTraits
 
 RULES = [rule("says", value="a source says")]
-LATER = "run 0002 has format 99; this version of Holdfast reads 2"
+LATER = f"run 0002 has format 99; this version of Holdfast reads {RUN_DIRECTORY}"
 READERS = {
     "show": ("show", "0002"),
     "report": ("report", "0002", "-o", "again.html"),

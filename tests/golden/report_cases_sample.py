@@ -7,6 +7,7 @@ from report_sample import HOSTILE, sample
 
 from holdfast.model.observation import FaultMet, ForbiddenResult, Observation, Turn
 from holdfast.model.run import CaseRow, ReplicaRow, Run
+from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Replica, Score
 from holdfast.model.trace import TraceEvent
 from holdfast.model.verdict import Verdict
@@ -24,6 +25,8 @@ _AUDIT = (
     AuditEvent(1000.4, 5, "file_write", {"path": "out/</pre>.txt", "op": "created", "bytes": 7}),
 )  # fmt: skip
 _CALLS = (TraceEvent(0.2, "http_call", "POST http://smtp/api", "http", 1, duration_ms=6.1, status=202),)
+
+_KEPT = "sandbox bubblewrap: 1 of 2 kept; not enforced here: cpu limit (no cgroup is ours)"
 
 
 def _seen(trial: str, text: str | None, **more: object) -> Observation:
@@ -101,7 +104,9 @@ def with_matrix() -> Run:
         score=replace(run.score, reasons=reasons),
         cases=_cases(),
         promises=(Isolation("network", True), Isolation("cpu limit", False, "no cgroup is ours")),
-        notes=("sandbox bubblewrap: 1 of 2 kept; not enforced here: cpu limit (no cgroup is ours)",),
+        notes=(
+            RunNote("sandbox", "sandbox bubblewrap: 1 of 2 kept; not enforced here: cpu limit (no cgroup is ours)"),
+        ),
     )
 
 

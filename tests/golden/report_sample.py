@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Turn
 from holdfast.model.run import CellRow, Run, TrialRow
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.scenario import Injection, Position, Scenario
 from holdfast.model.score import Attacks, Cell, Interval, Score, Spent, Utility
 from holdfast.model.spec import Invariant
@@ -183,7 +183,7 @@ def sample() -> Run:
         SCENARIOS,
         cells,
         warnings=(RunWarning("answers-differ", "the agent answered differently when asked twice <b>"),),
-        notes=("No sandbox: the agent ran with the user's own rights and network.",),
+        notes=(RunNote("no-sandbox", "No sandbox: the agent ran with the user's own rights and network."),),
         isolation="cell",
         description="An agent that answers questions about revenue.",
         started="2025-01-02T03:04:05Z",

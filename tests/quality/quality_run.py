@@ -80,7 +80,7 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
     try:
         cells = tuple(row.cell for row in outcome.run.cells)
         reasons = _reasons(outcome.run.cells)
-        said = outcome.run.notes
+        said = tuple(note.text for note in outcome.run.notes)
         notes = tuple(dict.fromkeys(note for row in outcome.run.cells for one in row.trials for note in one.notes))
     finally:
         outcome.close()

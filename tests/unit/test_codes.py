@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import holdfast
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
-from holdfast.model.run_warning import STATEFUL, WARNINGS
+from holdfast.model.run_warning import NOTES, STATEFUL, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
 from holdfast.spec.catalogue.editors import checks
@@ -66,6 +67,12 @@ def test_every_warning_of_a_run_has_a_documented_code_and_every_code_is_given() 
                 elif name == "warn" and isinstance(code, ast.Name) and code.id == "STATEFUL":
                     found.add(STATEFUL)
     assert found == set(WARNINGS)
+
+
+def test_every_note_of_a_run_has_a_documented_code_and_every_code_is_given() -> None:
+    source = "".join(file.read_text() for file in sorted(SRC.rglob("*.py")))
+    given = set(re.findall(r'(?:RunNote|log\.note|notes\.append)\(\(?\s*"([a-z-]+)"', source))
+    assert given == set(NOTES)
 
 
 DELIBERATE = {

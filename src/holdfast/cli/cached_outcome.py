@@ -21,6 +21,7 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     Neither where the spec names variables: their values may be secret, and no run keeps them. UsageError where it
     cannot be told.
     """
+    from holdfast.model.run_warning import RunNote
     from holdfast.runner.past.cached import cached_run, changed_variables, files_digest, refuse_uncacheable, variables
     from holdfast.runner.past.stored import look
 
@@ -40,5 +41,5 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     outcome = look(run, environ=os.environ)
     said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, nothing was asked"
     print(said, file=sys.stderr)
-    note = f"{said}; what models and services give today was not looked at"
+    note = RunNote("cached", f"{said}; what models and services give today was not looked at")
     return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

@@ -18,7 +18,7 @@ from holdfast.doctor.probe_site import LIMIT_S, Absent, ProbeSite, Unmet, opened
 from holdfast.errors import HarnessError, UserError
 from holdfast.execute.options import USUAL, ModelOptions
 from holdfast.execute.plane_needs import needs_planes
-from holdfast.execute.sandbox_backend import interpreter, kept_here, open_backend, usual_environ
+from holdfast.execute.sandbox_backend import interpreter, open_backend, sandbox_note, usual_environ
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.spec import Spec
 from holdfast.planes.describe import said
@@ -87,7 +87,7 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
         said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
         why = "no end" if ran.timed_out else said[-1] if said else f"exit code {ran.exit_code}"
         raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX)
-    return f"this Python and Holdfast start in it; {kept_here(backend)}"
+    return f"this Python and Holdfast start in it; {sandbox_note(backend)}"
 
 
 async def _python_in(backend: SandboxBackend) -> Ran:

@@ -13,6 +13,7 @@ from holdfast.execute.site import Site
 from holdfast.execute.trace_sink import OnCall
 from holdfast.execute.trial import run_trial
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 
 OnStart = Callable[[Trial], None]
@@ -32,7 +33,7 @@ class LocalExecutor:
         self.site = site
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RunNote, ...]:
         return self.site.notes
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from holdfast.execute.slots import slots
 from holdfast.execute.targets import check_targets
 from holdfast.execute.worlds import BareWorlds
 from holdfast.folders import own_folder
+from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.world.bare_world import Machine
 
@@ -121,12 +122,12 @@ class _SiteOpening:
             from holdfast.agents.command.agent import CommandAgent
 
             command = CommandAgent.on_machine(agent, self.root, self.environ)
-            return Site(self.spec, command, _at_most(self.at_once, command.limit), command.notes)
+            return Site(self.spec, command, _at_most(self.at_once, command.limit), _about_start(command.notes))
         if agent.launched:
             from holdfast.agents.http.launched import LaunchedHttpAgent
 
             server = await LaunchedHttpAgent.on_machine(agent, self.root, self.at_once, machine.place)
-            return Site(self.spec, server, _at_most(self.at_once, server.limit), server.notes)
+            return Site(self.spec, server, _at_most(self.at_once, server.limit), _about_start(server.notes))
         from holdfast.agents.http.agent import HttpAgent
 
         return Site(self.spec, await HttpAgent.open(agent, root=self.root, limit=self.at_once), self.at_once)
@@ -136,14 +137,14 @@ class _SiteOpening:
 
         inline = await InlineAgent.open(agent, self.root, self.spec.scenarios)
         targets = await self.targets(inline, inline.installed.tools, inline.installed.llm)
-        return Site(self.spec, inline, 1, (_INLINE,), targets)
+        return Site(self.spec, inline, 1, _about_start([_INLINE]), targets)
 
     async def python(self, agent: AgentSpec, machine: Machine) -> Site:
         from holdfast.agents.python.machine_hosts import MachineHosts
 
         planes = machine.site_planes
         python = await MachineHosts.open(agent, self.root, self.spec.scenarios, machine.environ, planes)
-        ready, notes = python.ready, (python.cost_note,) if python.cost_note else ()
+        ready, notes = python.ready, _about_start([python.cost_note] if python.cost_note else ())
         if planes is not None:
             planes.tools = frozenset(ready.tools)
         targets = await self.targets(python, ready.tools, ready.llm, on_wire=planes is not None)
@@ -185,7 +186,7 @@ class _SiteOpening:
     # -- in sandboxes -------------------------------------------------------------------------------
     async def boxed(self, written: AgentSpec, parts: AsyncExitStack) -> Site:
         from holdfast.execute.boxed_site import open_factory
-        from holdfast.execute.sandbox_backend import find_backend, kept_here, program_search
+        from holdfast.execute.sandbox_backend import find_backend, program_search, sandbox_note
         from holdfast.execute.worlds import BoxedWorlds
         from holdfast.world.agent_mounts import mount
 
@@ -198,7 +199,8 @@ class _SiteOpening:
         factory = await open_factory(self.spec, seen, self.root, self.environ, self.world, planes)
         parts.push_async_callback(factory.close)
         at_once = _at_most(self.at_once, self.spec.world.resources.concurrency_limit)
-        notes = (kept_here(factory.shared.backend), *seen.mounts.notes(self.root), *seen.programs.notes())
+        mounts = [RunNote("mounts", text) for text in (*seen.mounts.notes(self.root), *seen.programs.notes())]
+        notes = (sandbox_note(factory.shared.backend), *mounts)
         return Site(self.spec, self.in_worlds(seen.agent), at_once, notes, worlds=BoxedWorlds(factory, self.spec))
 
     def in_worlds(self, agent: AgentSpec) -> Agent:
@@ -218,3 +220,7 @@ class _SiteOpening:
 
 def _at_most(at_once: int, limit: int | None) -> int:
     return at_once if limit is None else min(at_once, limit)
+
+
+def _about_start(texts: Iterable[str]) -> tuple[RunNote, ...]:
+    return tuple([RunNote("agent-start", text) for text in texts])

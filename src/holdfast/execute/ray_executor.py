@@ -19,6 +19,7 @@ from holdfast.execute.ray_order import WorkerReport, WorkOrder, packed_trials, r
 from holdfast.execute.ray_pool import Batch, ClusterWorker, WorkerNeeds, WorkerPool, answer, said_by
 from holdfast.execute.trace_sink import OnCall
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 from holdfast.reading.words import plural
 
@@ -88,7 +89,7 @@ class RayExecutor:
         return 1 if self._single else sum(worker.slots for worker in self._pool.workers)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RunNote, ...]:
         return self._pool.notes
 
     @property

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from holdfast.model.codec import carried, decoder, encode
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.trial import Trial
 
 _trials = decoder(Trial)
@@ -50,7 +51,7 @@ class WorkerReport(Struct, frozen=True):
     node: str = ""
     """What the cluster calls it."""
     slots: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[RunNote, ...] = ()
     refused: str = ""
     """Why it cannot work; empty: it can."""
     hint: str = ""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, UserError
 from holdfast.execute.ray_order import WorkerReport, WorkOrder
+from holdfast.model.run_warning import RunNote
 from holdfast.reading.words import plural
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class WorkerPool:
         self.opening: set[asyncio.Task[None]] = set()
         self.refused: dict[tuple[str, str], WorkerReport] = {}
         """Why workers cannot work, each reason of a machine once."""
-        self._site_notes: tuple[str, ...] = ()
+        self._site_notes: tuple[RunNote, ...] = ()
         self._refused_at_first = 0
         """How many of the refusals were known when the pool was open."""
 
@@ -141,7 +142,9 @@ class WorkerPool:
             self._ray.kill(actor)
             self._refuse(report)
             return
-        self._site_notes = self._site_notes or tuple(map(self._mask, report.notes))
+        self._site_notes = self._site_notes or tuple(
+            [replace(note, text=self._mask(note.text)) for note in report.notes]
+        )
         self.workers.append(ClusterWorker(actor, report.machine, report.slots))
 
     def _placed(self) -> dict[str, Any]:
@@ -182,10 +185,11 @@ class WorkerPool:
         return UserError(f"the cluster has no room for a worker that needs {needs}", hint=hint)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[RunNote, ...]:
         machines = len({worker.machine for worker in self.workers})
         where = f"ran on Ray: {plural(len(self.workers), 'worker')} on {plural(machines, 'machine')}"
-        return (*self._site_notes, where, *self._refusals()[: self._refused_at_first])
+        refused = self._refusals()[: self._refused_at_first]
+        return (*self._site_notes, *(RunNote("cluster", text) for text in (where, *refused)))
 
     def _refusals(self) -> tuple[str, ...]:
         return tuple(f"no worker on {report.machine}: {report.refused}" for report in self.refused.values())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast import plugins
 from holdfast.errors import UserError
+from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.plan.checks import traits_of
 from holdfast.protocols.sandbox import SandboxBackend
@@ -64,12 +65,15 @@ def find_backend(name: str) -> type[SandboxBackend]:
     return found
 
 
-def kept_here(backend: SandboxBackend) -> str:
-    """One line: how many features of a sandbox are enforced here, and which are not."""
+def sandbox_note(backend: SandboxBackend) -> RunNote:
+    """How many features of a sandbox are enforced here, and which are not."""
     missing: dict[str, list[str]] = {}
     for one in backend.isolation:
         if not one.enforced:
             missing.setdefault(one.why, []).append(one.feature)
-    held = f"sandbox {backend.name}: {sum(one.enforced for one in backend.isolation)} of {len(backend.isolation)} kept"
-    told = "; ".join(f"{', '.join(features)} ({why})" for why, features in missing.items())
-    return f"{held}. Not enforced here: {told}" if told else held
+    enforced = sum(one.enforced for one in backend.isolation)
+    text = f"sandbox {backend.name}: {enforced} of {len(backend.isolation)} kept"
+    if missing:
+        lacking = (f"{', '.join(features)} ({why})" for why, features in missing.items())
+        text += f". Not enforced here: {'; '.join(lacking)}"
+    return RunNote("sandbox", text, tuple(feature for features in missing.values() for feature in features))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.execute.targets import awaits_tools
 from holdfast.execute.worlds import BareWorlds, Worlds
 from holdfast.model.codec import canonical
+from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -33,7 +34,7 @@ class Site:
         spec: Spec,
         agent: Agent,
         concurrency: int,
-        notes: tuple[str, ...] = (),
+        notes: tuple[RunNote, ...] = (),
         targets: tuple[str, ...] = (),
         *,
         worlds: Worlds | None = None,

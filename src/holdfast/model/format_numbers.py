@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-RUN_DIRECTORY = 2
+RUN_DIRECTORY = 3
 """`format` in `run.json`: of all files of a run."""
 JSON = 2
 """`format` in every document that `--json` prints, and in `report.json`."""

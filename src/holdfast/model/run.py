@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.scenario import Scenario
 from holdfast.model.score import Case, Cell, Replica, Score
 from holdfast.model.spec import Invariant, Part
@@ -100,9 +100,9 @@ class Run(Struct, frozen=True):
     running: bool = False
     """Another process is writing it: what is missing is still to come."""
     warnings: tuple[RunWarning, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[RunNote, ...] = ()
     """What every report must say: no sandbox, cooperative planes, isolation, simulated."""
-    background: tuple[str, ...] = ()
+    background: tuple[RunNote, ...] = ()
     """Those of the notes that a summary leaves out: how the agent was isolated, and what it could see."""
     sandbox: str = ""
     """The isolation in a few words, where there was little of it; empty: a sandbox kept what it was asked to keep."""

@@ -1,4 +1,4 @@
-"""A warning of a run: what the user should know, whatever the verdict is."""
+"""Warnings and notes of a run: what the user should know, whatever the verdict is."""
 
 from __future__ import annotations
 
@@ -65,3 +65,43 @@ def is_warning(code: str) -> bool:
 def mark_ignored(warnings: Iterable[RunWarning], ignored: Collection[str]) -> tuple[RunWarning, ...]:
     """The warnings; those with one of these codes are marked as ignored."""
     return tuple(replace(one, ignored=one.code in ignored) for one in warnings)
+
+
+NOTES = {
+    "agent-start": "How the agent is started, and what that costs.",
+    "bad-endings": "Trials ended badly and failed no rule.",
+    "cached": "The run was taken from the cache; nothing was asked.",
+    "cases-undecided": "Rules of the cases were left out, so no case is decided.",
+    "cluster": "Where the trials ran, and what became of the workers.",
+    "every-trial": "Something that was noted in every trial, or in one of a recorded session.",
+    "fail-fast": "The run stopped at the first failure.",
+    "functions-unproven": "What is known of the agent's calls is what its own process reports.",
+    "judged-again": "How a stored run was judged again: by which rules, on which trials.",
+    "merged": "The run was merged from shards.",
+    "mounts": "Which files and programs of this machine the sandbox shows.",
+    "no-sandbox": "The agent ran without isolation.",
+    "not-enforced": "The worlds of single trials could not enforce everything.",
+    "profile-left-out": "The agent cannot meet some faults of a profile.",
+    "recording": "Model calls were answered from a recording.",
+    "replicas": "How many replicas were enough, or would be.",
+    "sandbox": "What the sandbox enforces on this machine, and what it does not.",
+    "scripted": "A script answered model calls.",
+    "selection": "Only a part of the file was run.",
+    "simulated": "The faults damaged the answer, not the agent's own calls.",
+    "stopped": "A budget ended the run.",
+    "unsealed": "The run's files are not as Holdfast left them.",
+    "world-kept": "Where the sandboxes of failed trials are kept.",
+}
+"""The codes of notes, and what each means."""
+
+
+class RunNote(Struct, frozen=True, omit_defaults=True):
+    """What every report of the run should say: a code to rely on, and the sentence."""
+
+    code: str
+    text: str
+    about: tuple[str, ...] = ()
+    """What it names, as values: of `sandbox`, the features that are not enforced."""
+
+    def __str__(self) -> str:
+        return self.text

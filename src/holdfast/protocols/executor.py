@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Protocol
 
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
 
@@ -24,8 +25,8 @@ class Executor(Protocol):
     """Runs trials, in this process or on other machines. Whatever it is, the same trials give the same verdicts."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a report should say of where they ran."""
+    def notes(self) -> tuple[RunNote, ...]:
+        """What a report should say about where they ran."""
         ...
 
     @property

@@ -47,7 +47,7 @@ def document(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "counts": score.counts,
         "warnings": run.warnings,
-        "notes": run.notes,
+        "notes": [note.text for note in run.notes],
         "run_id": run.id,
         "name": run.name,
         "spec_path": run.spec_path,

@@ -206,7 +206,7 @@ def _properties(run: Run) -> ET.Element:
         known["attacks.attacked"], known["attacks.succeeded"] = str(attacks.attacked), str(attacks.succeeded)
         known["attacks.utility"] = wording.number(attacks.utility.rate)
     properties = ET.Element("properties")
-    said = [*((f"warning.{one.code}", one.text) for one in run.warnings), *(("note", text) for text in run.notes)]
+    said = [*((f"warning.{one.code}", one.text) for one in run.warnings), *(("note", note.text) for note in run.notes)]
     for name, value in (*known.items(), *said):
         ET.SubElement(properties, "property", name=name, value=_legal(value))
     return properties

@@ -229,4 +229,4 @@ def _remarks(run: Run) -> Iterator[str]:
     yield from (f"- warning: {inline(one.text)}" for one in run.warnings if not one.ignored)
     if ignored := sum(one.ignored for one in run.warnings):
         yield f"- {wording.plural(ignored, 'warning')} ignored"
-    yield from (f"- {inline(text)}" for text in run.notes)
+    yield from (f"- {inline(note.text)}" for note in run.notes)

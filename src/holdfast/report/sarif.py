@@ -151,7 +151,7 @@ def _invocation(run: Run, others: list[LineRemark], places: Mapping[str, int]) -
         {"level": "warning", "message": {"text": _text(one.text)}, "properties": {"code": one.code}}
         for one in run.warnings
     ]
-    told += [{"level": "note", "message": {"text": _text(text)}} for text in run.notes]
+    told += [{"level": "note", "message": {"text": _text(note.text)}} for note in run.notes]
     listed = [*(_notification(run, one, places) for one in others), *told]
     return _ended(run.score.exit_code, run.started, listed)
 

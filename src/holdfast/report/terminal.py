@@ -175,7 +175,7 @@ def _notes(run: Run, paint: Paint, verbose: bool, most: int) -> Iterator[str]:
     background = () if verbose else frozenset(run.background)
     tolerated = ", ".join(run.score.tolerated)
     notes = [f"note: tolerated by the minimum of {run.score.min_score:g}: {one_line(tolerated)}"] if tolerated else []
-    notes += [f"note: {one_line(note)}" for note in run.notes if note not in background]
+    notes += [f"note: {one_line(note.text)}" for note in run.notes if note not in background]
     warnings = [one for one in run.warnings if verbose or not one.ignored]
     notes += [paint(wording.format_warning(one), "warning") for one in warnings]
     notes += [f"note: {one_line(text)}" for text in _about_score(run, verbose)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.execute.options import ModelOptions, WorldOptions
+from holdfast.model.run_warning import RunNote
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job
 from holdfast.runner.run_log import RunLog
@@ -61,11 +62,11 @@ async def _on_cluster(job: Job, log: RunLog, mask: Callable[[str], str]) -> Asyn
         yield cluster.executor
     finally:
         await cluster.close()
-        log.note(*cluster.executor.ending)
+        log.note("cluster", *cluster.executor.ending)
 
 
-def _labels(job: Job) -> Iterator[str]:
+def _labels(job: Job) -> Iterator[RunNote]:
     world = job.spec.world
     if world is not None and world.resources.labels:
         has = ", ".join(world.resources.labels)
-        yield f"resources.labels choose machines of a cluster; this one is taken to have {has}"
+        yield RunNote("cluster", f"resources.labels choose machines of a cluster; this one is taken to have {has}")

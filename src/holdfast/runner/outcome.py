@@ -13,6 +13,7 @@ from holdfast import plugins
 from holdfast.model.capabilities import lacks
 from holdfast.model.codec import canonical
 from holdfast.model.run import CellRow, Run
+from holdfast.model.run_warning import RunNote
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Spec
 from holdfast.model.world import Isolation
@@ -140,7 +141,7 @@ def _view(
     ended: RunEnd,
 ) -> Run:
     stopped, backend = _stopped(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
-    background = (*_about_isolation(spec, backend), *ended.background, *_unkept(ended))
+    background = (*_about_isolation(spec, backend), *ended.background, *_not_enforced(ended))
     return Run(
         id=rundir.id,
         path=shown_path(rundir.path),
@@ -160,7 +161,7 @@ def _view(
             *_selected(manifest.options),
             *_undecided_cases(spec, plan),
             *ended.notes,
-            *filter(None, [stopped]),
+            *([RunNote("stopped", stopped)] if stopped else ()),
             *background,
         ),
         background=background,
@@ -190,13 +191,16 @@ def _own_word(spec: Spec) -> Iterator[Isolation]:
         yield lacks("functions-unproven")
 
 
-def _unkept(ended: RunEnd) -> Iterator[str]:
-    """What the worlds of single trials could not do, where no note says so yet; a limit nobody set is no lack."""
-    said = " ".join(ended.background)
-    missing = [one for one in ended.isolation if one.asked and not one.enforced]
-    told = [f"{one.feature} ({one.why})" if one.why else one.feature for one in missing if one.feature not in said]
-    if told:
-        yield f"not enforced in this world: {', '.join(told)}"
+def _not_enforced(ended: RunEnd) -> Iterator[RunNote]:
+    """What the worlds of single trials could not do, unless the sandbox's own note names it.
+
+    A limit that nobody set is not missing.
+    """
+    known = {feature for note in ended.background if note.code == "sandbox" for feature in note.about}
+    missing = [one for one in ended.isolation if one.asked and not one.enforced and one.feature not in known]
+    if missing:
+        named = (f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)
+        yield RunNote("not-enforced", f"not enforced in this world: {', '.join(named)}")
 
 
 def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
@@ -211,18 +215,18 @@ def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
     return f"stopped by {ended.stopped_by}: {asked} trial{'' if asked == 1 else 's'} asked, {left}; --resume goes on"
 
 
-def _replayed(options: RunOptions) -> Iterator[str]:
+def _replayed(options: RunOptions) -> Iterator[RunNote]:
     if options.replay is not None:
-        yield f"model calls were answered from the recording {shown_path(options.replay)}"
+        yield RunNote("recording", f"model calls were answered from the recording {shown_path(options.replay)}")
 
 
-def _scripted(score: Score) -> Iterator[str]:
+def _scripted(score: Score) -> Iterator[RunNote]:
     if score.spent is not None and score.spent.scripted:
         some = "the model was a script" if score.spent.only_scripted else "some model calls were answered by a script"
-        yield f"{some}: this tests the program around it, not a model"
+        yield RunNote("scripted", f"{some}: this tests the program around it, not a model")
 
 
-def _selected(options: RunOptions) -> Iterator[str]:
+def _selected(options: RunOptions) -> Iterator[RunNote]:
     """A part that held is not the whole: a report says which part it is of."""
     keywords = options.select.keywords
     for option, names in (
@@ -236,36 +240,40 @@ def _selected(options: RunOptions) -> Iterator[str]:
     ):
         if names:
             what = "contract" if options.part == "contract" else "file"
-            yield f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}"
+            yield RunNote("selection", f"a part of the {what}: {' '.join(f'{option} {name}' for name in names)}")
 
 
-def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[str]:
+def _undecided_cases(spec: Spec, plan: Plan) -> Iterator[RunNote]:
     if spec.part == "scenario" and not plan.decides_cases:
-        yield "rules of the cases were left out: no case is decided, each cell is judged by itself"
+        text = "rules of the cases were left out: no case is decided, each cell is judged by itself"
+        yield RunNote("cases-undecided", text)
 
 
-def _about_faults(spec: Spec) -> Iterator[str]:
+def _about_faults(spec: Spec) -> Iterator[RunNote]:
     """What the faults of this spec could not do to its agent."""
     if spec.agent.simulate == "answer" and any(scenario.on_calls for scenario in spec.scenarios):
-        yield "simulated: tool and model faults damaged the answer, not the agent's own calls"
+        yield RunNote("simulated", "simulated: tool and model faults damaged the answer, not the agent's own calls")
     for scenario in spec.scenarios:
         if scenario.left_out:
             what = ", ".join(scenario.left_out)
-            yield f"{scenario.name}: profile {scenario.profile} is used without {what}, which this agent cannot meet"
+            text = f"{scenario.name}: profile {scenario.profile} is used without {what}, which this agent cannot meet"
+            yield RunNote("profile-left-out", text)
 
 
-def _about_isolation(spec: Spec, backend: str) -> Iterator[str]:
+def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
     """How far to trust what was seen of this agent."""
     if spec.world is None:
-        yield "no sandbox: the agent ran with your rights, your environment and the network as it is"
+        text = "no sandbox: the agent ran with your rights, your environment and the network as it is"
+        yield RunNote("no-sandbox", text)
     elif not _isolates(backend):
-        yield f"no isolation: the {backend} backend only gives the agent a folder of its own"
+        yield RunNote("no-sandbox", f"no isolation: the {backend} backend only gives the agent a folder of its own")
     agent = spec.agent
     if agent.type != "http" and (agent.tools or agent.tool_registry or agent.llm):
-        yield (
+        text = (
             "tool and model faults act inside the agent's own process: the agent could detect them, "
             "and Holdfast knows only the calls that this process reports"
         )
+        yield RunNote("functions-unproven", text)
 
 
 def _exposure(spec: Spec, backend: str) -> str:

@@ -161,7 +161,8 @@ class RunInProgress:
     def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
         """What a report must say about the trials: why some did not run, which broke. `planned`: by the planner."""
         job, intake = self.job, self.intake
-        self.log.note(*intake.kept.notes, *intake.tally.endings.notes(intake.tally.trials))
+        self.log.note("world-kept", *intake.kept.notes)
+        self.log.note("bad-endings", *intake.tally.endings.notes(intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
@@ -171,7 +172,7 @@ class RunInProgress:
             self._note_replicas(done + stored.done)
         elif done < len(stored.left):
             self.log.unrun = len(stored.left) - done
-            self.log.note(f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
+            self.log.note("fail-fast", f"stopped at the first failure: {done} of {len(stored.left)} trials were run")
         for why, count in intake.troubled.items():
             self.log.warn(
                 "harness-trouble", f"Holdfast or a provider failed in {count} trials; only their passes count: {why}"
@@ -193,14 +194,13 @@ class RunInProgress:
     def _note_replicas(self, asked: int) -> None:
         """How many replicas were enough; where fail-fast ended the run, some are missing."""
         plan = self.job.plan
-        self.log.note(f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
+        self.log.note("replicas", f"replicas auto: {asked} of at most {len(plan.trials)} trials decided")
         from holdfast.score.sequential import too_few_replicas
 
-        for text in too_few_replicas(self.intake.tally.spec):
-            self.log.note(text)
+        self.log.note("replicas", *too_few_replicas(self.intake.tally.spec))
         if self.job.options.fail_fast and self.intake.violated:
             self.log.unrun = len(plan.trials) - asked
-            self.log.note("stopped at the first failure")
+            self.log.note("fail-fast", "stopped at the first failure")
 
     def _warn_of_unpriced(self) -> None:
         """A budget that cannot see what is spent must not look like one that held."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from holdfast.model import events
-from holdfast.model.run_warning import STATEFUL, RunWarning
+from holdfast.model.run_warning import STATEFUL, RunNote, RunWarning
 from holdfast.model.trial import Trial
 from holdfast.runner.intake import Intake
 from holdfast.runner.job import Job, Listen
@@ -28,8 +29,8 @@ class RunLog:
         self._listen = listen
         before = run.ended()
         self.warnings = list(dict.fromkeys((*job.warnings, *(before.warnings if before else ()))))
-        self.notes: tuple[str, ...] = before.notes if before else ()
-        self.background: tuple[str, ...] = before.background if before else ()
+        self.notes: tuple[RunNote, ...] = before.notes if before else ()
+        self.background: tuple[RunNote, ...] = before.background if before else ()
         """What the executor says of the world of its trials."""
         self._documents = run.sealed_documents()
         """As they are before an agent runs, which could change them."""
@@ -73,8 +74,8 @@ class RunLog:
         """What goes on at a cluster."""
         self._listen(events.WorkersAtWork(now.at_work, now.in_flight, now.lost, now.repeated))
 
-    def note(self, *texts: str) -> None:
-        self.notes = (*self.notes, *texts)
+    def note(self, code: str, *texts: str) -> None:
+        self.notes = (*self.notes, *(RunNote(code, text) for text in texts))
 
     def warn(self, code: str, text: str) -> None:
         """Stores the warning and announces it. What it says of the run's state is stored with it."""
@@ -99,7 +100,7 @@ class RunLog:
 
     def _end(self, complete: bool, duration_s: float = 0.0, sealed: dict[str, Seal] | None = None) -> None:
         conditions = self._intake.conditions
-        notes = tuple(dict.fromkeys((*self.notes, *conditions.notes)))
+        notes = tuple(dict.fromkeys((*self.notes, *_of_trials(conditions.notes))))
         ended = RunEnd(
             complete,
             duration_s,
@@ -111,6 +112,10 @@ class RunLog:
             self.unasked,
             self.stopped_by,
             self.stateful,
-            tuple(dict.fromkeys((*self.background, *conditions.background))),
+            tuple(dict.fromkeys((*self.background, *_of_trials(conditions.background)))),
         )
         write_json(self._run.path / "ended.json", ended)
+
+
+def _of_trials(texts: Iterable[str]) -> Iterator[RunNote]:
+    return (RunNote("every-trial", text) for text in texts)

@@ -17,7 +17,7 @@ from holdfast.errors import UserError
 from holdfast.folders import OWN, own_folder_of
 from holdfast.model.codec import LazyDecoder, decoder, encode
 from holdfast.model.format_numbers import RUN_DIRECTORY, Numbered, too_new
-from holdfast.model.run_warning import RunWarning
+from holdfast.model.run_warning import RunNote, RunWarning
 from holdfast.model.spec import Part
 from holdfast.model.world import Isolation
 from holdfast.plan import RunOptions
@@ -84,7 +84,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     complete: bool
     duration_s: float
     warnings: tuple[RunWarning, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[RunNote, ...] = ()
     sealed: dict[str, Seal] = {}
     """The run's files as it wrote them, by name; none while it runs, or if it was killed."""
     isolation: tuple[Isolation, ...] = ()
@@ -97,7 +97,7 @@ class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The option whose budget ended it: `--max-trials`."""
     stateful: bool = False
     """The agent seems to keep state between trials: they run one at a time, also when the run is resumed."""
-    background: tuple[str, ...] = ()
+    background: tuple[RunNote, ...] = ()
     """What is known of the world of every trial: its sandbox, its services, what the agent could see."""
 
 

@@ -121,7 +121,7 @@ def ask(prompt):
 def test_threads_after_the_import_make_each_trial_a_new_interpreter(tmp_path: Path) -> None:
     async def use(site: Site) -> tuple[tuple[str, ...], list[str | None]]:
         texts = [(await run_trial(site, trial_of(n=n))).turns[0].text for n in range(2)]
-        return site.notes, texts
+        return tuple(note.text for note in site.notes), texts
 
     notes, texts = asyncio.run(with_site(spec_of(tmp_path, THREADED), use))
     assert notes[0].startswith(

@@ -15,6 +15,7 @@ from holdfast.execute.ray_executor import AHEAD, MOST, TRIES, RayExecutor, Worke
 from holdfast.execute.ray_order import WorkerReport, packed, read_trials
 from holdfast.execute.ray_pool import WorkerNeeds
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Scenario
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -74,7 +75,7 @@ class Actor:
     def _open(self, *order: Any) -> WorkerReport:
         self._cluster.opened += 1
         refused = self._cluster.refused.get(self._node, "")
-        return WorkerReport(self._node, self._node, refused=refused, slots=1, notes=("a note",))
+        return WorkerReport(self._node, self._node, refused=refused, slots=1, notes=(RunNote("agent-start", "a note"),))
 
     def _run(self, lines: list[bytes]) -> Any:
         trials = read_trials(lines)
@@ -240,7 +241,7 @@ def test_a_machine_that_cannot_is_named_and_its_share_is_run_on_another() -> Non
         executor = RayExecutor(cluster, ORDER, WorkerNeeds())
         await executor.open(2)
         assert len([one async for one in executor.execute(trials(5))]) == 5
-        return executor.notes
+        return tuple(map(str, executor.notes))
 
     notes = asyncio.run(go())
     assert notes == ("a note", "ran on Ray: 2 workers on 1 machine", "no worker on bare: it lacks bubblewrap")

@@ -13,6 +13,7 @@ from report_sample import HOSTILE, sample, whole
 
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
+from holdfast.model.run_warning import RunNote
 from holdfast.report.sarif import Sarif, document, whole_document
 
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
@@ -209,7 +210,9 @@ def test_fingerprints_stay_the_same_in_another_run_and_differ_by_cell() -> None:
 def test_a_hostile_text_is_shown_and_is_no_link() -> None:
     run = sample()
     rules = tuple(replace(rule, description=HOSTILE) for rule in run.invariants)
-    made = whole(Sarif(), replace(run, invariants=rules, notes=(HOSTILE,), spec_path="a b/<x>.yaml")).decode()
+    made = whole(
+        Sarif(), replace(run, invariants=rules, notes=(RunNote("selection", HOSTILE),), spec_path="a b/<x>.yaml")
+    ).decode()
     jsonschema_rs.validator_for(LOG).validate(json.loads(made))
     assert "](" not in made
     assert "\x1b" not in made

@@ -6,6 +6,7 @@ from report_sample import cell, large, sample, trial
 
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import Run
+from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
 from holdfast.report.safe import can_show_signs
@@ -149,8 +150,9 @@ def test_failures_come_before_the_matrix_and_the_matrix_before_the_verdict() -> 
 
 
 def test_at_most_three_lines_of_notes() -> None:
-    notes = tuple(f"note {n}" for n in range(9))
-    run = msgspec.structs.replace(sample(), notes=(*notes, "background"), background=("background",))
+    notes = tuple(RunNote("selection", f"note {n}") for n in range(9))
+    background = RunNote("sandbox", "background")
+    run = msgspec.structs.replace(sample(), notes=(*notes, background), background=(background,))
     shown = text(run).splitlines()
     assert [line.split(":")[0].strip() for line in shown[-3:]] == ["note", "note", "9 more notes"]
     assert "note: background" in text(run, verbose=True)

@@ -78,7 +78,7 @@ def test_another_format_is_refused_with_the_way_out(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
     for of_later in (manifest(format=99), {"format": 99, "name": "what we do not know yet"}):
         write_json(run.path / "run.json", of_later)
-        with pytest.raises(UserError, match="run 0001 has format 99; this version of Holdfast reads 2"):
+        with pytest.raises(UserError, match=f"99.*{RUN_DIRECTORY}"):
             run.manifest()
     write_json(run.path / "run.json", {"format": RUN_DIRECTORY})
     with pytest.raises(UserError, match="not a record of a run"):

@@ -42,7 +42,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "attacks": calls.attacks(score.attacks) if score.attacks else "",
         "used": calls.used(score.spent),
         "warnings": [{"code": one.code, "text": one.text} for one in run.warnings if not one.ignored],
-        "notes": run.notes,
+        "notes": [note.text for note in run.notes],
         "promises": [asdict(one) for one in run.promises],
         "tolerated": score.tolerated,
         "counts": score.counts,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from holdfast.errors import UsageError
 from holdfast.model.codec import decoder
 from holdfast.model.overall import PartResult
+from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Part, run_command
 from holdfast.plan.options import RunOptions
 from holdfast.plan.select import Shard
@@ -285,7 +286,11 @@ def _end(shards: Sequence[FoundShard], run: RunDir, notes: tuple[str, ...], said
         complete,
         max(end.duration_s for end in ends),
         tuple(dict.fromkeys(word for end in ends for word in end.warnings)),
-        (*dict.fromkeys(word for end in ends for word in end.notes), *notes, *dict.fromkeys(said)),
+        (
+            *dict.fromkeys(note for end in ends for note in end.notes),
+            *(RunNote("merged", text) for text in notes),
+            *(RunNote("unsealed", text) for text in dict.fromkeys(said)),
+        ),
         {path.name: seal for path in run.record_files() if (seal := seal_of(path)) is not None},
         tuple(dict.fromkeys(one for end in ends for one in end.isolation)),
         unasked=sum(end.unasked for end in ends),

@@ -18,6 +18,7 @@ from holdfast.errors import UsageError
 from holdfast.judge import Judge
 from holdfast.model.codec import canonical, digest, encode_lines
 from holdfast.model.observation import Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import BuiltText, Invariant, Spec
 from holdfast.model.trial import Trial
@@ -82,23 +83,14 @@ def judge_again(
         _add_unplanned(plan, tally, lambda: Plan(before, manifest.options.select))
     finally:
         run.unlock()
-    said = _borrowed(plan)
-    known = run.ended()
-    complete = known is not None and known.complete
-    if not complete:
-        said = (*said, "the run is unfinished; it is judged as far as it goes")
-    said = (*said, *_changed(run, manifest, spec, config))
-    if unsealed:
-        said = (*said, unsealed)
-    known = known or RunEnd(False, 0.0)
-    ended = replace(
-        known,
-        complete=complete,
-        duration_s=0.0,
-        warnings=spec_warnings(spec, problems),
-        notes=(*known.notes, *said),
-        sealed={},
-    )
+    known = run.ended() or RunEnd(False, 0.0)
+    said = [*_borrowed(plan), *_changed(run, manifest, spec, config)]
+    if not known.complete:
+        said.append("the run is unfinished; it is judged as far as it goes")
+    notes = [*known.notes, *(RunNote("judged-again", text) for text in said)]
+    notes += [RunNote("unsealed", unsealed)] if unsealed else []
+    warnings = spec_warnings(spec, problems)
+    ended = replace(known, duration_s=0.0, warnings=warnings, notes=tuple(notes), sealed={})
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / f"report-judged-{number_of(path)}.html"  # report.html stays that of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)

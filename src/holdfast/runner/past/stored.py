@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from holdfast.model.run_warning import RunNote
 from holdfast.plan import plan
 from holdfast.runner.outcome import RunOutcome, conclude
 from holdfast.runner.start import stored_spec
@@ -25,5 +26,5 @@ def look(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     replay(run, made, tally, keep_errors=True)
     page = run.path / "report.html"
     ended = run.ended() or RunEnd(False, 0.0)
-    ended = replace(ended, notes=(*ended.notes, said)) if said else ended
+    ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", said))) if said else ended
     return conclude(run, spec, made, tally, manifest.options, ended=ended, page=page if page.exists() else None)

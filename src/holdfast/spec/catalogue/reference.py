@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from holdfast.model.capabilities import LACKS
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
-from holdfast.model.run_warning import WARNINGS
+from holdfast.model.run_warning import NOTES, WARNINGS
 from holdfast.model.verdict import CODES
 from holdfast.protocols.check import CodesTrait
 from holdfast.reading.fields import Field, keys_of
@@ -132,6 +132,15 @@ spec file have the codes that `holdfast validate` prints; these are the others.
 |---|---|"""
 
 
+_NOTES_INTRO = """
+## Codes of notes
+
+A note says something about the complete run that is not a problem. `ended.json` has its code.
+
+| code | meaning |
+|---|---|"""
+
+
 _LACKS_INTRO = """
 ## Codes of missing features
 
@@ -161,7 +170,12 @@ def codes_page() -> str:
                 found.setdefault(code, (meaning, []))[1].append(f"`{name}`")
     rows = [f"| `{code}` | {meaning} | {', '.join(names)} |" for code, (meaning, names) in sorted(found.items())]
     lines = [_CODES_INTRO, *rows]
-    tables = ((_WARNINGS_INTRO, WARNINGS), (_ERRORS_INTRO, ERROR_CODES), (_PROBLEMS_INTRO, PROBLEM_CODES))
+    tables = (
+        (_WARNINGS_INTRO, WARNINGS),
+        (_NOTES_INTRO, NOTES),
+        (_ERRORS_INTRO, ERROR_CODES),
+        (_PROBLEMS_INTRO, PROBLEM_CODES),
+    )
     for intro, codes in tables:
         lines += [intro, *(f"| `{code}` | {meaning} |" for code, meaning in sorted(codes.items()))]
     missing = [f"| `{code}` | {lack.feature or 'several'} | {lack.why} |" for code, lack in sorted(LACKS.items())]
