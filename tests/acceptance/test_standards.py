@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import os
+import re
 from contextlib import chdir, closing
 from typing import Any
 
