@@ -1,7 +1,7 @@
 """Every error Holdfast raises on purpose.
 
 HoldfastError
-|-- UserError            the user's: exit 4, shown without a traceback
+|-- UserError            the user can fix it: exit 4, printed without a traceback
 |   |-- SpecError        a file that cannot be used; carries every problem in it
 |   |-- NoServer         no server of this machine can be that service; a container could
 |   |-- UsageError       options that do not fit
@@ -14,7 +14,7 @@ HoldfastError
 |   |-- SandboxFailed    a sandbox could not be opened, used or closed
 |   `-- ServiceFailed    the server of a service did not start, answer or end
 |-- NothingProven        there is nothing to run that could be judged: exit 5
-|-- NothingToJudge       what a rule looks for cannot be there, whatever the agent does: unproven
+|-- NothingToJudge       the rule has nothing to look at, whatever the agent does: unproven
 |-- OutsideError         a path that leaves the workspace, or a link that the agent made to leave it
 |-- QueryFailed          a database that refuses a statement
 `-- InjectedError        raised inside the agent by a fault (a RuntimeError too)
@@ -66,7 +66,7 @@ class HoldfastError(Exception):
 
 
 class UserError(HoldfastError):
-    """Something the user can put right. `hint` says how, `key` where in the spec, if one key of it is at fault."""
+    """Something the user can fix. `hint` says how, `key` where in the spec, if one key of it is at fault."""
 
     def __init__(self, message: str, *, code: str = "", hint: str = "", key: str = "") -> None:
         super().__init__(message, code=code)
@@ -101,7 +101,7 @@ class NotBuilt(UserError):
 
 
 class AgentUnavailable(HoldfastError):
-    """The agent cannot be reached, imported or started. `body` is what it said, if anything."""
+    """The agent cannot be reached, imported or started. `body` is its response, if any."""
 
     def __init__(
         self, message: str, *, code: str = "", hint: str = "", body: str = "", config: bool = False, key: str = ""
@@ -112,9 +112,9 @@ class AgentUnavailable(HoldfastError):
         self.key = key
         """The spec's key that is at fault, if one is."""
         self.config = config
-        """The spec is at fault (exit 4), not the surroundings (exit 3)."""
+        """The spec is wrong (exit 4), not the environment (exit 3)."""
         self.cases: tuple[Case, ...] = ()
-        """Of a run that ends with it: the cases that nothing is known of."""
+        """The cases without a verdict, if it ends a run."""
 
 
 class AgentMisconfigured(AgentUnavailable):
@@ -133,7 +133,7 @@ class PluginError(HoldfastError):
 
 
 class HarnessError(HoldfastError):
-    """Holdfast failed during a trial. `answer` is what the agent gave all the same, `details` what a check printed."""
+    """Holdfast failed during a trial. `answer` is the agent's answer, if any; `details` is what a check printed."""
 
     def __init__(
         self, message: str, *, code: str = "", answer: Answer | None = None, details: Mapping[str, Any] | None = None
@@ -162,11 +162,11 @@ class ServiceFailed(HarnessError):
 
 
 class NothingProven(HoldfastError):
-    """Nothing is there that could be judged: no verdict, and nobody's fault."""
+    """There is nothing to judge: no verdict, and nobody's fault."""
 
 
 class NothingToJudge(HoldfastError):
-    """What a rule looks for cannot be there, whatever the agent does: its verdict is unproven. `code` says why."""
+    """The rule has nothing to look at, whatever the agent does: its verdict is unproven. `code` says why."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message, code=code)

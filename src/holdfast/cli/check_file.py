@@ -12,7 +12,7 @@ from holdfast.cli.problems import show_problems
 from holdfast.model.spec import Part, Problem, Spec
 from holdfast.report.wording import plural
 from holdfast.spec import Checked, LoadOptions, check, requires_contract
-from holdfast.spec.needed import not_built
+from holdfast.spec.run_requirements import not_built
 
 
 def check_file(path: Path, *, as_json: bool, contract: bool) -> int:

@@ -57,7 +57,7 @@ async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions
     except SpecError as wrong:
         findings = tuple([DoctorFinding("agent", "not", one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)
-    return told(spec, models, trial.task.prompt, seen, site.targets)
+    return describe_trial(spec, models, trial.task.prompt, seen, site.targets)
 
 
 def _printed(body: str) -> tuple[str, ...]:
@@ -65,7 +65,9 @@ def _printed(body: str) -> tuple[str, ...]:
     return tuple([f"it said: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
 
-def told(spec: Spec, models: ModelOptions, prompt: str, seen: Observation, targets: Sequence[str] = ()) -> AskedAgent:
+def describe_trial(
+    spec: Spec, models: ModelOptions, prompt: str, seen: Observation, targets: Sequence[str] = ()
+) -> AskedAgent:
     """What the one trial shows."""
     last = seen.turns[-1] if seen.turns else None
     calls = tally(seen.trace)
@@ -95,12 +97,12 @@ def _verify(spec: Spec) -> str:
 
 def _answered(seen: Observation, verify: str) -> DoctorFinding:
     if seen.error:
-        fix = f"it is not the agent's doing: put the cause right; {verify} asks once more"
+        fix = f"the agent is not to blame: fix the cause, then run {verify}"
         return DoctorFinding("answer", "not", seen.error, fix, 3)
     if seen.ending != "answered":
         detail = next((turn.detail for turn in seen.turns if turn.ending != "answered"), "")
         why = f"it ended badly in calm: {seen.ending}" + (f" ({detail})" if detail else "")
-        return DoctorFinding("answer", "not", why, f"let it answer first; {verify} asks once more", 3)
+        return DoctorFinding("answer", "not", why, f"let it answer first; {verify} asks it again", 3)
     took = sum(turn.latency_ms for turn in seen.turns)
     text = seen.turns[-1].text or ""
     if not text.strip():
@@ -196,11 +198,11 @@ def waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
     if spec.agent.simulate == "answer":
         return
     for scenario in spec.scenarios:
-        told = set()
+        reported = set()
         for fault in scenario.injections:
             found = _waiting(scenario, fault, spec, trace)
-            if found is not None and found not in told:
-                told.add(found)
+            if found is not None and found not in reported:
+                reported.add(found)
                 yield found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.doctor.agent import ask_agent
-from holdfast.doctor.machine import needed, try_machine
+from holdfast.doctor.machine import required_routes, try_machine
 from holdfast.doctor.models import where_models_go
 from holdfast.doctor.needs import what_is_needed
 from holdfast.execute.agent_section import resolve_agent
@@ -61,8 +61,8 @@ async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFinding
 
 
 async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
-    """Tries the machine, then looks at the spec, then asks the agent; each part is told when it is known."""
-    wanted = needed(case.spec if case else None, case.models if case else ModelOptions())
+    """Tries the machine, then looks at the spec, then asks the agent; each part is reported when it is known."""
+    wanted = required_routes(case.spec if case else None, case.models if case else ModelOptions())
     machine = await try_machine(environ, wanted)
     tell("machine", "each route tried with a real call and a fault on it", machine, ())
     if case is None:

@@ -140,7 +140,7 @@ async def try_forks(probe_site: ProbeSite) -> str:
         or [met.mode for met in stormy.injector.ledger] != ["rate_limit"]
         or calm.injector.ledger
     ):
-        raise Unmet(f"two forked processes were not told apart: {', '.join(sorted(said))}", _PROC_FIX)
+        raise Unmet(f"two forked processes could not be distinguished: {', '.join(sorted(said))}", _PROC_FIX)
     return "two at one address: the fault of one met by it alone"
 
 
@@ -181,7 +181,7 @@ _OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS, SA
 _IDLE = "nothing here is known to need it"
 
 
-def needed(spec: Spec | None, models: ModelOptions) -> Container[str]:
+def required_routes(spec: Spec | None, models: ModelOptions) -> Container[str]:
     """The routes that this agent's faults and its world depend on."""
     if spec is None:
         return _OURS

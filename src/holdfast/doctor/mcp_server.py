@@ -1,4 +1,4 @@
-"""The smallest MCP server over stdio: one tool, which says back what it was told. Run as a file."""
+"""The smallest MCP server over stdio: one tool, which repeats its arguments. Run as a file."""
 
 import json
 import sys
@@ -14,8 +14,8 @@ TOOLS = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
 def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
-        told = {"content": [{"type": "text", "text": json.dumps(asked.get("params", {}).get("arguments"))}]}
-        result = {"initialize": INFO, "tools/list": TOOLS, "tools/call": told}.get(asked["method"])
+        called = {"content": [{"type": "text", "text": json.dumps(asked.get("params", {}).get("arguments"))}]}
+        result = {"initialize": INFO, "tools/list": TOOLS, "tools/call": called}.get(asked["method"])
         if "id" in asked:
             print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 

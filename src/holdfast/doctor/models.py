@@ -65,7 +65,7 @@ def _recorded(path: Path) -> DoctorFinding:
     try:
         Cassette(path, str)
     except UserError as wrong:
-        return DoctorFinding("every model", "not", str(wrong), wrong.hint or "record one anew: --record FILE", 4)
+        return DoctorFinding("every model", "not", str(wrong), wrong.hint or "record again: --record FILE", 4)
     return DoctorFinding("every model", "ok", f"recording {path}")
 
 
@@ -78,7 +78,7 @@ async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, 
     url = resolve(model.base_url, environ)
     refused = await takes_connections(url)
     if refused:
-        fix = "start that server, or put the address in models: right"
+        fix = "start that server, or fix its address in models:"
         return DoctorFinding(name, "not", f"{place(url)}{as_named}: {refused}", fix, 3)
     return DoctorFinding(name, "ok", f"{place(url)}{as_named}: takes connections")
 

@@ -112,7 +112,7 @@ async def _running(agent: AgentSpec) -> DoctorFinding:
 
 
 async def _gateway(folder: Path) -> DoctorFinding:
-    """Asks at its port: a gateway that stands by refuses every request outside of a trial."""
+    """Sends a request to its port: a gateway rejects every request outside of a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
         return DoctorFinding("agent.gateway", "not", f"no gateway runs in {path_here(folder)}", _STANDBY, 3)
     held, client = place_in(folder), Upstreams()
@@ -127,7 +127,7 @@ async def _gateway(folder: Path) -> DoctorFinding:
     if reply.status != 503 or b"holdfast" not in said:
         why = f"something else answers at port {held.port}: status {reply.status}"
         return DoctorFinding("agent.gateway", "not", why, _STANDBY, 3)
-    return DoctorFinding("agent.gateway", "ok", f"a gateway stands by at port {held.port}")
+    return DoctorFinding("agent.gateway", "ok", f"a gateway is ready at port {held.port}")
 
 
 # -- MCP servers ----------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ async def _servers(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> 
     try:
         entries = dict(_entries(agent, root))
     except UserError as wrong:
-        yield DoctorFinding("agent.mcp_config", "not", str(wrong), wrong.hint or "put the file right", 4)
+        yield DoctorFinding("agent.mcp_config", "not", str(wrong), wrong.hint or "fix the file", 4)
         return
     for name, entry in entries.items():
         yield await _server(f"mcp server {name}", entry, root, environ)
 
 
 def _entries(agent: AgentSpec, root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The servers of the configuration; one that is no map is left to the run to refuse."""
+    """The servers of the configuration; the run rejects an entry that is not a map."""
     given = agent.mcp_config
     config = read(root / given) if isinstance(given, str) else given or {}
     for section in ("mcpServers", "servers"):
@@ -159,11 +159,11 @@ async def _server(name: str, entry: Mapping[str, Any], root: Path, environ: Mapp
         found = shutil.which(command, path=path) or shutil.which(str(root / command))
         if found:
             return DoctorFinding(name, "ok", found)
-        return DoctorFinding(name, "not", f"there is no program {command}", "install it, or put its path right", 4)
+        return DoctorFinding(name, "not", f"there is no program {command}", "install it, or fix its path", 4)
     url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if isinstance(entry.get(key), str)), "")
     refused = await takes_connections(url)
     if refused:
-        return DoctorFinding(name, "not", f"{place(url)}: {refused}", "start that server, or put its address right", 3)
+        return DoctorFinding(name, "not", f"{place(url)}: {refused}", "start that server, or fix its address", 3)
     return DoctorFinding(name, "ok", f"{place(url)} takes connections")
 
 

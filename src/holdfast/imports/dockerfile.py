@@ -74,7 +74,7 @@ def _escape(text: str) -> str:
 def _step(text: str, line: int, name: str) -> DockerStep:
     word, _, rest = text.strip().partition(" ")
     if word.upper() not in _KNOWN:
-        raise bad_task(f"{name}:{line}: {word[:40]!r} is no instruction of a Dockerfile")
+        raise bad_task(f"{name}:{line}: {word[:40]!r} is not an instruction of a Dockerfile")
     if word.upper() in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
         hint = "write its lines as one command, or as a file that is copied"
         raise unsupported_task(
@@ -87,8 +87,8 @@ def _step(text: str, line: int, name: str) -> DockerStep:
 # -- docker ignore ---------------------------------------------------------------------------------
 def docker_ignored(context: Path, dockerfile: Path | None) -> Callable[[str], bool]:
     """Whether a path below the context is left out; the file that belongs to the Dockerfile alone comes first."""
-    beside = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
-    file = next((path for path in (*beside, context / ".dockerignore") if path.is_file()), None)
+    own = [dockerfile.with_name(f"{dockerfile.name}.dockerignore")] if dockerfile is not None else []
+    file = next((path for path in (*own, context / ".dockerignore") if path.is_file()), None)
     try:
         rules = [_rule(line) for line in text_of(file).splitlines() if _says(line)] if file is not None else []
     except re.error as broken:

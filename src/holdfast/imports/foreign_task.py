@@ -137,7 +137,7 @@ def text_of(path: Path) -> str:
     except OSError as refused:
         raise bad_task(f"cannot read {path}: {refused.strerror}") from refused
     except UnicodeDecodeError as broken:
-        raise bad_task(f"{path} is no text in UTF-8") from broken
+        raise bad_task(f"{path} is not UTF-8 text") from broken
 
 
 def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -> float:
@@ -146,7 +146,7 @@ def seconds_of(table: Mapping[str, Any], key: str, default: float, file: Path) -
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10_000_000:
-        raise bad_task(f"{file}: {key} is no number of seconds", hint="write a number above 0, such as 600")
+        raise bad_task(f"{file}: {key} is not a number of seconds", hint="write a number above 0, such as 600")
     return float(value)
 
 

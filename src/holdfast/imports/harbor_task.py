@@ -101,9 +101,9 @@ def _left_out(said: Mapping[str, Any]) -> list[str]:
 
 def _literal(env: Mapping[str, Any], place: str) -> tuple[dict[str, str], list[str]]:
     """Values that are written there; those that Harbor takes from its user's environment are named."""
-    told = {str(name): str(value) for name, value in env.items()}
-    plain = {name: value for name, value in told.items() if "${" not in value}
-    return plain, [f"{place}{name}: it is read from the environment" for name in told if name not in plain]
+    values = {str(name): str(value) for name, value in env.items()}
+    plain = {name: value for name, value in values.items() if "${" not in value}
+    return plain, [f"{place}{name}: it is read from the environment" for name in values if name not in plain]
 
 
 def _compose(folder: Path) -> list[str]:
@@ -114,7 +114,7 @@ def _compose(folder: Path) -> list[str]:
 def _tests(folder: Path, verifier: Mapping[str, Any], env: dict[str, str]) -> TaskTests:
     files = tree(folder / "tests", LARGEST_TESTS, "the tests")
     if "test.sh" not in files:
-        raise bad_task(f"{folder}: there is no tests/test.sh", hint="a Harbor task says by it what came of it")
+        raise bad_task(f"{folder}: there is no tests/test.sh", hint="a Harbor task reports its result with it")
     timeout_s = seconds_of(verifier, "timeout_sec", _VERIFIER_S, folder / MARK)
     return TaskTests(files, "test.sh", "reward", timeout_s, env)
 
@@ -149,5 +149,5 @@ def _egress(environment: Mapping[str, Any], agent: Mapping[str, Any], left_out: 
 def _table(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = value.get(name, {})
     if not isinstance(found, dict):
-        raise bad_task(f"{MARK}: {name} is no table")
+        raise bad_task(f"{MARK}: {name} is not a table")
     return found

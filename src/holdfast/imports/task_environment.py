@@ -35,7 +35,7 @@ _FETCHES = frozenset({"curl", "wget", "uv", "uvx", "conda", "add-apt-repository"
 _PACKED = re.compile(r"\.(?:tar|tgz|tbz2?|txz|tar\.\w+)$")
 """What ADD unpacks."""
 _QUIET = frozenset({"CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "STOPSIGNAL", "HEALTHCHECK"})
-"""Of a container that stands by itself: a trial's place has no use for them. They are named in the spec only."""
+"""Instructions of a container that runs by itself. A trial does not use them; the spec lists them in a comment."""
 
 
 class TaskEnvironment(Struct):
@@ -157,7 +157,7 @@ class _StepReader:
                     f"{self._task.dockerfile}:{step.line}: {source} lies outside of the task's folder",
                 )
             if path.is_dir():
-                self._tell_histories(path)
+                self._list_histories(path)
                 for file in walk(path):
                     self._place_file(file, posixpath.join(inside, file.relative_to(path).as_posix()))
             else:
@@ -167,11 +167,11 @@ class _StepReader:
                 into = many or len(found) > 1 or inside == ""
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)
 
-    def _tell_histories(self, folder: Path) -> None:
+    def _list_histories(self, folder: Path) -> None:
         for path in sorted(folder.rglob(GIT)):
-            told = f"{path.relative_to(self._task.context)}: a history of git"
-            if told not in self._place.left_out:
-                self._place.left_out.append(told)
+            history = f"{path.relative_to(self._task.context)}: a git history"
+            if history not in self._place.left_out:
+                self._place.left_out.append(history)
 
     def _place_file(self, path: Path, inside: str) -> None:
         within = really(path).relative_to(self._context)  # where it lies, whatever link or way led there

@@ -24,7 +24,7 @@ _SCRIPT = "verify.py"
 _FILES = "files"
 _SOLUTION = "solution"
 _GRACE_S = 30
-"""Seconds that the check has beside the tests: to unpack them and to tell."""
+"""Seconds that the check has in addition to the tests, to unpack them and to report."""
 NO_AGENT = "true"
 """What the spec starts until somebody puts an agent there: it does nothing, and so it fails."""
 
@@ -192,9 +192,9 @@ def _yaml(spec: dict[str, Any]) -> str:
     class Blocks(yaml.SafeDumper):
         """Texts of several lines as they are read."""
 
-    def told(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    def represent(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
-    Blocks.add_representer(str, told)
+    Blocks.add_representer(str, represent)
     text: str = yaml.dump(spec, Dumper=Blocks, sort_keys=False, allow_unicode=True, width=100)
     return text

@@ -75,17 +75,19 @@ def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[
     if kept is not None:
         hint = "choose another folder with -o, or remove it yourself"
         raise UserError(
-            f"{kept} is no imported task, so --force leaves it; nothing was written", code="import-refused", hint=hint
+            f"{kept} is not an imported task, so --force does not replace it; nothing was written",
+            code="import-refused",
+            hint=hint,
         )
     try:
         below.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as beside:
+        with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as temporary:
             for one in made:
-                _write(one, Path(beside) / one.name)
+                _write(one, Path(temporary) / one.name)
             for target in targets:
                 if target.exists():
                     shutil.rmtree(target)
-                (Path(beside) / target.name).replace(target)
+                (Path(temporary) / target.name).replace(target)
     except OSError as refused:
         raise UserError(
             f"cannot write {refused.filename or below}: {refused.strerror or refused}", code="import-refused"

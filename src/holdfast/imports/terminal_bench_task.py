@@ -91,7 +91,7 @@ def _tests(folder: Path, timeout_s: float) -> TaskTests:
 
 
 def _compose(path: Path) -> list[str]:
-    """Services beside the agent's own have no place of their own."""
+    """Services other than the agent's own cannot be carried over."""
     if not path.is_file():
         return []
     services = _yaml(path).get("services")

@@ -26,7 +26,7 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _DAY_MS = 24 * 3_600_000
 _LONGEST = 100
-"""Characters. What is longer is no duration, and would take long to be looked at."""
+"""Characters. Longer text is not a duration, and would take long to match."""
 
 
 def duration_ms(text: str) -> float | None:

@@ -1,7 +1,7 @@
 """What a settings type declares: its keys, their types, limits, defaults and words.
 
 Sections are msgspec Structs, plug-ins are frozen dataclasses; both are read the same way. A field of type
-`Node` is no key: it receives the node that the section was read from.
+`Node` is not a key: it receives the node that the section was read from.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MAX_BYTES = 10_000_000
 
 
 class Source(Struct, frozen=True):
-    """What stands in a file; `problem` is why it cannot be used, if it cannot."""
+    """The content of a file; `problem` says why it cannot be used, if so."""
 
     data: bytes = b""
     text: str = ""

@@ -146,7 +146,7 @@ _UNCLOSED = re.compile(r"\$\{[A-Za-z_]\w*(?::-[^}]*)?$")
 
 
 def scalar_hint(base: type, node: Node) -> str:
-    """Of a scalar that another kind of scalar stands for."""
+    """The hint for a scalar of the wrong kind."""
     if base is str:
         return f'quote it: "{node.text}"' if node.kind in ("int", "float", "bool") else ""
     if node.kind != "text" or node.reference or not node.text:
@@ -157,7 +157,7 @@ def scalar_hint(base: type, node: Node) -> str:
 
 
 def list_hint(element: Any, node: Node) -> str:
-    """Of one value where a list of them is expected."""
+    """The hint for one value where a list is expected."""
     if node.kind == "null":
         return "write [] for none"
     if node.kind == "map":
@@ -172,7 +172,7 @@ def list_hint(element: Any, node: Node) -> str:
 
 
 def map_hint(kind: Any, node: Node) -> str:
-    """Of a value where a map of keys is expected."""
+    """The hint for a value where a map is expected."""
     if node.kind == "null":
         return "write {} for none" if kind is None else "write its keys below it"
     if node.kind == "list":
@@ -182,7 +182,7 @@ def map_hint(kind: Any, node: Node) -> str:
 
 
 def option_hint(members: tuple[Any, ...], node: Node) -> str:
-    """The near miss among the options that stand beside other forms."""
+    """The near miss among the options of a union."""
     options = [str(o) for m in members if get_origin(peel(m).base) is Literal for o in get_args(peel(m).base)]
     return near_hint(node.text, options) if options and node.kind == "text" else ""
 

@@ -51,7 +51,7 @@ _EXPANDED = frozenset("$`*?[]{}~\\'\"")
 
 
 class ProgramWord(NamedTuple):
-    """A word that names a program or a script, and where it stands, without its quotes."""
+    """A word that names a program or a script, and its place, without its quotes."""
 
     text: str
     start: int
@@ -67,7 +67,7 @@ class ProgramCall(NamedTuple):
 
 
 def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
-    """The program that a shell command begins with and its script; None where there is none or it cannot be told."""
+    """The program that a shell command begins with and its script; None if there is none or only a shell knows."""
     words = _words(command)
     first = _first([word.text for word in words])
     if first >= len(words):
@@ -77,7 +77,7 @@ def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]
 
 
 def program_calls(command: str) -> list[ProgramCall]:
-    """What every command of a line runs, as far as that can be told without a shell; also what `sh -c` is given."""
+    """What every command of a line runs, as far as that is known without a shell; also the command of `sh -c`."""
     found = list[ProgramCall]()
     for words in _commands(command):
         first = _first(words)
@@ -103,7 +103,7 @@ def _shell_text(program: str, args: Sequence[str]) -> str:
 
 
 def readable_calls(command: str) -> list[ProgramCall]:
-    """Those whose program stands there as it is, and not as something that a shell expands."""
+    """Calls whose program is written literally, so that no shell has to expand it."""
     return [call for call in program_calls(command) if call.program and not _EXPANDED.intersection(call.program)]
 
 
@@ -158,7 +158,7 @@ def _commands(line: str) -> Iterator[list[str]]:
             if token.startswith("<<"):
                 break  # a text for a program follows
             if token.startswith("()"):
-                return  # a function: its name is not a program, and what calls it cannot be told from one
+                return  # a function: its name is not a program, and calls of it look like one
             if token and set(token) <= set(_OPERATORS):
                 for sign in token:
                     if sign == "(":

@@ -204,7 +204,7 @@ class _Builder:
             self._stop(event, f"no anchor &{event.anchor} before this alias")
         node = self._anchors[event.anchor]
         if node is None:
-            self._stop(event, f"the alias *{event.anchor} is inside what it stands for")
+            self._stop(event, f"the alias *{event.anchor} is inside its own anchor")
         assert node is not None
         if len(self._open) + node.depth - 1 > MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
@@ -237,7 +237,7 @@ class _Builder:
             first = parent.pairs[key.text][0]
             message = f"written twice: first on line {first.line}"
             self._error(key, message, key.text, hint="write it once, with all that belongs to it", code="duplicate-key")
-        else:  # what is written beside a merge wins over what it brings
+        else:  # a key of the map itself overrides the merged one
             parent.pairs[key.text] = (key, value)
 
     def _merge(self, parent: Node, value: Node) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.spec.load import Checked, check, load
-from holdfast.spec.needed import refusing_unset, requires_contract
 from holdfast.spec.references import Names, interpolate, names, resolve, secret_values, shown_values
 from holdfast.spec.rules.contract import LoadOptions
+from holdfast.spec.run_requirements import refusing_unset, requires_contract
 
 __all__ = [
     "Checked",

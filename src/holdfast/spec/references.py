@@ -136,7 +136,7 @@ def given_by(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, None
     for match in (match for text in texts for match in re.finditer(REFERENCE, text)):
         name = match["variable"]
         if name is not None and (match["default"] is None or environ.get(name)):
-            found[name] = None  # a secret of the world has an entry of its own; a default is no secret
+            found[name] = None  # a secret of the world has an entry of its own; a default is not a secret
     return found
 
 

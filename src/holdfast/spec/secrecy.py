@@ -111,7 +111,7 @@ def _in_mcp_file(config: Any, folder: Path, environ: Mapping[str, str]) -> list[
     try:
         found = variables(read(folder / config))
     except UserError:
-        return []  # told where the file is checked
+        return []  # reported where the file is checked
     return [name for name in found if len(environ.get(name, "")) >= SHORTEST_SECRET]
 
 
@@ -173,7 +173,7 @@ _MASKED = r"masked-[0-9a-f]{16}"
 _STATIC = "static://"
 _BOM = "\ufeff"
 _HINT = re.compile(r"(?i)static:|authorization|api[-_]?key|token|cookie|\\")
-"""What a file has in which a secret stands: its place by name, or an escape that may hide it."""
+"""Texts without which a file has no secret: the name of a place for one, or an escape that may hide it."""
 _PROPERTIES = r"\A(?:[&!]\S*\s+|#[^\n]*\n\s*)*"
 """The anchor and the tag before a value. Patterns of what few files hold are texts: re compiles them when needed."""
 _BLOCK_HEAD = r"\A[|>][^\n]*"
@@ -249,7 +249,7 @@ def _written(body: str, value: str | None) -> str:
 
 
 def _between(text: str) -> str:
-    """What stands between values: keys in comments, and names of anchors that are shaped like one."""
+    """The text between values: keys in comments, and names of anchors that are shaped like one."""
     text = re.sub(_PEM_COMMENT, lambda found: _mask(found[0]) + "\n#" * found[0].count("\n"), text)
     text = KEY_SHAPED.sub(lambda found: _mask(found[0]), text)
     return re.sub(_COMMENT, lambda found: _comment(found[0]), text)

@@ -1,4 +1,4 @@
-"""Where references stand in a command line that a shell reads: in which quotes, and where no value can be put. Pure."""
+"""The places of references in a shell command: in which quotes they are, and where no value can be put. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.spec.references import NAMED, param_text
 _WORD_ENDS = " \t\n;&|(<>"
 _UNSURE = re.compile(r"<<|\$'|\)#")
 _PATTERNS = re.compile(r"\bcase\b")
-"""Here-documents, quotes with escapes, single parentheses: shells differ, or what follows is not told apart."""
+"""Here-documents, quotes with escapes, single parentheses: shells differ, or the rest cannot be read."""
 
 
 class ShellPlace(Struct, frozen=True):
@@ -31,7 +31,7 @@ class ShellPlace(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        return f"{{{{ params.{self.name} }}}} stands {self.fault}: no value can be quoted for the shell there"
+        return f"{{{{ params.{self.name} }}}} is {self.fault}: no value can be quoted for the shell there"
 
     @property
     def hint(self) -> str:
@@ -43,7 +43,7 @@ IN_SETUP_ENV = 'set a variable to it in setup.env and write "$NAME" there, or mo
 
 
 def report_unquotable(reader: Reader, node: Node, command: str, hint: str = "") -> None:
-    """Reports references to parameters that cannot be quoted where they stand in the command."""
+    """Reports references to parameters that cannot be quoted at their place in the command."""
     for place in shell_places(command) if "{{" in command else ():
         if place.fault:
             reader.error(node, place.message, hint=hint or place.hint, code="unquotable-param")
@@ -86,7 +86,7 @@ class _ShellScan:
             return "in a comment"
         if {"(", "`", "{"} & set(self._open):
             return "inside a substitution"
-        return "after a here-document, a case or quotes that cannot be told apart" if self._unsure else ""
+        return "after a here-document, a case or quotes that cannot be read" if self._unsure else ""
 
     def passed_value(self) -> None:
         self._before = "x"
@@ -143,7 +143,7 @@ _SPECIAL = re.compile(r'([\\"$`])')
 
 
 def in_command(command: str, params: Mapping[str, Any]) -> str:
-    """The command with its `{{ params.x }}` replaced, each quoted as the place where it stands asks for."""
+    """The command with its `{{ params.x }}` replaced, each quoted as its place requires."""
     parts, at = [], 0
     for place in shell_places(command) if "{{" in command else ():
         if place.name not in params:

@@ -9,7 +9,7 @@ from itertools import dropwhile, pairwise
 from holdfast.sqltext.lexer import Token, tokens
 
 _NAMES_FOLLOW = frozenset((".", "@", ":", "{"))
-"""After these a word is no keyword, whatever it is."""
+"""After these a word is never a keyword."""
 _QUERIES = frozenset(("select", "insert", "replace", "update", "delete", "create", "set", "do", "explain"))
 """Statements in which a SELECT has its tables after FROM and JOIN."""
 _OTHERS = frozenset((
@@ -29,7 +29,7 @@ _BEFORE = {
     "alter": ["table"],
     "truncate": [],
 }
-"""What stands between a statement's first word, with its modifiers, and its table."""
+"""The words between a statement's first word, with its modifiers, and its table."""
 _KEYWORDS = frozenset((
     *_QUERIES, *_OTHERS, *_PROGRAMS, *_MODIFIERS,
     *("begin", "dual", "exists", "from", "if", "into", "join", "lateral", "not", "table", "use", "using", "values"),

@@ -29,7 +29,7 @@ class StatementCursor:
         """Inside of a comment that MySQL runs."""
         self._depth = 0
         self._end_case = -1
-        """Where the CASE of an END CASE stands: it opens nothing."""
+        """The place of the CASE of an END CASE: it opens nothing."""
 
     def skip_blank(self) -> bool:
         """Goes past space and comments; whether anything is left."""

@@ -12,7 +12,7 @@ RESERVED = frozenset((
     "as", "by", "case", "do", "end", "for", "from", "group", "having", "in", "into", "join", "limit", "not", "on", "or",
     "order", "returning", "select", "set", "then", "union", "using", "values", "when", "where", "with",
 ))  # fmt: skip
-"""What is no name unless it is quoted, of all that may stand where we look for one."""
+"""Words that may come where a name is expected, and are names only in quotes."""
 
 
 class TokenCursor:

@@ -15,7 +15,7 @@ TransactionKind = Literal["begin", "commit", "rollback", "write", "read", "sessi
 
 TEXT_KEPT = 200
 _REMEMBERED = 2_000
-"""A message that is no longer is remembered with what it means: programs say the same things again and again."""
+"""Messages up to this length are cached with their meaning, because programs repeat them."""
 
 _WRITES = frozenset((
     "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT", "REVOKE",
@@ -29,7 +29,7 @@ _LOOKED_AT = _DEFINING | {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"
 
 
 _BLANK = {"string": "''", "comment": " ", "open": " ", "close": " "}
-"""What stands for a piece of a statement where it is shown."""
+"""The placeholder for a shortened piece of a statement."""
 
 
 class TransactionStatement(NamedTuple):

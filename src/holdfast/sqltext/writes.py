@@ -40,7 +40,7 @@ class Write(Struct, frozen=True):
     table: str
     temporary: bool = False
     counted: bool = True
-    """Row counters see it: a statement that changed no row is no write."""
+    """Row counters see it: a statement that changed no row is not a write."""
     written: str = ""
     """The table as the statement spells it; empty for another object."""
 
@@ -122,7 +122,7 @@ def _copied(cursor: TokenCursor) -> Iterator[Write]:
 
 
 def _explained(cursor: TokenCursor) -> Iterator[Write]:
-    """EXPLAIN runs its statement only if it is told to analyze it; MariaDB's ANALYZE always does."""
+    """EXPLAIN runs its statement only with ANALYZE; MariaDB's ANALYZE always does."""
     runs = cursor.word == "analyze"
     cursor.step()
     while not cursor.over and cursor.word not in _EXPLAINED:

@@ -95,7 +95,7 @@ def _home() -> Traversable:
 
 # -- installed -------------------------------------------------------------------------------------
 def found_version(recipe: Recipe) -> str | None:
-    """Its version; empty where it is there and the version cannot be told; None where it is not there."""
+    """Its version; empty if the version is unknown, None if it is not installed."""
     if not recipe.program:
         return _library(recipe.package)
     import os

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.doctor.agent import told
+from holdfast.doctor.agent import describe_trial
 from holdfast.execute.options import ModelOptions
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Injection, Scenario, Schedule
@@ -29,7 +29,7 @@ def fetched(url, trouble=""):
 def seen_by(agent, *trace, faults=(), **more):
     spec = Spec("my spec.yaml", agent, scenarios=(Scenario("calm"), Scenario("storm", tuple(faults))))
     turns = (Turn("hi", "hello", 12.0),)
-    return told(spec, ModelOptions(), "hi", Observation("t", **{"turns": turns, "trace": trace, **more}))
+    return describe_trial(spec, ModelOptions(), "hi", Observation("t", **{"turns": turns, "trace": trace, **more}))
 
 
 def by_route(asked):

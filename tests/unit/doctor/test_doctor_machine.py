@@ -9,7 +9,18 @@ from msgspec.structs import replace
 
 from holdfast.doctor import machine as doctor_machine
 from holdfast.doctor.clients import _try, try_curl
-from holdfast.doctor.machine import FORKS, HTTP, HTTPS, MCP, ROUTES, SANDBOX, MachineRoute, needed, tried, try_machine
+from holdfast.doctor.machine import (
+    FORKS,
+    HTTP,
+    HTTPS,
+    MCP,
+    ROUTES,
+    SANDBOX,
+    MachineRoute,
+    required_routes,
+    tried,
+    try_machine,
+)
 from holdfast.doctor.probe_site import Absent, Unmet, opened, started
 from holdfast.execute.options import ModelOptions
 from holdfast.model.scenario import Injection, Scenario
@@ -29,7 +40,7 @@ def children() -> set[str]:
 def test_every_route_of_ours_is_proven_and_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = children()  # other tests of this process may keep a server for their file
-    found = asyncio.run(try_machine(os.environ, needed(None, ModelOptions())))
+    found = asyncio.run(try_machine(os.environ, required_routes(None, ModelOptions())))
     assert [one.route for one in found] == [route.name for route in ROUTES]
     ours = {one.route: (one.outcome, one.detail) for one in found if one.code}
     assert set(ours) == FORMATS | {HTTP, HTTPS, MCP, FORKS, SANDBOX}
@@ -166,5 +177,5 @@ MODEL = Injection("llm", "*", "empty")
     ],
 )
 def test_needed_is_what_the_faults_of_the_spec_depend_on(given, wanted):
-    routes = needed(given, ModelOptions())
+    routes = required_routes(given, ModelOptions())
     assert {route.name for route in ROUTES if route.name in routes} == wanted

@@ -66,7 +66,7 @@ def test_alias_bomb_is_refused():
 
 
 def test_alias_to_itself_is_refused():
-    assert "inside what it stands for" in problem("a: &a [*a]").message
+    assert problem("a: &a [*a]").code == "yaml-form"
 
 
 def test_nesting_is_limited():
@@ -96,7 +96,7 @@ def test_strange_tags_are_errors():
 
 
 def test_key_that_is_a_list_is_an_error():
-    assert "a key must be a word" in problem("? [a]\n: 1\n").message
+    assert problem("? [a]\n: 1\n").code == "yaml-form"
 
 
 def test_places_count_from_one():

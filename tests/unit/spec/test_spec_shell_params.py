@@ -77,7 +77,7 @@ def test_where_no_value_can_be_quoted_it_is_refused() -> None:
         (f"echo \"$(case a in a) echo 'x {REF}';; esac)\"", "after a here-document, a case"),
         (f"echo $'it\\'s' {REF}", "after a here-document"),
         (f'echo "${{A:-it\'s}}" {REF}', "inside a substitution"),
-        (f"echo $(true)#' \n' {REF}", "quotes that cannot be told apart"),
+        (f"echo $(true)#' \n' {REF}", "quotes that cannot be read"),
     ]:
         with pytest.raises(UserError, match=where) as refused:
             in_command(command, {"x": "a"})

@@ -66,7 +66,7 @@ def rule_schema(*, ids: bool, named: bool = False) -> Schema:
 
 
 def check_schema() -> Schema:
-    """What stands under `check:`."""
+    """The value of `check:`."""
     return {
         "anyOf": [
             variant(

@@ -43,8 +43,8 @@ def check_example(name: str, plugin: type[Check]) -> str:
 def _shown(plugin: type) -> dict[str, Any]:
     """The settings that are required or have an example; if there are none, those with a default worth showing."""
     fields = keys_of(plugin)
-    told = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}
-    return told or {f.key: f.default for f in fields if _is_telling(f)}
+    values = {f.key: _first_example(f) for f in fields if f.required or _examples(f)}
+    return values or {f.key: f.default for f in fields if _is_telling(f)}
 
 
 def _is_telling(field: Field) -> bool:

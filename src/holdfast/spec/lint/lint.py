@@ -43,7 +43,7 @@ def _repeated(reader: Reader, prompts: Node) -> None:
     for node in prompts.items:
         text = node.text if node.kind != "map" else repr(node.plain())
         if first.setdefault(text, node) is not node:
-            message = f"the same as on line {first[text].line}: it is asked once"
+            message = f"the same as on line {first[text].line}; it is asked once"
             hint = "to ask more often, set replicas"
             reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
 
@@ -91,7 +91,7 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
         hint = "set method: model and a model to ask, or use an exact rule such as contains, regex or json_field"
         reader.warn(rule.at, message, hint=hint, code="lint-likeness-of-words")
     if traits.asks_model and int(invariant.settings.get("votes", 1)) == 1:
-        message = f"a {weight} that hangs on one vote of a judge"
+        message = f"a {weight} that depends on one vote of a judge"
         hint = "set votes: 3 or more" + ("; and a gate needs a score of 1.0" if invariant.gate else "")
         reader.warn(rule.at, message, hint=hint, code="lint-judge-one-vote")
 
@@ -121,7 +121,7 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
     if not weather.scenarios or reader.failed("chaos_matrix", "contract.chaos_matrix"):
         return
     if weather.at is not None and not any(s.calm for s in weather.scenarios):
-        message = "no calm scenario: a failure under chaos cannot be told from one in calm"
+        message = "no calm scenario: failures under chaos cannot be compared with failures in calm"
         hint = "add - name: no-chaos"
         reader.warn(weather.at, message, hint=hint, code="lint-no-calm")
     for scenario in weather.scenarios:
@@ -131,8 +131,8 @@ def _contract(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> Non
             and rules.all
             and not any(applies(r.invariant.when, scenario) for r in rules.all)
         ):
-            message = f"no rule is judged in {scenario.name}: it proves nothing, and the run will say so"
-            hint = "give a rule `when: always`, or take the scenario out"
+            message = f"no rule is judged in {scenario.name}: it proves nothing"
+            hint = "give a rule `when: always`, or remove the scenario"
             reader.warn(weather.at, message, hint=hint, code="lint-idle-scenario")
     for rule in rules.all:
         if not any(applies(rule.invariant.when, s) for s in weather.scenarios):
@@ -187,7 +187,7 @@ def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
     cores = os.cpu_count() or 1
     timed = any(rule.traits.reads == "latency" for rule in rules.all)
     if file.advanced and file.advanced.at.has("concurrency") and timed and file.advanced.concurrency > cores:
-        message = f"{file.advanced.concurrency} trials at once on {cores} cores, beside a latency rule"
+        message = f"{file.advanced.concurrency} parallel trials on {cores} cores, with a latency rule"
         hint = "trials that wait for a core look slow"
         reader.warn(file.advanced.at.get("concurrency"), message, hint=hint, code="lint-concurrency-latency")
 
@@ -198,13 +198,13 @@ def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
         return
     for model in file.models.values():
         if model.at.has("temperature"):
-            message = "is used by rules that ask a model only, and no rule of this file does"
+            message = "is used only by rules that ask a model, and this file has none"
             hint = "remove it; the agent sends its own temperature"
             reader.warn(model.at.key("temperature"), message, hint=hint, code="lint-temperature")
 
 
 def _descriptions(reader: Reader, file: File) -> None:
-    """A map's rules are the ones whose spelling wants a description."""
+    """Rules of a map should have a description."""
     for rule in file.mapped:
         if not rule.invariant.description:
             key = file.at.get("invariants").key(rule.invariant.id)

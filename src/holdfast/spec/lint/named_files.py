@@ -99,7 +99,7 @@ def _mcp_config(reader: Reader, agent: AgentSection, folder: Path) -> None:
 
 
 def _binary(reader: Reader, agent: AgentSection, binary: str, folder: Path, environ: Mapping[str, str]) -> None:
-    """A program beside the spec must be there; one that PATH is to find may be found where the run is."""
+    """A program given by a path must exist; one that PATH finds may be on the machine of the run."""
     if names(binary).any or "{port}" in binary or not binary.strip():
         return
     node = agent.at.get("binary")

@@ -65,7 +65,7 @@ def _service_obstacle(injection: Injection, made: Any, world: WorldSpec) -> Obst
     service = next((one for one in world.services if one.name == injection.target), None)
     if service is None or not read_traits(made).sql_only or spoken(service).wire:
         return None
-    message = f"nothing can meet this fault: {service.name} is no database whose messages can be read"
+    message = f"nothing can meet this fault: {service.name} is not a database whose protocol Holdfast reads"
     return Obstacle(message, "use a fault of the network, as reset_peer, or a postgres or mysql service")
 
 

@@ -128,14 +128,14 @@ class Reach:
         return injection.plane in ("tool", "context") and self._tools.declared
 
     def stranger(self, fault: FaultEntry) -> str | None:
-        """A hint for a tool name that no declared tool has; None if it is known or cannot be told."""
+        """A hint for a tool name that no declared tool has; None if it is known, or if that is not certain."""
         of_tools = fault.injection.plane == "tool" or (fault.injection.plane == "context" and fault.at.has("tool"))
         if not of_tools or fault.injection.match_url is not None:
             return None
         return self.unknown_tool(fault.injection.target)
 
     def unknown_tool(self, glob: str) -> str | None:
-        """A hint for a glob that no declared tool fits; None if one does, or if it cannot be told."""
+        """A hint for a glob that no declared tool fits; None if one does, or if that is not certain."""
         known = self._tools.names
         if self.agent.started_by_us or self.agent.mcp_config is not None or not self._tools.certain or not known:
             return None

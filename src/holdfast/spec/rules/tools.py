@@ -24,11 +24,11 @@ _MAX_MODULES = 60
 
 
 class Tools(Struct, frozen=True):
-    """What can be told of an agent's tools without running it."""
+    """What is known about an agent's tools without running it."""
 
     names: frozenset[str]
     declared: bool
-    """There are tools, or it cannot be told that there are none."""
+    """There are tools, or it is not certain that there are none."""
     certain: bool
     """`names` are all of them."""
     asks: bool = True
@@ -49,7 +49,7 @@ def tools_of(agent: AgentSection, root: Path) -> Tools:
 
 
 def find_module(name: str, root: Path) -> Path | None:
-    """The file of a module beside the spec."""
+    """The file of a module next to the spec."""
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     base = root.joinpath(*name.split("."))

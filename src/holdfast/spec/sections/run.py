@@ -1,4 +1,4 @@
-"""Sections that a run reads beside the contract: model, mutations, replays, scoring, output, advanced."""
+"""Sections of a run, apart from the contract: model, mutations, replays, scoring, output, advanced."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
     cpu: Annotated[float | None, about("Cores.", gt=0)] = None
     disk: Annotated[Size | None, about("Disk.")] = None
     pids: Annotated[int | None, about("Processes.", ge=1)] = None
-    concurrency_limit: Annotated[int | None, about("Trials at once.", ge=1)] = None
+    concurrency_limit: Annotated[int | None, about("Trials in parallel.", ge=1)] = None
     labels: Annotated[
         tuple[Label, ...], about("Labels that a machine of a cluster must have (--on ray): gpu, docker or your own.")
     ] = ()
@@ -241,13 +241,13 @@ def _choice(reader: Reader, kind: str, image: dict[str, Any], node: Node) -> Cho
 
 
 def _own(reader: Reader, kind: str, choice: Choice, node: Node) -> Chosen | Bad:
-    """The keys of its kind; one that another kind has is told with that."""
-    beside = [*key_names(ServiceKeys), *(key_names(ImageKeys) if kind == CONTAINER else ())]
-    mine = {*beside, *key_names(choice.type)}
+    """The keys of its kind; the message about a key of another kind names that kind."""
+    common = [*key_names(ServiceKeys), *(key_names(ImageKeys) if kind == CONTAINER else ())]
+    mine = {*common, *key_names(choice.type)}
     foreign = {key: home for key in node.pairs if key not in mine and (home := _home(key))}
     for key, home in foreign.items():
         reader.error(node.key(key), f"is for type: {home}", code="conflict")
-    return settings(reader, choice, node, [*beside, *foreign])
+    return settings(reader, choice, node, [*common, *foreign])
 
 
 def _home(key: str) -> str:

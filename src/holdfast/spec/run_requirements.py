@@ -1,4 +1,4 @@
-"""What a run wants beyond a file that loads."""
+"""What a run requires of a file that loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _START = Position(1, 1)
 
 
 def requires_contract(spec: Spec) -> list[Problem]:
-    """What a contract run wants of a file: rules, scenarios and something to ask."""
+    """What a contract run requires: rules, scenarios and something to ask."""
     rules = spec.invariants
     first = (rules[0].position if rules else spec.agent.position) or _START
     found = []
