@@ -129,7 +129,9 @@ def violation(schema: dict[str, Any], value: Any) -> str | None:
         raise
     except ValueError as bad:
         if _TOO_DEEP not in str(bad):
-            raise HarnessError(f"the schema cannot be used: {shorten(str(bad).partition(chr(10))[0], 120)}") from bad
+            raise HarnessError(
+                f"the schema cannot be used: {shorten(str(bad).partition(chr(10))[0], 120)}", code="schema-unusable"
+            ) from bad
         return "a part of it is nested too deeply to be shown"
     for error in errors:
         where = ".".join(str(key) for key in error.instance_path)

@@ -89,7 +89,7 @@ async def _vote(asked: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]
             return advice, vote_of(advice.text)
         except ValueError as malformed:
             why = str(malformed)
-    raise HarnessError(f"the model {model} was asked twice and gave no rating: {why}")
+    raise HarnessError(f"the model {model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
 
 def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> Finding:
@@ -98,7 +98,7 @@ def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> 
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
     said = recorded(exhibit, [*about, SYSTEM], ComparedTurns).turns
     if not -len(said) <= at < len(said) or not said[at].votes:
-        raise HarnessError(NOT_RECORDED)
+        raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     score, nearest = middle(said[at].votes)
     of = f", the median of {len(said[at].votes)} votes" if len(said[at].votes) > 1 else ""
     how = f"{score:.2f} like {what} (model, needs {needed:g}){of}"

@@ -53,7 +53,7 @@ def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
     try:
         match = compiled(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:
-        raise HarnessError("pattern took over 2 s") from slow
+        raise HarnessError("pattern took over 2 s", code="check-timeout") from slow
     return None if match is None else match.span()
 
 

@@ -38,7 +38,7 @@ def _folder() -> Path:
 def _model() -> tuple[Any, Any]:
     """The tokenizer and the table of vectors, one row a token."""
     if lacking := missing():
-        raise HarnessError(lacking)
+        raise HarnessError(lacking, code="extra-missing")
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 

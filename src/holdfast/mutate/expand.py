@@ -71,10 +71,14 @@ def _possible(
             obstacles[type] = "the file has no custom_templates"
     if settings.listed:
         for type, reason in obstacles.items():
-            raise UserError(f"{type} is listed and cannot be made: {reason}", key="mutations.types")
+            raise UserError(
+                f"{type} is listed and cannot be made: {reason}", key="mutations.types", code="mutation-impossible"
+            )
     types = tuple(type for type in settings.types if type not in obstacles)
     if not types:
-        raise UserError("none of the types of mutation can be made here", key="mutations.types")
+        raise UserError(
+            "none of the types of mutation can be made here", key="mutations.types", code="mutation-impossible"
+        )
     return types, tuple(LeftOut(type, reason) for type, reason in obstacles.items())
 
 

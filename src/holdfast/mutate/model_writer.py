@@ -152,7 +152,12 @@ class ModelWriter:
         variable = missing_key(self._models, _NAME, environ)
         if variable:
             hint = f"set {variable}, or write api_key: ${{VAR}} into model:"
-            raise UserError(f"the model {self.shown} has no key: {variable} is not set", hint=hint, key="model")
+            raise UserError(
+                f"the model {self.shown} has no key: {variable} is not set",
+                hint=hint,
+                key="model",
+                code="model-missing",
+            )
 
     @property
     def shown(self) -> str:

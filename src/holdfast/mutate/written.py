@@ -143,5 +143,5 @@ def _shortfall(
     text = f"{type}: {made} of {wanted} mutations by {model} can be used; not taken: {told or 'nothing was written'}"
     if not made:
         hint = "name another model in model:, raise its temperature, or leave the type out of mutations.types"
-        raise UserError(text, hint=hint, key="model")
+        raise UserError(text, hint=hint, key="model", code="mutation-unwritten")
     return [text]

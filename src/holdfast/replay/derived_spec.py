@@ -111,7 +111,11 @@ def distinct(sessions: Iterable[RecordedSession]) -> None:
         first = seen.setdefault(session.id, session)
         if first is not session:
             places = f"{_where(first)} and {_where(session)}"
-            raise UserError(f"two sessions have the id {session.id!r}: {places}", hint="give each an id of its own")
+            raise UserError(
+                f"two sessions have the id {session.id!r}: {places}",
+                hint="give each an id of its own",
+                code="session-unusable",
+            )
 
 
 def _where(session: RecordedSession) -> str:
@@ -196,7 +200,7 @@ def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
         return None if place.resolve() == Path(spec.path).resolve() else place.resolve()
     where = f"{session.file or spec.path}:{session.line}"
     what = f"{where}: session {session.id}: there is no contract {session.contract[:80]!r}"
-    raise UserError(what, hint=_meant(session.contract, spec.name, folder))
+    raise UserError(what, hint=_meant(session.contract, spec.name, folder), code="session-unusable")
 
 
 def _meant(named: str, own: str, folder: Path) -> str:

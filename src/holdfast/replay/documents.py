@@ -38,13 +38,13 @@ def documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
                 head = file.readline(LARGEST + 1)
             rest = file.read(1) if head.endswith(b"\n") else b""
     except OSError as refused:
-        raise UserError(f"cannot read {path}: {refused.strerror}") from refused
+        raise UserError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     if packed:
         for one in archived(path):
             yield one if isinstance(one, LeftOutTrace) else ForeignDocument(*one)
         return
     if not head.strip():
-        raise UserError(f"{path} is empty", hint="name a file of traces")
+        raise UserError(f"{path} is empty", hint="name a file of traces", code="trace-unreadable")
     by_line = bool(rest) and (_decodes(head) or _is_lines(path))
     yield from _lines(path) if by_line else [_whole(path)]
 
@@ -65,15 +65,19 @@ def _whole(path: Path) -> ForeignDocument:
     size = path.stat().st_size
     if size > LARGEST:
         hint = "export fewer traces, or one JSON object a line (.jsonl)"
-        raise UserError(f"{path} is {size >> 20} MB, and one JSON document: more than {LARGEST >> 20} MB", hint=hint)
+        raise UserError(
+            f"{path} is {size >> 20} MB, and one JSON document: more than {LARGEST >> 20} MB",
+            hint=hint,
+            code="trace-unreadable",
+        )
     data = path.read_bytes()
     try:
         return ForeignDocument(path.name, msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
     except RecursionError as deep:
-        raise UserError(f"{path}: the JSON is nested too deeply to be read") from deep
+        raise UserError(f"{path}: the JSON is nested too deeply to be read", code="trace-unreadable") from deep
     except (msgspec.DecodeError, ValueError) as broken:
         hint = "traces are JSON or JSON lines; a session of Holdfast may be YAML, and needs no import"
-        raise UserError(f"{path}: not readable as JSON: {broken}", hint=hint) from broken
+        raise UserError(f"{path}: not readable as JSON: {broken}", hint=hint, code="trace-unreadable") from broken
 
 
 def _lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
@@ -120,27 +124,31 @@ def archived(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
         with zipfile.ZipFile(path) as archive:
             yield from _samples(path, archive)
     except zipfile.BadZipFile as broken:
-        raise UserError(f"{path}: not readable as an archive: {broken}") from broken
+        raise UserError(f"{path}: not readable as an archive: {broken}", code="trace-unreadable") from broken
 
 
 def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
     known = archive.NameToInfo  # of two entries of one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
-        raise UserError(f"{path} is an archive, and no Inspect log: it has no header.json")
+        raise UserError(f"{path} is an archive, and no Inspect log: it has no header.json", code="trace-unreadable")
     found = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
     if not found:
-        raise UserError(f"{path}: the log has no samples", hint="log them: inspect eval --log-samples")
+        raise UserError(
+            f"{path}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
+        )
     if len(found) > MOST_SAMPLES:
-        raise UserError(f"{path} has {len(found)} samples: more than {MOST_SAMPLES}")
+        raise UserError(f"{path} has {len(found)} samples: more than {MOST_SAMPLES}", code="trace-unreadable")
     told = sum(info.file_size for info in found)
     if told > LARGEST_ARCHIVE:
         raise UserError(
-            f"{path} unpacks to {told >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB", hint="log fewer samples"
+            f"{path} unpacks to {told >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB",
+            hint="log fewer samples",
+            code="trace-unreadable",
         )
     head = _decoded(path, archive, header)
     if not isinstance(head, dict):
-        raise UserError(f"{path}: {header.filename} is no JSON object")
+        raise UserError(f"{path}: {header.filename} is no JSON object", code="trace-unreadable")
     for info in found:
         if ".." in info.filename.split("/"):
             yield LeftOutTrace(info.filename, "a name that climbs out of its folder")
@@ -160,13 +168,13 @@ def _decoded(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any
     try:
         data = _zstd(path, info) if info.compress_type == _ZSTD else _plain(archive, info)
     except (*_BROKEN, NotImplementedError) as broken:
-        raise UserError(f"{info.filename} cannot be unpacked: {broken}") from broken
+        raise UserError(f"{info.filename} cannot be unpacked: {broken}", code="trace-unreadable") from broken
     if len(data) > LARGEST_SAMPLE:
-        raise UserError(f"{info.filename} unpacks to more than {LARGEST_SAMPLE >> 20} MB")
+        raise UserError(f"{info.filename} unpacks to more than {LARGEST_SAMPLE >> 20} MB", code="trace-unreadable")
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as broken:
-        raise UserError(f"{info.filename} is not readable as JSON: {broken}") from broken
+        raise UserError(f"{info.filename} is not readable as JSON: {broken}", code="trace-unreadable") from broken
 
 
 def _plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
@@ -198,7 +206,9 @@ def _unpacked(path: Path, packed: bytes) -> bytes:
         import zstandard
     except ImportError as missing:
         hint = "pip install zstandard, or have Inspect write it as JSON: inspect log dump FILE > log.json"
-        raise UserError(f"{path} is packed with zstd, which this Python cannot read", hint=hint) from missing
+        raise UserError(
+            f"{path} is packed with zstd, which this Python cannot read", hint=hint, code="file-unusable"
+        ) from missing
     import io
 
     try:

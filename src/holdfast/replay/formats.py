@@ -111,12 +111,12 @@ def _chosen(path: Path, format: TraceFormat | None) -> str:
             return "holdfast"
         counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
     if not seen:
-        raise UserError(f"{path}: no line of it is readable as JSON: {unreadable}", hint=_HINT)
+        raise UserError(f"{path}: no line of it is readable as JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
     if format == "holdfast":
         return format
     if not counts:
         what = "its format is none that is known" if format is None else f"this is not the format {format}"
-        raise UserError(f"{path}: {what}", hint=_HINT)
+        raise UserError(f"{path}: {what}", hint=_HINT, code="trace-unreadable")
     return max(_MODULES, key=lambda name: counts[name])
 
 

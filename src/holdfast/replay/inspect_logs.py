@@ -31,9 +31,12 @@ def read(document: Any, name: str) -> Iterator[Found]:
         raise UserError(
             f"{name}: a log of format {document['version']}, and {VERSION} is the latest that is known",
             hint="update Holdfast, or write the log with an earlier Inspect",
+            code="trace-unreadable",
         )
     if not isinstance(at(document, "samples"), list):
-        raise UserError(f"{name}: the log has no samples", hint="log them: inspect eval --log-samples")
+        raise UserError(
+            f"{name}: the log has no samples", hint="log them: inspect eval --log-samples", code="trace-unreadable"
+        )
     task = text(document, "eval", "task")
     for sample in items(document, "samples"):
         if isinstance(sample, dict):

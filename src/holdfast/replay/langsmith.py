@@ -150,12 +150,18 @@ def fetched(source: SessionSource, environ: Mapping[str, str], now: datetime) ->
 def _client(environ: Mapping[str, str]) -> Any:
     key = next((environ[name] for name in KEYS if environ.get(name)), "")
     if not key:
-        raise UserError("LangSmith needs a key: LANGSMITH_API_KEY is not set", hint="export LANGSMITH_API_KEY=…")
+        raise UserError(
+            "LangSmith needs a key: LANGSMITH_API_KEY is not set",
+            hint="export LANGSMITH_API_KEY=…",
+            code="langsmith-key",
+        )
     try:
         from langsmith import Client
         from urllib3.util import Retry
     except ImportError as missing:
-        raise UserError("LangSmith needs its client", hint="pip install 'holdfast[langsmith]'") from missing
+        raise UserError(
+            "LangSmith needs its client", hint="pip install 'holdfast[langsmith]'", code="extra-missing"
+        ) from missing
     url = next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
     return Client(
         api_url=url, api_key=key, timeout_ms=_WAIT_MS, retry_config=Retry(total=1, backoff_factor=0.2),
@@ -174,15 +180,21 @@ def _translate_errors(source: SessionSource, environ: Mapping[str, str]) -> Iter
         yield
     except utils.LangSmithNotFoundError as absent:
         raise UserError(
-            f"{source.words}: there is none at {where}", hint="check the name, and whose key it is"
+            f"{source.words}: there is none at {where}",
+            hint="check the name, and whose key it is",
+            code="langsmith-failed",
         ) from absent
     except utils.LangSmithAuthError as refused:
-        raise UserError(f"{source.words}: {where} refuses the key", hint="check LANGSMITH_API_KEY") from refused
+        raise UserError(
+            f"{source.words}: {where} refuses the key", hint="check LANGSMITH_API_KEY", code="langsmith-key"
+        ) from refused
     except utils.LangSmithUserError as wrong:
-        raise UserError(f"{source.words}: {_short(wrong)}") from wrong
+        raise UserError(f"{source.words}: {_short(wrong)}", code="langsmith-failed") from wrong
     except (utils.LangSmithError, RequestException, OSError, ValueError) as broken:
         way_out = "check LANGSMITH_ENDPOINT and the network, or replay the sessions that were imported before"
-        raise HarnessError(f"{source.words} cannot be fetched from {where}: {_short(broken)}; {way_out}") from broken
+        raise HarnessError(
+            f"{source.words} cannot be fetched from {where}: {_short(broken)}; {way_out}", code="langsmith-failed"
+        ) from broken
 
 
 def _short(error: Exception) -> str:
@@ -194,7 +206,11 @@ def _one(client: Any, id: str) -> Iterator[Found]:
     try:
         run = client.read_run(UUID(id))
     except ValueError as wrong:
-        raise UserError(f"{id[:60]!r} is no id of a LangSmith run", hint="it is a UUID, as in the run's URL") from wrong
+        raise UserError(
+            f"{id[:60]!r} is no id of a LangSmith run",
+            hint="it is a UUID, as in the run's URL",
+            code="langsmith-failed",
+        ) from wrong
     yield from sessions_of(_tree(client, run))
 
 

@@ -73,6 +73,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
         raise UsageError(
             f"{taken[0]}{more}: the file is there, with something else in it; nothing was written",
             hint="name another folder, or overwrite with --force",
+            code="session-unusable",
         )
     folder.mkdir(parents=True, exist_ok=True)
     written = [path for path in texts if path not in unchanged]

@@ -45,9 +45,17 @@ def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
         return read_sessions(path)
     files = sorted(one for one in path.rglob("*") if _may_hold(one, path))
     if not files:
-        raise UserError(f"{path}: there is no session file in it", hint="a session file is .yaml, .yml or .json")
+        raise UserError(
+            f"{path}: there is no session file in it",
+            hint="a session file is .yaml, .yml or .json",
+            code="session-unusable",
+        )
     if len(files) > _MOST:
-        raise UserError(f"{path}: more than {_MOST:,} files", hint="name a folder that holds sessions alone")
+        raise UserError(
+            f"{path}: more than {_MOST:,} files",
+            hint="name a folder that holds sessions alone",
+            code="session-unusable",
+        )
     return _every([one for one in files if not _is_other(one)])
 
 
@@ -70,6 +78,7 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
         raise UserError(
             f"{spec.path} has no replays: there is no session to replay",
             hint="name a session file or a folder of them, or make one of a failed trial: holdfast promote TRIAL",
+            code="session-unusable",
         )
     root = Path(spec.path).parent
     sessions: list[RecordedSession] = []

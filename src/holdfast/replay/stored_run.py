@@ -71,7 +71,7 @@ def stored_trial(run: RunDir, id: str, environ: Mapping[str, str]) -> TracedTria
             found = next((one for one in outcome.cells.traced() if one.trial.id == id), None)
             if found is not None:
                 return found
-    raise UsageError(f"run {run.id} has no trial {id}")
+    raise UsageError(f"run {run.id} has no trial {id}", code="run-unusable")
 
 
 def gathered(found: Iterable[SessionsFound]) -> SessionsFound:
@@ -113,7 +113,9 @@ def report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mapping[st
         if same and known.started == text(document, "started"):
             return run_sessions(run, folder, environ=environ, failed_only=True)
     why = "a report has neither the faults of a trial nor what its tools answered"
-    raise UsageError(f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run")
+    raise UsageError(
+        f"run {id} of {path} is not stored here, and {why}", hint="export it where it was run", code="run-unusable"
+    )
 
 
 def _wanted(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
@@ -154,15 +156,17 @@ def _report(path: Path) -> Any:
     hint = "name a report that was written by -o report.json, or a run by its id"
     try:
         if path.stat().st_size > _LARGEST:
-            raise UsageError(f"{path} is larger than {_LARGEST >> 20} MB", hint="name the run by its id")
+            raise UsageError(
+                f"{path} is larger than {_LARGEST >> 20} MB", hint="name the run by its id", code="run-unusable"
+            )
         document = msgspec.json.decode(path.read_bytes())
     except OSError as refused:
-        raise UsageError(f"cannot read {path}: {refused.strerror}") from refused
+        raise UsageError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as broken:
-        raise UsageError(wrong, hint=hint) from broken
+        raise UsageError(wrong, hint=hint, code="run-unusable") from broken
     if isinstance(number := at(document, "format"), int) and number > JSON:
         again = "use the version of Holdfast that wrote it, or name the run by its id"
-        raise UsageError(too_new(str(path), number, JSON), hint=again)
+        raise UsageError(too_new(str(path), number, JSON), hint=again, code="run-unusable")
     if not text(document, "run_id") or not isinstance(at(document, "parts"), dict):
-        raise UsageError(wrong, hint=hint)
+        raise UsageError(wrong, hint=hint, code="run-unusable")
     return document

@@ -1,6 +1,7 @@
 import pytest
 from check_exhibits import exhibit
 
+from error_code import has_code
 from holdfast.checks import same_answer
 from holdfast.checks.response.similarity import Similarity
 from holdfast.errors import HarnessError
@@ -81,5 +82,5 @@ def test_a_model_belongs_to_its_method(settings, field):
 
 
 def test_a_model_that_was_not_asked_is_an_error():
-    with pytest.raises(HarnessError, match="not recorded"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         Similarity(EXPECTED, method="model", model="m").decide(exhibit(EXPECTED))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_kit import answered, session
 
+from error_code import has_code
 from holdfast import plugins
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.codec import encode
@@ -82,7 +83,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     assert len(write_sessions((first,), tmp_path, force=False).written) == 1
     again = write_sessions((first,), tmp_path, force=False)
     assert (len(again.written), len(again.unchanged)) == (0, 1)
-    with pytest.raises(UsageError, match="nothing was written"):
+    with pytest.raises(UsageError, check=has_code("session-unusable")):
         write_sessions((second, session("a", "changed")), tmp_path, force=False)
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
     write_sessions((second, session("a", "changed")), tmp_path, force=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from replay_kit import langsmith, langsmith_run, session, uuid
 
+from error_code import has_code
 from holdfast.errors import HarnessError, SpecError, UserError
 from holdfast.model.session import ReplaySpec, SessionSource
 from holdfast.model.spec import AgentSpec, Spec
@@ -49,7 +50,7 @@ def test_what_is_wrong_with_one_file_or_several_is_told_whole(tmp_path: Path) ->
 
 
 def test_a_folder_without_sessions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no session file in it"):
+    with pytest.raises(UserError, check=has_code("session-unusable")):
         sessions_in(tmp_path)
 
 
@@ -61,7 +62,7 @@ def test_the_sessions_of_a_spec_are_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_spec_without_replays_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no replays") as refused:
+    with pytest.raises(UserError, check=has_code("session-unusable")) as refused:
         sessions_of(spec(tmp_path, None), {}, NOW)
     assert "holdfast promote" in refused.value.hint
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from replay_kit import read_json, read_text, told
 
+from error_code import has_code
 from holdfast.errors import UserError
 from holdfast.model.task import DialogueMessage
 from holdfast.replay import documents
@@ -99,7 +100,7 @@ def test_a_file_that_is_none_of_the_formats_is_refused(tmp_path: Path, text: str
 
 
 def test_another_format_than_the_one_that_was_said_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="this is not the format otlp"):
+    with pytest.raises(UserError, check=has_code("trace-unreadable")):
         read_json(tmp_path, CHAT, format="otlp")
 
 
@@ -108,7 +109,7 @@ def test_a_document_that_is_too_large_is_refused_and_a_long_line_left_out(
 ) -> None:
     monkeypatch.setattr(documents, "LARGEST", 200)
     big = {"input": "x" * 300}
-    with pytest.raises(UserError, match="one JSON document: more than"):
+    with pytest.raises(UserError, check=has_code("trace-unreadable")):
         read_json(tmp_path, big)
     found = read_text(tmp_path, lines({"input": "a"}, big, {"input": "b"}), "c.jsonl")
     assert [one.turns[0] for one in found.sessions] == ["a", "b"]
@@ -116,7 +117,7 @@ def test_a_document_that_is_too_large_is_refused_and_a_long_line_left_out(
 
 
 def test_a_file_that_is_not_there_is_the_users(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, check=has_code("file-unusable")):
         imported(tmp_path / "no.json", None)
 
 
@@ -146,5 +147,5 @@ def test_a_format_that_is_given_holds_where_any_record_has_it(tmp_path: Path) ->
     file = tmp_path / "export.jsonl"
     file.write_text(f"{ODD}\n{TALK}\n{RUN}\n")
     assert len(imported(file, "langsmith").sessions) == 1
-    with pytest.raises(UserError, match="this is not the format otlp"):
+    with pytest.raises(UserError, check=has_code("trace-unreadable")):
         imported(file, "otlp")

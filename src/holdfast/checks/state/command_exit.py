@@ -161,7 +161,7 @@ class CommandExit:
         known = [name for name in absent if name in never_there and name in self._programs]
         programs = [name for name in known if not is_started_by_another(name)]
         if programs:
-            raise HarnessError(_never_ran(shorten(self.command, 60), programs[0], found))
+            raise HarnessError(_never_ran(shorten(self.command, 60), programs[0], found), code="check-program-missing")
         return "" if found.by_agent else next(iter(absent), "program that it needs")
 
 

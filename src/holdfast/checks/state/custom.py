@@ -91,7 +91,7 @@ class Custom:
 
     async def foresee(self, world: World) -> None:
         if not (world.root / self.script).is_file():
-            raise HarnessError(f"there is no {self.script} beside the spec")
+            raise HarnessError(f"there is no {self.script} beside the spec", code="check-script-failed")
         if self.reference_timeout is not None:
             lock = world.remembered.setdefault((_REFERENCE,), asyncio.Lock())
             key = (_REFERENCE, self.script, canonical(world.trial.params).decode())
@@ -166,10 +166,12 @@ class Custom:
         """The script's result; HarnessError where it gave none."""
         said = last_line(ran.stderr)
         if ran.timed_out:
-            raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s")
+            raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
         if ran.exit_code != 0:
             how = f"exited with {ran.exit_code}" if ran.exit_code is not None else f"was killed by {named(ran.signal)}"
-            raise HarnessError(f"{self.script} {how}" + (f": {said}" if said else ""), details=printed(ran))
+            raise HarnessError(
+                f"{self.script} {how}" + (f": {said}" if said else ""), details=printed(ran), code="check-script-failed"
+            )
         result = _result(self.script, ran.stdout)
         score = _score(self.script, result)
         reason = result.get("reason")
@@ -201,11 +203,18 @@ def _result(script: str, printed: str) -> dict[str, Any]:
         result = parse(printed, unique=True)
     except ValueError as bad:
         what = f"'{shorten(printed.strip(), 60)}' ({shorten(str(bad), 60)})" if printed.strip() else "nothing"
-        raise HarnessError(f"{script} must print one JSON object and nothing else; it printed {what}") from bad
+        raise HarnessError(
+            f"{script} must print one JSON object and nothing else; it printed {what}", code="check-script-failed"
+        ) from bad
     if not isinstance(result, dict):
-        raise HarnessError(f"{script} must print a JSON object, not {shorten(printed.strip(), 60)}")
+        raise HarnessError(
+            f"{script} must print a JSON object, not {shorten(printed.strip(), 60)}", code="check-script-failed"
+        )
     if not isinstance(result.get("passed"), bool):
-        raise HarnessError(f"{script} must say passed: true or false; it says {shorten(str(result.get('passed')))}")
+        raise HarnessError(
+            f"{script} must say passed: true or false; it says {shorten(str(result.get('passed')))}",
+            code="check-script-failed",
+        )
     return result
 
 
@@ -214,7 +223,10 @@ def _score(script: str, result: dict[str, Any]) -> float | None:
     if score is None:
         return None
     if isinstance(score, bool) or not isinstance(score, int | float) or not (math.isfinite(score) and 0 <= score <= 1):
-        raise HarnessError(f"{script} gave a score of {shorten(str(score), 40)}, which is not a number from 0 to 1")
+        raise HarnessError(
+            f"{script} gave a score of {shorten(str(score), 40)}, which is not a number from 0 to 1",
+            code="check-script-failed",
+        )
     return float(score)
 
 

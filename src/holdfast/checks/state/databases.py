@@ -22,7 +22,7 @@ def database(world: World, service: str) -> Database:
     """The service of that name; HarnessError if it is no database."""
     found = world.services.get(service)
     if not isinstance(found, Database):
-        raise HarnessError(f"{service} is no Postgres or MySQL service")
+        raise HarnessError(f"{service} is no Postgres or MySQL service", code="check-service-wrong")
     return found
 
 

@@ -78,7 +78,7 @@ class DbUnchangedExcept:
     async def gather(self, world: World, seen: Observation) -> Evidence:
         before = world.foreseen.get((_NAME, self.service))
         if not isinstance(before, TableMarks):
-            raise HarnessError(NOT_RECORDED)
+            raise HarnessError(NOT_RECORDED, code="check-not-recorded")
         try:
             return record([self.service], replace(before, after=await self._read(world)))
         except QueryFailed as refused:
@@ -108,7 +108,9 @@ class DbUnchangedExcept:
             yield
         except TimeoutError as late:
             hint = "raise the rule's timeout"
-            raise HarnessError(f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}") from late
+            raise HarnessError(
+                f"reading the tables took longer than {self.timeout / 1000:g} s: {hint}", code="check-timeout"
+            ) from late
 
     def _may_change(self, name: str, found: TableMarks) -> bool:
         """A pattern without a schema is about the default one alone; HarnessError if that cannot be told."""
@@ -117,7 +119,7 @@ class DbUnchangedExcept:
         if covers(self.tables, name, ""):
             return True
         if covers(self.tables, name, name.rpartition(".")[0]):
-            raise HarnessError(f"the default schema was {NOT_RECORDED}: write {name}")
+            raise HarnessError(f"the default schema was {NOT_RECORDED}: write {name}", code="check-not-recorded")
         return False
 
 

@@ -191,7 +191,7 @@ class HttpMockAssertions:
     async def gather(self, world: World, seen: Observation) -> Evidence:
         mock = world.services.get(self.service)
         if not isinstance(mock, Mock):
-            raise HarnessError(f"{self.service} is no http_mock service")
+            raise HarnessError(f"{self.service} is no http_mock service", code="check-service-wrong")
         return record([self.service], kept(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -203,7 +203,7 @@ class HttpMockAssertions:
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
         holds, why, code, key = verdicts[worst]
         if holds is None:  # what is not known is so by a limit of ours
-            raise HarnessError(shorten(why, 220))
+            raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
             return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
         if holds:

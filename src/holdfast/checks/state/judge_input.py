@@ -43,7 +43,7 @@ def of_mock(mock: Mock, field: str, limit: int) -> Shown:
         return Shown()
     request, part = found.requests[index], parts[3] or ""
     if part.startswith("body") and (request.unread or (request.cut and part != "body")):
-        raise HarnessError(f"{field} is not known: {request.hidden}")
+        raise HarnessError(f"{field} is not known: {request.hidden}", code="check-input-lost")
     value = value_at(request, part)
     return Shown() if value is MISSING or value is None else capped(as_text(value), limit)
 

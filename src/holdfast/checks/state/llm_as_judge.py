@@ -93,7 +93,7 @@ class LlmAsJudge:
         service, _, name = self.input_from.partition(".")
         mock = world.services.get(service)
         if not isinstance(mock, Mock):
-            raise HarnessError(f"{service} is no http_mock service")
+            raise HarnessError(f"{service} is no http_mock service", code="check-service-wrong")
         return record(self._place, of_mock(mock, name, self.max_input))
 
     async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
@@ -142,7 +142,7 @@ class LlmAsJudge:
                 return advice, vote_of(advice.text)
             except ValueError as malformed:
                 why = str(malformed)
-        raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}")
+        raise HarnessError(f"the judge {self.model} was asked twice and gave no rating: {why}", code="judge-no-rating")
 
     def _shown(self, seen: Observation, evidence: Evidence) -> Shown:
         if self.input_from == "agent_output":

@@ -35,16 +35,16 @@ def recorded(exhibit: Exhibit, about: Sequence[Any], kind: type[S]) -> S:
 def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) -> S:
     """The same, of evidence by itself."""
     if evidence is None:
-        raise HarnessError(NOT_RECORDED)
+        raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     if evidence.error:
-        raise HarnessError(evidence.error)
+        raise HarnessError(evidence.error, code="check-not-recorded")
     data = evidence.data
     if not isinstance(data, dict) or data.get("of") != _mark(about):
-        raise HarnessError(NOT_RECORDED)
+        raise HarnessError(NOT_RECORDED, code="check-not-recorded")
     try:
         return msgspec.convert(data["found"], kind)
     except (KeyError, msgspec.ValidationError) as bad:
-        raise HarnessError(f"what was recorded for this rule cannot be read: {bad}") from bad
+        raise HarnessError(f"what was recorded for this rule cannot be read: {bad}", code="check-not-recorded") from bad
 
 
 def _mark(about: Sequence[Any]) -> str:

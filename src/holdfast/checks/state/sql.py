@@ -87,7 +87,7 @@ class Sql:
     async def foresee(self, world: World) -> None:
         found = database(world, self.service)
         if writes(self.query, await dialect_of(found, timeout_s=self.timeout / 1000)):
-            raise HarnessError(_WRITING)
+            raise HarnessError(_WRITING, code="check-writes")
         await found.prepare(self.query)
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
@@ -96,11 +96,11 @@ class Sql:
             found = await database(world, self.service).query(self.query, timeout_s=limit_s)
         except QueryFailed as refused:
             if refused.state in _READ_ONLY:  # by a function, maybe: no doing of the agent's
-                raise HarnessError(f"{_WRITING}: {refused}") from refused
+                raise HarnessError(f"{_WRITING}: {refused}", code="check-writes") from refused
             return record([self.service, self.query], QueryAnswer(refused=str(refused)))
         except TimeoutError as late:
             hint = "make it faster, or raise the rule's timeout"
-            raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}") from late
+            raise HarnessError(f"the query took longer than {limit_s:g} s: {hint}", code="check-timeout") from late
         return record([self.service, self.query], QueryAnswer(found.columns, found.rows, found.count))
 
     def decide(self, exhibit: Exhibit) -> Finding:

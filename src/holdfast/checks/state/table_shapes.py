@@ -123,5 +123,8 @@ async def _add_definitions(of: Database, found: TableComparison, timeout_s: floa
 async def _rows(of: Database, sql: str, timeout_s: float) -> tuple[tuple[Any, ...], ...]:
     found = await of.query(sql, timeout_s=timeout_s, keep=COLUMNS_KEPT)
     if found.count > len(found.rows):
-        raise HarnessError(f"{of.spec.name} has more than {COLUMNS_KEPT} columns: its tables cannot be compared")
+        raise HarnessError(
+            f"{of.spec.name} has more than {COLUMNS_KEPT} columns: its tables cannot be compared",
+            code="check-input-lost",
+        )
     return found.rows

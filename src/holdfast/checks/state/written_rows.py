@@ -72,7 +72,9 @@ async def rows_of(of: Database, wanted: ClaimedRows, default: str | None = None)
                 rows = Counter((str(key), str(row)) for key, row in read.rows) if whole else None
                 found.tables[told] = TableRows(table.shape, rows, any(column.primary for column in table.columns))
     except TimeoutError as late:
-        raise HarnessError(f"reading the tables of {of.spec.name} took longer than {READ_S:g} s") from late
+        raise HarnessError(
+            f"reading the tables of {of.spec.name} took longer than {READ_S:g} s", code="check-timeout"
+        ) from late
     return found
 
 

@@ -53,7 +53,9 @@ class MaxCost:
         unpriced = dict.fromkeys(cost.model or "a model" for cost in costs if _unknown(cost))
         if unpriced:
             names = shorten(", ".join(unpriced), 120)
-            raise HarnessError(f"the price of {names} is not known: give input_usd and output_usd under models")
+            raise HarnessError(
+                f"the price of {names} is not known: give input_usd and output_usd under models", code="price-unknown"
+            )
         silent = unsaid(asked)
         if silent:
             return Finding(None, f"{silent}; the others: {about}", "cost-unknown")

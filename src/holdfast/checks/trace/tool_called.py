@@ -59,7 +59,9 @@ class ToolCalled:
         if most is not None and count > most:
             return Finding(False, f"{what}, more than {most}", "calls-above", details=_listed(found))
         if unknown and (count < self.at_least or most is not None):
-            raise HarnessError(f"the arguments of {times(unknown, 'call')} were too long to be kept whole")
+            raise HarnessError(
+                f"the arguments of {times(unknown, 'call')} were too long to be kept whole", code="check-input-lost"
+            )
         if asked and (count < self.at_least or (most is not None and count + len(asked) > most)):
             return Finding(None, f"{what}; {perhaps(asked)}", "calls-unseen", details=_listed(found))
         if count >= self.at_least:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from error_code import has_code
 from holdfast.checks.state.llm_as_judge import LlmAsJudge, Rubric
 from holdfast.errors import HarnessError
 from holdfast.judge import Judge
@@ -90,7 +91,7 @@ def test_a_malformed_reply_is_asked_for_once_more_and_then_an_error() -> None:
     assert decided(judge(), ask).score == 0.9
     assert ask.prompts[0] == ask.prompts[1]
     ask = Asked(rating(7))
-    with pytest.raises(HarnessError, match="was asked twice and gave no rating: its score is not a number"):
+    with pytest.raises(HarnessError, check=has_code("judge-no-rating")):
         decided(judge(), ask)
     assert len(ask.prompts) == 2
 
@@ -177,20 +178,20 @@ def test_a_field_of_a_mock_is_shown_as_assertions_read_it(tmp_path: Path, field:
 
 def test_a_part_of_a_body_that_was_cut_is_never_guessed(tmp_path: Path) -> None:
     world = FakeWorld(tmp_path, FakeMock(request(body='{"text": "on', cut=True)))
-    with pytest.raises(HarnessError, match="the body was cut"):
+    with pytest.raises(HarnessError, check=has_code("check-input-lost")):
         run(judge(input_from="smtp.last_request.body.text").gather(world, SAID))
 
 
 def test_what_was_not_gathered_or_was_asked_otherwise_is_never_guessed(tmp_path: Path) -> None:
     check = judge(input_from="workspace")
-    with pytest.raises(HarnessError, match="not recorded in this run"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         decided(check, Asked(rating(1)))
-    with pytest.raises(HarnessError, match="is no http_mock service"):
+    with pytest.raises(HarnessError, check=has_code("check-service-wrong")):
         run(judge(input_from="db.request_count").gather(FakeWorld(tmp_path), SAID))
     opinion = run(judge().consult(SAID, None, Evidence(), Asked(rating(1))))
     assert judge(pass_threshold=0.9).decide(shown(opinion)).passed, "the threshold is no part of the question"
     for other in (judge(votes=3), judge(temperature=1.0), judge(rubric=Rubric(fail="x")), LlmAsJudge("n", "Kind.")):
-        with pytest.raises(HarnessError, match="not recorded in this run"):
+        with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
             other.decide(shown(opinion))
 
 

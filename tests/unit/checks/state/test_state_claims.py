@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import pytest
 from msgspec.structs import replace
 
+from error_code import has_code
 from holdfast.checks.state.claim_matches_state import Claim, ClaimMatchesState
 from holdfast.errors import HarnessError
 from holdfast.judge.rule import RuleJudge
@@ -239,10 +240,10 @@ def test_filters(did: dict[str, Any], count: int) -> None:
 
 def test_a_rule_that_looks_for_other_deeds_than_were_recorded_is_an_error() -> None:
     recorded = gathered(ClaimMatchesState((Claim(says="a", did=MAILED),)), FakeWorld(Path("/nowhere")), "a")
-    with pytest.raises(HarnessError, match="not recorded"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         ClaimMatchesState((Claim(says="a", did={"type": "command"}),)).decide(recorded)
     assert ClaimMatchesState((Claim(says="b", did=MAILED),)).decide(recorded).passed is True
-    with pytest.raises(HarnessError, match="not recorded"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         ClaimMatchesState((Claim(says="a", did=MAILED),)).decide(shown(None, "a"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from error_code import has_code
 from holdfast.checks.state.command_exit import CommandExit
 from holdfast.checks.state.custom import Custom
 from holdfast.errors import HarnessError
@@ -99,7 +100,7 @@ def test_the_result_of_a_script(tmp_path: Path, printed: str, passed: bool, scor
 )
 def test_a_key_that_is_there_twice_is_an_error(tmp_path: Path, printed: str) -> None:
     check = script(tmp_path, printing(printed))
-    with pytest.raises(HarnessError, match="twice"):
+    with pytest.raises(HarnessError, check=has_code("check-script-failed")):
         check.decide(gathered(check, FakeWorld(tmp_path)))
 
 
@@ -137,7 +138,7 @@ def test_a_script_that_hangs_is_an_error_and_is_gone_with_what_it_started(tmp_pa
     check = Custom("check.py", timeout=1_500)
     world = FakeWorld(tmp_path)
     began = time.monotonic()
-    with pytest.raises(HarnessError, match=r"did not end within 1\.5 s"):
+    with pytest.raises(HarnessError, check=has_code("check-timeout")):
         check.decide(gathered(check, world))
     assert time.monotonic() - began < 20
     pid = int((tmp_path / "pids").read_text())
@@ -216,7 +217,7 @@ def test_in_the_sandbox_the_script_is_lent_and_its_paths_are_valid_there(tmp_pat
 
 
 def test_a_script_that_is_not_there_is_told_before_the_agent_starts(tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match=r"there is no nowhere\.py"):
+    with pytest.raises(HarnessError, check=has_code("check-script-failed")):
         run(Custom("nowhere.py").foresee(FakeWorld(tmp_path)))
 
 
@@ -258,7 +259,7 @@ def test_a_script_that_could_not_judge_the_agent_is_an_error_whatever_its_own_so
     world = FakeWorld(tmp_path, ran=FAILED)
     run(check.foresee(world))
     world.sandbox = FakeWorld(tmp_path, ran=Ran(1, b"", b"begin\nuvx is missing\n")).sandbox
-    with pytest.raises(HarnessError, match="uvx is missing") as broken:
+    with pytest.raises(HarnessError, check=has_code("check-script-failed")) as broken:
         check.decide(gathered(check, world))
     assert broken.value.details["stderr"].startswith("begin")
 
@@ -273,7 +274,7 @@ def test_a_solution_that_a_trial_could_notice_is_not_tried(tmp_path: Path, throw
     run(check.foresee(world))
     assert world.sandbox.orders == []
     assert check.decide(gathered(check, world)).passed
-    (note,) = world.context.notes
+    (note,) = world.context.sink.notes
     assert "reference_timeout" in note
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from error_code import has_code
 from holdfast.checks.state import file_content, paths
 from holdfast.checks.state.file_absent import FileAbsent
 from holdfast.checks.state.file_content import FileContent
@@ -103,11 +104,11 @@ def test_nul_bytes_alone_make_no_other_encoding(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("check", [FileExists("a"), FileAbsent("a"), FileContent("a", contains="x")])
 def test_what_was_not_recorded_is_an_error_and_never_a_guess(check: Any, tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match="not recorded in this run"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         check.decide(shown(None))
-    with pytest.raises(HarnessError, match="disk full"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         check.decide(shown(Evidence(error="disk full")))
-    with pytest.raises(HarnessError, match="not recorded in this run"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         check.decide(gathered(type(check)(path="b", **({"contains": "x"} if "Content" in str(type(check)) else {})), FakeWorld(tmp_path)))  # noqa: E501  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def test_evidence_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     check = FileExists("a")
     good = gathered(check, FakeWorld(tmp_path)).evidence
     assert good is not None
-    with pytest.raises(HarnessError, match="cannot be read"):
+    with pytest.raises(HarnessError, check=has_code("check-not-recorded")):
         check.decide(shown(Evidence({**good.data, "found": {"kind": "nonsense"}})))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from trace_events import found, http, llm, result, tool
 
+from error_code import has_code
 from holdfast.errors import HarnessError
 from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
@@ -36,7 +37,7 @@ def test_tool_called_with_arguments(wanted: dict[str, object], passed: bool) -> 
 
 def test_tool_called_never_guesses_at_arguments_that_were_cut() -> None:
     cut = tool("search", input=shorten('{"q":"' + "x" * (2 * TEXT_KEPT) + 'y"}', TEXT_KEPT))
-    with pytest.raises(HarnessError, match="too long"):
+    with pytest.raises(HarnessError, check=has_code("check-input-lost")):
         found("tool_called", cut, tool="search", arguments={"q": "x*"})
     assert found("tool_called", cut, tool("search", 1.0, '{"q":"x"}'), tool="search", arguments={"q": "x*"}).passed
 

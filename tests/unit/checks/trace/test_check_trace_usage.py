@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from trace_events import found, llm, tool
 
+from error_code import has_code
 from holdfast.errors import HarnessError
 from holdfast.model.trace import Cost, TraceEvent
 
@@ -31,7 +32,7 @@ def test_max_cost_adds_up_what_is_known() -> None:
 
 
 def test_max_cost_with_an_unknown_price_is_an_error_that_names_the_model_never_a_pass() -> None:
-    with pytest.raises(HarnessError, match="small-1"):
+    with pytest.raises(HarnessError, check=has_code("price-unknown")):
         found("max_cost", llm(usd=0.02), llm(1.0, usd=None), max_usd=1.0)
     assert found("max_cost", llm(usd=2.0), llm(1.0, usd=None), max_usd=1.0).passed is False
     assert found("max_cost", llm(usd=0.02), llm(1.0, tokens=None, error_type="RateLimit"), max_usd=1.0).passed
