@@ -22,7 +22,8 @@ from holdfast.runner.run import run
 from holdfast.runner.start import begin
 from holdfast.spec import LoadOptions, load
 from holdfast.store.record import observations
-from holdfast.testing.sandboxes import CHECKS, ENV
+from holdfast.testing.sandbox_steps import ENV
+from holdfast.testing.sandboxes import CHECKS
 from holdfast.world.sandbox.docker import DockerBackend
 from holdfast.world.world_clock import Clock, clock_environ, clock_inside, clock_library, nanoseconds
 

@@ -75,11 +75,21 @@ contract:
 """
 
 
+CHECKS: dict[str, ExecutorCheck] = {}
+"""All of them, by name."""
+
+
+def _check(check: ExecutorCheck) -> ExecutorCheck:
+    CHECKS[check.__name__] = check
+    return check
+
+
 async def check_executor(open_executor: OpenExecutor, folder: Path) -> dict[str, str]:
     """Runs all checks; what failed, by name. Each has a folder of its own below `folder`."""
     return await failed_checks(CHECKS, open_executor, folder)
 
 
+@_check
 async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -> None:
     """And with its own observation; of no trials nothing comes, and more can be asked later."""
     spec = _spec(folder, "one", "two", "three", "four")
@@ -94,6 +104,7 @@ async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -
             assert all(seen.trial == trial.id for trial, seen in ended), "an observation of another trial"
 
 
+@_check
 async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder: Path) -> None:
     """The same answers, endings and faults as in this process, whatever the agent does."""
     spec = _spec(folder, "one", "two", "large", "crashes", "Ünïcode 🐚")
@@ -106,6 +117,7 @@ async def it_comes_to_what_it_comes_to_here(open_executor: OpenExecutor, folder:
     assert any(facts[1] for facts in here.values()), "no fault was met"
 
 
+@_check
 async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, folder: Path) -> None:
     """A feed may have no end, and whoever stops has not asked for all of it."""
     spec = _spec(folder, "one")
@@ -124,6 +136,7 @@ async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, fo
         assert taken <= most, f"{taken} trials were taken, and two were asked for"
 
 
+@_check
 async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> None:
     """`store` is called once a trial, before it is given, and what it returns is given."""
     spec = _spec(folder, "one", "two", "three")
@@ -141,6 +154,7 @@ async def what_is_stored_is_given(open_executor: OpenExecutor, folder: Path) -> 
     assert Counter(stored) == Counter(trial.id for trial in plan(spec).trials)
 
 
+@_check
 async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) -> None:
     """A full disk: the error comes out as it is, and no agent goes on."""
     spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
@@ -158,6 +172,7 @@ async def a_store_that_fails_ends_it(open_executor: OpenExecutor, folder: Path) 
         await _nothing_ends(folder)
 
 
+@_check
 async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecutor, folder: Path) -> None:
     """Closed while trials are under way: none of their agents goes on."""
     spec = _spec(folder, *(f"{'quick' if n == 0 else 'waits'} {n}" for n in range(6)))
@@ -167,6 +182,7 @@ async def what_is_closed_early_leaves_nothing_running(open_executor: OpenExecuto
         await _nothing_ends(folder)
 
 
+@_check
 async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> None:
     """From the call on, whatever there was room for."""
     spec = _spec(folder, *(f"one {n}" for n in range(4)))
@@ -178,6 +194,7 @@ async def one_at_a_time_means_one(open_executor: OpenExecutor, folder: Path) -> 
     assert words == ["began", "ended"] * len(plan(spec).trials), "two trials overlapped"
 
 
+@_check
 async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> None:
     """`started` once for each trial, and `on_fault` for each fault that was met, before the trial is given."""
     spec = _spec(folder, "one", "two", "three", "four")
@@ -196,6 +213,7 @@ async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> 
     assert met.total(), "no fault was met"
 
 
+@_check
 async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, folder: Path) -> None:
     """One trial that cannot be run is in nobody's way."""
     spec = _spec(folder, "one", "two")
@@ -205,22 +223,6 @@ async def our_failure_is_an_error_of_its_trial(open_executor: OpenExecutor, fold
         ended = await _executed(executor, [*good[:3], bad, *good[3:]])
     assert [seen.trial for _, seen in ended if seen.error] == [bad.id]
     assert len(ended) == len(good) + 1
-
-
-CHECKS: dict[str, ExecutorCheck] = {
-    check.__name__: check
-    for check in (
-        every_trial_is_given_once,
-        it_comes_to_what_it_comes_to_here,
-        trials_are_taken_when_there_is_a_place,
-        what_is_stored_is_given,
-        a_store_that_fails_ends_it,
-        what_is_closed_early_leaves_nothing_running,
-        one_at_a_time_means_one,
-        it_is_told_what_happens,
-        our_failure_is_an_error_of_its_trial,
-    )
-}
 
 
 # -- what the checks use -----------------------------------------------------------------------------
