@@ -27,9 +27,9 @@ from holdfast.processes.startable import SHELL, argv_of, install_hint
 from holdfast.reading.program_word import program_calls
 from holdfast.report.diagnosis import DoctorFinding
 from holdfast.world.agent_mounts import mount
-from holdfast.world.boxed_place import SYSTEM, what_is_seen
+from holdfast.world.boxed_world import SYSTEM, what_is_seen
 from holdfast.world.sandbox import system
-from holdfast.world.sandbox.program_lookup import ProgramLookup
+from holdfast.world.sandbox.sandboxed_program import ProgramLookup
 
 _LOOK_S = 5.0
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

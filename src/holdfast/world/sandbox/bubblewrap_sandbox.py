@@ -70,10 +70,10 @@ class BubblewrapSandbox(OpenSandbox):
     async def connect(self, port: int) -> socket.socket:
         """ConnectionRefusedError while nothing listens there."""
         try:
-            message = await self._line.ask(wire.CONNECT, port, text=b"4")
+            message = await self.programs.line.ask(wire.CONNECT, port, text=b"4")
             return await connected(message.fds[0])
         except ConnectionRefusedError:
-            message = await self._line.ask(wire.CONNECT, port, text=b"6")
+            message = await self.programs.line.ask(wire.CONNECT, port, text=b"6")
             return await connected(message.fds[0])
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, *, cwd: str = "") -> Program:
@@ -92,7 +92,7 @@ class BubblewrapSandbox(OpenSandbox):
 
     async def snapshot(self) -> None:
         try:
-            message = await self._line.ask(wire.SNAPSHOT)
+            message = await self.programs.line.ask(wire.SNAPSHOT)
         except OSError as refused:
             raise SandboxFailed(f"the workspace could not be kept as it is: {refused}") from refused
         os.close(self._view)
@@ -100,7 +100,7 @@ class BubblewrapSandbox(OpenSandbox):
 
     async def freeze(self) -> None:
         self._frozen = True
-        await self._line.ask(wire.FREEZE)
+        await self.programs.line.ask(wire.FREEZE)
         self._strain.lift()
 
     async def kill(self) -> int:
@@ -119,7 +119,7 @@ class BubblewrapSandbox(OpenSandbox):
         number = self._watches
         order = wire.written(wire.WatchOrder(hazard.kind, hazard.path, hazard.spared))
         try:
-            await self._line.ask(wire.WATCH, number, fds=[order])
+            await self.programs.line.ask(wire.WATCH, number, fds=[order])
         finally:
             os.close(order)
         return lambda: number in self._hits
@@ -128,7 +128,7 @@ class BubblewrapSandbox(OpenSandbox):
         ours, theirs = os.pipe()
         with open(ours, "rb", buffering=0) as told:
             try:
-                self._line.tell(wire.CHANGES, 0, fds=[theirs])
+                self.programs.line.tell(wire.CHANGES, 0, fds=[theirs])
             finally:
                 os.close(theirs)
             yield from _changes(self._pieces(told.fileno()))
@@ -151,7 +151,7 @@ class BubblewrapSandbox(OpenSandbox):
                 os.close(view)
         self._view = self._home_view = -1
         try:
-            await self._line.close()
+            await self.programs.line.close()
         finally:
             await self._group.close()
             for copy in self._copies:
@@ -195,15 +195,11 @@ class BubblewrapSandbox(OpenSandbox):
     def _everybody(self) -> Iterable[int]:
         return family([self._supervisor])
 
-    @property
-    def _line(self) -> SupervisorConnection:
-        return self.programs.line
-
     def _pieces(self, told: int) -> Iterator[bytes]:
         """What the supervisor's child writes. Our line is heard meanwhile: its supervisor must not wait for us."""
         poll = select.poll()
         poll.register(told, select.POLLIN)
-        poll.register(self._line.fileno(), select.POLLIN)
+        poll.register(self.programs.line.fileno(), select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll(_ROUND_MS)}
             if told in ready:
@@ -212,8 +208,8 @@ class BubblewrapSandbox(OpenSandbox):
                     return
                 yield piece
                 continue
-            self._line.listen()
-            if not ready or self._line.closed.is_set():
+            self.programs.line.listen()
+            if not ready or self.programs.line.closed.is_set():
                 raise SandboxFailed("the changes of the workspace could not be read")
 
 

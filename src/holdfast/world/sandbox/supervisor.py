@@ -16,11 +16,11 @@ import sys
 from collections.abc import Callable, Mapping
 
 from holdfast.processes.leftovers import end_orphans, ended_children
-from holdfast.world.sandbox import kernel, program_lookup
+from holdfast.world.sandbox import kernel
 from holdfast.world.sandbox.command_recorder import CommandRecorder
 from holdfast.world.sandbox.differences import differences
 from holdfast.world.sandbox.mounts import BEFORE, ROOT, SandboxMounts, WritableLayer
-from holdfast.world.sandbox.sandboxed_program import SandboxedProgram, instead_of, start
+from holdfast.world.sandbox.sandboxed_program import ProgramLookup, SandboxedProgram, instead_of, start
 from holdfast.world.sandbox.system import System
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
@@ -250,8 +250,8 @@ class Supervisor:
             return  # nobody listens any more: the closed line ends us
 
 
-def _inside(layer: WritableLayer | None) -> program_lookup.ProgramLookup:
-    return program_lookup.ProgramLookup({"/": ROOT, **instead_of(layer)})
+def _inside(layer: WritableLayer | None) -> ProgramLookup:
+    return ProgramLookup({"/": ROOT, **instead_of(layer)})
 
 
 def _limit(layout: SandboxLayout) -> None:

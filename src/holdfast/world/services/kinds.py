@@ -16,6 +16,8 @@ from holdfast.world.services.mock.routes import MockRoute
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
+    from holdfast.world.services.drivers import Driver
+
 
 @dataclass(frozen=True)
 class AnyImage:
@@ -69,38 +71,46 @@ class MockKind:
         return MockKeeper(spec, self.routes, self.default_response)
 
 
-@dataclass(frozen=True)
-class MysqlKind:
-    """A MariaDB or MySQL server of its own for every trial."""
+class _ServerKind:
+    """What all kinds have in common whose servers run on this machine or in a container."""
 
-    traits: ClassVar[ServiceTraits] = ServiceTraits(
-        port=3306,
-        images=("mysql", "mariadb"),
-        schemes=("mysql", "mariadb"),
-        wire="mysql",
-        variable="DATABASE_URL",
-    )
+    driver: ClassVar[str]
 
     async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.mysql.server import open_mysql
-
-        return await open_mysql(spec)
+        return await _driver(self.driver).open_keeper(spec)
 
     async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.container.contained import contained_mysql
+        return await _driver(self.driver).contained(running, notes)
 
-        return contained_mysql(running, notes)
+
+class _SqlKind(_ServerKind):
+    """A database may also run elsewhere."""
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        from holdfast.world.services.external import external_mysql
+        return _driver(self.driver).elsewhere(spec, url)
 
-        return external_mysql(spec, url)
+
+def _driver(name: str) -> Driver:
+    from holdfast.world.services.drivers import DRIVERS
+
+    return DRIVERS[name]
 
 
 @dataclass(frozen=True)
-class PostgresKind:
+class MysqlKind(_SqlKind):
+    """A MariaDB or MySQL server of its own for every trial."""
+
+    driver = "mysql"
+    traits: ClassVar[ServiceTraits] = ServiceTraits(
+        port=3306, images=("mysql", "mariadb"), schemes=("mysql", "mariadb"), wire="mysql", variable="DATABASE_URL"
+    )
+
+
+@dataclass(frozen=True)
+class PostgresKind(_SqlKind):
     """A PostgreSQL server of its own for every trial."""
 
+    driver = "postgres"
     traits: ClassVar[ServiceTraits] = ServiceTraits(
         port=5432,
         images=("postgres", "postgis"),
@@ -109,36 +119,12 @@ class PostgresKind:
         variable="DATABASE_URL",
     )
 
-    async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.postgres.server import open_postgres
-
-        return await open_postgres(spec)
-
-    async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.container.contained import contained_postgres
-
-        return await contained_postgres(running, notes)
-
-    def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
-        from holdfast.world.services.external import external_postgres
-
-        return external_postgres(spec, url)
-
 
 @dataclass(frozen=True)
-class RedisKind:
+class RedisKind(_ServerKind):
     """A Redis server of its own for every trial."""
 
+    driver = "redis"
     traits: ClassVar[ServiceTraits] = ServiceTraits(
         port=6379, images=("redis", "valkey"), schemes=("redis", "rediss"), variable="REDIS_URL"
     )
-
-    async def open_keeper(self, spec: ServiceSpec, place: ServicePlace) -> ServiceKeeper:
-        from holdfast.world.services.redis import open_redis
-
-        return await open_redis(spec)
-
-    async def contained(self, running: ServiceContainer, notes: tuple[str, ...]) -> WarmService:
-        from holdfast.world.services.container.contained import contained_redis
-
-        return contained_redis(running, notes)

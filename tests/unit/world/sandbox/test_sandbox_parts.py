@@ -16,8 +16,7 @@ from holdfast.world.sandbox import bubblewrap, isolation, limits, system
 from holdfast.world.sandbox.bubblewrap_sandbox import _changes
 from holdfast.world.sandbox.live_limits import LiveLimits, written_size
 from holdfast.world.sandbox.mounts import WritableLayer
-from holdfast.world.sandbox.program_lookup import ProgramLookup
-from holdfast.world.sandbox.sandboxed_program import options_of
+from holdfast.world.sandbox.sandboxed_program import ProgramLookup, options_of
 from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.conventions import sandbox_user
 from refused import refused

@@ -80,7 +80,7 @@ async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) 
     return ContainedSql(running, notes, settings, session, counters)
 
 
-def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
+async def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
     """MySQL or MariaDB."""
     settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
@@ -89,7 +89,7 @@ def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> Contai
     return ContainedSql(running, notes, settings, session, MyCounters(session, settings.database))
 
 
-def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> Contained:
+async def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> Contained:
     settings = redis_settings(understood(running.spec, "REDIS"))
     return Contained(running, notes, {"URL": settings.url})
 

@@ -1,0 +1,30 @@
+"""What each kind of server takes to run, by the name that its kind has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import SplitResult
+
+from holdfast.model.world import ServiceSpec
+from holdfast.protocols.service import Service, ServiceContainer, ServiceKeeper, WarmService
+from holdfast.world.services.container.contained import contained_mysql, contained_postgres, contained_redis
+from holdfast.world.services.external import External, external_mysql, external_postgres
+from holdfast.world.services.mysql.server import open_mysql
+from holdfast.world.services.postgres.server import open_postgres
+from holdfast.world.services.redis import open_redis
+
+
+class Driver(NamedTuple):
+    """How one kind is run: by a server of this machine, in a container, or elsewhere."""
+
+    open_keeper: Callable[[ServiceSpec], Awaitable[ServiceKeeper]]
+    contained: Callable[[ServiceContainer, tuple[str, ...]], Awaitable[WarmService]]
+    elsewhere: Callable[[ServiceSpec, SplitResult], Service]
+
+
+DRIVERS: Mapping[str, Driver] = {
+    "mysql": Driver(open_mysql, contained_mysql, external_mysql),
+    "postgres": Driver(open_postgres, contained_postgres, external_postgres),
+    "redis": Driver(open_redis, contained_redis, External),
+}
