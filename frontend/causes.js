@@ -1,7 +1,7 @@
 // What did not hold, grouped by rule and cause: the rule in words, why, one answer, and how to see it again.
 import { get } from "./api.js";
 import { cellAddress, runAddress, runPath, trialAddress } from "./address.js";
-import { button, command, el, facts, passage, plain, visible } from "./dom.js";
+import { button, command, el, facts, inlined, passage, plain, visible } from "./dom.js";
 import { tellable } from "./names.js";
 import { badge, plural } from "./words.js";
 
@@ -22,8 +22,10 @@ function joined(found) {
 
 // The list keeps its entries while a run goes on: what was opened stays open, what has the focus keeps it.
 export class Causes {
-  constructor(run) {
+  // `part` is one of several, shown on the page of the whole run: its links lead to its own page.
+  constructor(run, part) {
     this.run = run;
+    this.part = part;
     this.shown = FIRST;
     this.entries = new Map();
     this.told = el("p", { class: "status" });
@@ -33,7 +35,11 @@ export class Causes {
   }
 
   async load(signal) {
-    const found = await get(`${runPath(this.run)}/causes`, signal), { rules, columns } = this.heads;
+    this.take(await get(`${runPath(this.run)}/causes`, signal));
+  }
+
+  take(found) {
+    const { rules, columns } = this.heads;
     const named = found.causes.map((cause) => ({ ...cause, places: cause.cells, cells: cause.cells.slice(0, PLACES).map(([rule, column]) => [rules[rule]?.id, columns[column]?.name]) }));
     this.found = joined({ ...found, causes: named });
     this.draw();
@@ -66,10 +72,10 @@ export class Causes {
   entry(cause, open) {
     const key = JSON.stringify([cause.rule, cause.outcome, cause.reason, cause.fault]), face = JSON.stringify(cause);
     let item = this.entries.get(key);
-    if (!item) this.entries.set(key, (item = el("li", null, entry(this.run, cause, open))));
+    if (!item) this.entries.set(key, (item = el("li", null, entry(this, cause, open))));
     else if (item.face !== face) {
       const was = item.firstElementChild, focused = was.contains(document.activeElement);
-      item.replaceChildren(entry(this.run, cause, was.open));
+      item.replaceChildren(entry(this, cause, was.open));
       if (focused) item.querySelector("summary").focus({ preventScroll: true });
     }
     item.face = face;
@@ -77,14 +83,14 @@ export class Causes {
   }
 }
 
-function entry(run, cause, open) {
+function entry(list, cause, open) {
   const where = cause.cells[0]?.[1] ?? cause.cases?.[0] ?? "";
   const places = cause.count > 1 ? plural(cause.count, cause.cases?.length ? "case" : "cell") : `in ${where}`;
   const summary = el("summary", { "data-entry": true }, badge(cause.outcome),
     el("span", { class: "what" }, el("b", null, plain(cause.rule || cause.reason)), " ", el("span", { class: "count" }, plain(places)), cause.severity ? el("small", { class: cause.severity }, cause.severity) : null, cause.remarks ? plain(` ${cause.remarks}`, "i") : null),
     cause.rule ? el("span", { class: "why" }, plain(cause.reason)) : null);
   const view = el("details", { class: "cause" }, summary);
-  const fill = () => view.childElementCount === 1 && view.append(body(run, cause));
+  const fill = () => view.childElementCount === 1 && view.append(body(list, cause));
   view.addEventListener("toggle", () => view.open && fill());
   if (open) {
     fill();
@@ -95,22 +101,23 @@ function entry(run, cause, open) {
 
 const cut = (text) => (text.length > TEXT ? `${text.slice(0, TEXT)} …` : text);
 
-function body(run, cause) {
+function body({ run, part }, cause) {
+  const at = (address) => (inlined && part ? `${part.page}${address}` : address);
   return facts([
     ["rule", cause.description],
     ["also", cause.also],
     ["asked", cause.asked ? passage(cut(cause.asked)) : ""],
     ["answered", cause.answered == null ? "" : cause.answered ? passage(cut(cause.answered), (cause.marks ?? []).filter(([, end]) => end <= TEXT)) : el("span", { class: "nothing" }, "nothing")],
-    ["met", cause.fault],
+    ["fault", cause.fault],
     ["faults", cause.faults],
     ["known as", (cause.standards ?? []).join("; ")],
     ["next", cause.next],
-    ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause) : ""],
+    ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause, at) : ""],
     ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],
-    ["matrix", cause.places.length > 1 ? button("Show these cells alone", () => alone(run, cause.number), { class: "button only" }) : ""],
+    ["matrix", cause.places.length > 1 && !part ? button("Show these cells alone", () => alone(run, cause.number), { class: "button only" }) : ""],
     ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
-    ["again", cause.again ? command(cause.again) : ""],
-    ["trial", cause.trial ? el("a", { class: "button", href: trialAddress(run, cause.trial) }, "Open the trial: calls, files, audit") : ""],
+    ["reproduce", cause.again ? command(cause.again) : ""],
+    ["trial", cause.trial ? el("a", { class: "button", href: at(trialAddress(run, cause.trial)) }, "Open the trial: calls, files, audit") : ""],
   ]);
 }
 
@@ -125,10 +132,10 @@ function caseNames({ cases, count }) {
   return el("ul", { class: "places" }, ...cases.slice(0, PLACES).map((name) => plain(name, "li")), more > 0 ? el("li", null, `and ${more} more`) : null);
 }
 
-function cells(run, cause) {
+function cells(run, cause, at) {
   const several = new Set(cause.cells.map(([rule]) => rule)).size > 1;
   const places = cause.cells.slice(0, PLACES), names = tellable(places.map(([rule, column]) => (several ? `${rule} in ${column}` : column)), NAME);
-  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: cellAddress(run, rule, column), title: visible(column) }, plain(names[n]))));
+  const shown = places.map(([rule, column], n) => el("li", null, el("a", { href: at(cellAddress(run, rule, column)), title: visible(column) }, plain(names[n]))));
   const more = (cause.cell_count ?? cause.count) - shown.length;
   return el("ul", { class: "places" }, ...shown, more > 0 ? el("li", null, `and ${more} more`) : null);
 }

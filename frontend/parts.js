@@ -1,12 +1,32 @@
 // The parts of a whole run: what each came to, and its share of the score.
-import { runAddress } from "./address.js";
+import { cellAddress, runAddress } from "./address.js";
+import { Causes } from "./causes.js";
 import { el, inlined, plain } from "./dom.js";
 import { badge, number, span, wordOf } from "./words.js";
 
 export function partsTable(weights, rows, id) {
-  const shown = weights ?? rows.map((row) => ({ ...row, run: row.id, verdict: wordOf(row), reasons: [] }));
+  const shown = weights?.filter((part) => !part.skipped) ?? rows.map((row) => ({ ...row, run: row.id, verdict: wordOf(row), reasons: [] }));
   const head = el("tr", null, ...["verdict", "part", "score", "share", "weight", "what it came to"].map((word) => el("th", { scope: "col" }, word)));
-  return el("table", { class: "parts-table" }, el("thead", null, head), el("tbody", null, ...shown.map((part) => partRow(part, id))));
+  const idle = (weights ?? []).filter((part) => part.skipped).map((part) => `${part.part} (${part.skipped})`);
+  const table = el("table", { class: "parts-table" }, el("thead", null, head), el("tbody", null, ...shown.map((part) => partRow(part, id))));
+  return el("div", null, table, idle.length ? plain(`Not run: ${idle.join(", ")}`, "p") : null);
+}
+
+// A part that did not hold: its causes, then its matrix.
+export function failedPart(part) {
+  const causes = new Causes(part.run, part);
+  causes.heads = part;
+  causes.take(part);
+  causes.node.querySelector("h2").replaceChildren("What did not hold in ", plain(part.part));
+  return el("section", { class: "failed-part" }, causes.node, part.matrix.rows.length ? matrixTable(part) : null);
+}
+
+function matrixTable({ run, page, matrix: { heads, rows, left_out: more } }) {
+  const at = (rule, head) => (inlined ? page : "") + cellAddress(run, rule, head);
+  const cell = (rule, head, [outcome, text]) => el("td", { class: outcome.replace("/", "") }, outcome && outcome !== "n/a" ? el("a", { href: at(rule, head), "aria-label": `${outcome}, ${rule} in ${head}` }, text) : text);
+  const line = ({ rule, severity, cells }) => el("tr", null, el("th", { scope: "row" }, plain(rule), " ", el("small", { class: severity }, severity)), ...cells.map((face, n) => cell(rule, heads[n], face)));
+  const head = el("tr", null, el("th", { scope: "col" }, "rule"), ...heads.map((name) => el("th", { scope: "col" }, plain(name))));
+  return el("div", { class: "scroller" }, el("table", { class: "part-matrix" }, el("thead", null, head), el("tbody", null, ...rows.map(line))), more ? plain(`${more} more rules and scenarios on the page of the part`, "p") : null);
 }
 
 function partRow(part, id) {

@@ -8,7 +8,7 @@ import { listen } from "./events.js";
 import { Live } from "./live.js";
 import { Matrix } from "./matrix.js";
 import { loadNotes, noteEditor } from "./notes.js";
-import { partsTable } from "./parts.js";
+import { failedPart, partsTable } from "./parts.js";
 import { scoreView } from "./score.js";
 import { SIGNS, TOP, plural, toneOf, took, when, wordOf } from "./words.js";
 
@@ -75,6 +75,7 @@ class RunPage {
   draw(found) {
     this.head.replaceChildren(...this.headParts(found).filter(Boolean));
     this.foot.replaceChildren(...footParts(found).filter(Boolean));
+    if (found.failed?.length) this.cases.replaceChildren(...found.failed.map(failedPart));
     if (found.cases?.length) this.cases.replaceChildren(el("h2", null, this.casesTitle(found)), ...cases(this.id, found.cases));
   }
 
@@ -100,7 +101,7 @@ class RunPage {
     const reasons = [states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
     const scored = found.number != null || (found.has_matrix && !this.running);
     return [
-      el("p", { class: "eyebrow" }, plain([run.part, `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), run.started ? " · " : "", run.started ? when(run.started) : ""),
+      el("p", { class: "eyebrow" }, plain([run.part, run.partial && "partial", `run ${run.id}`, run.branch, run.commit].filter(Boolean).join(" · ")), run.started ? " · " : "", run.started ? when(run.started) : ""),
       el("h1", null, plain(found.name || run.spec || run.id)),
       found.description ? plain(found.description, "p") : null,
       el("div", { class: `verdict ${tone}` }, el("p", { class: "word" }, el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[tone] ?? (this.running ? "▸" : "!")), word), el("ul", { class: "reasons" }, ...reasons.map((reason) => plain(reason, "li")))),

@@ -34,7 +34,7 @@ export function patchRow(item, run, names, picked) {
 function below(run) {
   if (run.state === "unreadable") return [plain(run.note || "cannot be read")];
   if (run.parts?.length) return run.parts.flatMap((part) => [el("span", { class: `part ${toneOf(wordOf(part))}` }, el("span", { "aria-hidden": "true" }, SIGNS[toneOf(wordOf(part))] ?? "·"), " ", plain(part.part), el("span", { class: "offscreen" }, ` ${wordOf(part)}`)), " "]);
-  const words = [run.part, run.branch, run.commit].filter(Boolean);
+  const words = [run.part, run.partial && "partial", run.branch, run.commit].filter(Boolean);
   return [plain(words.join(" · "))];
 }
 

@@ -51,7 +51,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     def open_page(run: Run | Overall, *, hash: str = "", ready: bool = True, **settings: Any) -> Any:
         file = tmp_path / "report.html"
         pieces: Iterable[bytes] = (
-            render_overall_page(run) if isinstance(run, Overall) else Html().render(run)["report.html"]
+            render_overall_page(run, {}) if isinstance(run, Overall) else Html().render(run)["report.html"]
         )
         file.write_bytes(b"".join(pieces))
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
@@ -103,7 +103,7 @@ def test_cell_opens_prompt_answer_faults_and_command(show: Callable[..., Any], r
         "always-cite-source",
         "fails in calm too, simulated",
         "What was ACME's Q3 revenue?",
-        "llm call 1: truncated_response, 41 tokens → 20 tokens",
+        "llm, call 1: truncated_response, 41 tokens → 20 tokens",
         "holdfast contract run --trial dddddddddddd --seed 7",
         "finance.yaml:12",
     ):
@@ -344,7 +344,7 @@ def test_overall_page_leads_to_the_page_of_each_part(show: Callable[..., Any], s
     assert "82.50" in page.inner_text("header.top")
     assert page.get_attribute(".parts-table a", "href") == "contract/report.html"
     assert page.locator(".parts-table a").count() == 1
-    assert "no <i>" in page.inner_text(".parts-table")
+    assert "no <i>" in page.inner_text("header.top")
     assert page.locator("main b:text-is('Desk'), main i:text-is('no')").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

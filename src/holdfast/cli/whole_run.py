@@ -62,8 +62,12 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
 
     if as_json:
         from holdfast.cli.screen import print_document
+        from holdfast.report.cause_json import entries
 
-        print_document(document(found.overall))
+        shown = document(found.overall)
+        for part, outcome in found.outcomes.items():
+            shown["parts"][part]["causes"] = list(entries(outcome.run))
+        print_document(shown)
         return
     text = summary(
         found.overall,
@@ -94,9 +98,10 @@ def tell_whole_step(found: WholeOutcome, *, annotations: bool) -> None:
     step = os.environ.get("GITHUB_STEP_SUMMARY")
     if step:
         from holdfast.cli.run_job import append_summary
-        from holdfast.report.overall import markdown
+        from holdfast.report.whole_files import failed_runs, render_markdown
 
-        append_summary(Path(step), [markdown(found.overall).encode("utf-8", "replace")])
+        runs = {part: outcome.run for part, outcome in found.outcomes.items()}
+        append_summary(Path(step), render_markdown(found.overall, failed_runs(found.overall, runs)))
     if not annotations and os.environ.get("GITHUB_ACTIONS") != "true":
         return
     from holdfast.cli.github_step import annotate, set_outputs

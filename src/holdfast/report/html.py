@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from holdfast.model.overall import Overall
 from holdfast.model.run import Run
+from holdfast.model.spec import Part
 from holdfast.report.page.inlined import InlinedRun, Packed, inline_overall
 from holdfast.report.page.static import Markup, page_title, render_static_page
 
@@ -33,9 +34,9 @@ def _run_page(run: Run) -> Iterator[bytes]:
     yield from _pieces(page_title(made.run), render_static_page(made.run, made.causes), made.packed)
 
 
-def render_overall_page(found: Overall) -> Iterator[bytes]:
+def render_overall_page(found: Overall, runs: Mapping[Part, Run]) -> Iterator[bytes]:
     """The page of a run of several parts."""
-    document, packed = inline_overall(found)
+    document, packed = inline_overall(found, runs)
     yield from _pieces(page_title(document), render_static_page(document, {}), packed)
 
 

@@ -34,7 +34,7 @@ def cells_of(run: PastRun) -> tuple[str, ...]:
     score = number(run.score) if plain else f"{run.cases_passed}/{run.cases} cases"
     spec = one_line(shown_spec(run.spec)) if run.spec else "–"
     trials = str(run.trials) if run.ended else "–"
-    part = run.part if run.whole or not run.part else f"{run.part}, in part"
+    part = run.part if run.whole or not run.part else f"{run.part}, partial"
     return (run.id, when(run), part or "–", spec, score, verdict(run), trials, commit(run))
 
 

@@ -54,11 +54,11 @@ def _joined(found: Overall, runs: Runs, path: Path, home: Path) -> Iterable[byte
     if suffix == ".html":
         from holdfast.report.html import render_overall_page
 
-        return render_overall_page(_linked(found, os.path.relpath(home, path.parent)))
+        return render_overall_page(_linked(found, os.path.relpath(home, path.parent)), runs)
     if suffix == ".json":
         return _document(found, runs)
     if suffix == ".md":
-        return _markdown(found, runs)
+        return render_markdown(found, runs)
     return _junit(found, runs) if suffix == ".xml" else _sarif(found, runs)
 
 
@@ -72,9 +72,9 @@ def _folder(found: Overall, runs: Runs, folder: Path) -> None:
             place(folder / f"{part}{suffix_of(name)}", rendered)
     pages = {run.id: f"{part}.html" for part, run in runs.items()}
     own = replace(found, parts=tuple(replace(p, page=pages.get(p.run, "")) for p in found.parts))
-    place(folder / "report.html", render_overall_page(own))
+    place(folder / "report.html", render_overall_page(own, runs))
     place(folder / "report.json", _document(found, runs))
-    place(folder / "report.md", _markdown(found, runs))
+    place(folder / "report.md", render_markdown(found, runs))
 
 
 def _linked(found: Overall, home: str) -> Overall:
@@ -100,7 +100,13 @@ def _document(found: Overall, runs: Runs) -> Iterator[bytes]:
     yield b"\n"
 
 
-def _markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
+def failed_runs(found: Overall, runs: Runs) -> Runs:
+    """The parts that did not hold."""
+    return {part.part: runs[part.part] for part in found.parts if part.exit_code and part.part in runs}
+
+
+def render_markdown(found: Overall, runs: Runs) -> Iterator[bytes]:
+    """The overall result, then each of these parts with its causes and its matrix."""
     yield words.markdown(found).encode("utf-8", "replace")
     for run in runs.values():
         yield b"\n"

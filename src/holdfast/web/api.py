@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from holdfast.errors import HoldfastError, SpecError, UsageError, UserError
-from holdfast.report.page.causes import causes_document
+from holdfast.model.overall import PartResult
+from holdfast.report.page.causes import causes_document, failed_part
 from holdfast.report.page.cells import cell_document, find_cell, matrix_document
 from holdfast.report.page.run import overall_document, run_document
 from holdfast.report.page.trial import trial_document, unended_document
@@ -122,13 +123,18 @@ class Api:
         if run.manifest().parts:
             found = stored_overall(run)
             whole = overall_document(found) if found is not None else {**UNDECIDED, "complete": False}
-            return as_json({"run": row, **whole, "parts": row["parts"]})
+            failed = [self._failed(part) for part in found.parts if part.exit_code and part.run] if found else []
+            return as_json({"run": row, **whole, "failed": failed, "parts": row["parts"]})
 
         def shown(opened: OpenedRun) -> dict[str, Any]:
             found = {"run": row, **run_document(opened.outcome.run)}
             return {**found, **UNDECIDED} if opened.live is not None else found
 
         return as_json(self._project.opened.use(id, shown))
+
+    def _failed(self, part: PartResult) -> dict[str, Any]:
+        """The causes and the matrix of a part that did not hold."""
+        return self._project.opened.use(part.run, lambda opened: failed_part(part, opened.outcome.run))
 
     def _row(self, id: str) -> dict[str, Any]:
         known = self._project.list.known()

@@ -47,6 +47,7 @@ def run_row(run: PastRun, runs: Path, notes: Mapping[str, KeptNote]) -> dict[str
     return {
         "id": run.id,
         "part": run.part,
+        "partial": bool(run.part) and not run.whole,
         "spec": run.spec,
         "started": run.started,
         "duration_s": run.duration_s,

@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 from msgspec.structs import replace
+from report_sample import sample
 
 from holdfast.model.codec import encode
 from holdfast.model.overall import Overall, PartResult
 from holdfast.model.score import Interval, MutationScore, Share
 from holdfast.report.overall import document, headline, markdown, sign, summary, verdict, word
+from holdfast.report.page.causes import failed_part
 
 MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (
@@ -78,3 +80,17 @@ def test_markdown_holds_no_markup_of_others() -> None:
     assert "<b>" not in text
     assert "](y)" not in text
     assert headline(overall())[:13] in text
+
+
+def test_a_failed_part_has_its_causes_and_its_matrix() -> None:
+    run = sample()
+    part = failed_part(PartResult("contract", exit_code=1, run="0007/contract", page="contract.html"), run)
+    first = part["causes"][0]
+    rule, column = first["cells"][0]
+    assert part["rules"][rule]["id"] == first["rule"] == "always-cite-source"
+    assert part["columns"][column]["name"] == "search-tool-down"
+    rows = {
+        row["rule"]: dict(zip(part["matrix"]["heads"], row["cells"], strict=True)) for row in part["matrix"]["rows"]
+    }
+    assert rows["always-cite-source"]["search-tool-down"][0] == "fail"
+    assert (part["page"], part["matrix"]["left_out"]) == ("contract.html", 0)

@@ -6,15 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.model.observation import FaultMet
+from holdfast.model.overall import PartResult
 from holdfast.model.run import ReplicaRow, Run, TrialRow
 from holdfast.report import cases, cause_words, standards, wording
 from holdfast.report.case_causes import CaseCause, case_causes
 from holdfast.report.causes import Cause, Causes
-from holdfast.report.page.run import Numbering
+from holdfast.report.matrix import Grid, grid
+from holdfast.report.page.run import Numbering, columns
 from holdfast.report.page.values import cut, utf16_span
 
 SHOWN, CASES, TEXT = 500, 200, 4_000
 """Causes, cases that one names, and characters of what was asked and answered."""
+ROWS, COLUMNS = 60, 20
+"""Rules and scenarios in the matrix of a part; its own page has all."""
 CELLS = 20_000
 """Cells that all causes name together."""
 
@@ -36,6 +40,29 @@ def causes_document(run: Run, grouping: Causes | None = None) -> dict[str, Any]:
         "causes": causes,
         "total": len(found) + len(of_cases),
         "cells": grouping.total,
+    }
+
+
+def failed_part(part: PartResult, run: Run) -> dict[str, Any]:
+    """The causes and the matrix of a part that did not hold, for the page of the whole run."""
+    shown = grid(run) if wording.has_matrix(run) else Grid({}, ())
+    names, heads = list(shown.rules)[:ROWS], list(shown.heads)[:COLUMNS]
+    faces = [[shown.face(rule, head) for head in heads] for rule in names]
+    return {
+        "part": part.part,
+        "run": part.run,
+        "page": part.page,
+        **causes_document(run),
+        "rules": [{"id": rule.id} for rule in run.invariants],
+        "columns": [{"name": column["name"]} for column in columns(run)],
+        "matrix": {
+            "heads": heads,
+            "rows": [
+                {"rule": rule, "severity": shown.rules[rule], "cells": [(face.outcome, face.text) for face in row]}
+                for rule, row in zip(names, faces, strict=True)
+            ],
+            "left_out": len(shown.rules) - len(names) + len(shown.heads) - len(heads),
+        },
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,9 +16,10 @@ from holdfast.model.observation import Observation, Turn
 from holdfast.model.overall import Overall
 from holdfast.model.run import CaseRow, CellRow, ReplicaRow, Run, TrialRow
 from holdfast.model.score import Case, Cell
+from holdfast.model.spec import Part
 from holdfast.report import calls, cases, overall, wording
 from holdfast.report.causes import Causes
-from holdfast.report.page.causes import causes_document
+from holdfast.report.page.causes import causes_document, failed_part
 from holdfast.report.page.cells import MatrixTable, count_trials
 from holdfast.report.page.run import overall_document, run_document
 from holdfast.report.page.trial import Bounds, describe_exchange, describe_observation
@@ -159,8 +160,9 @@ class InlinedRun:
         self._room[held] -= max(0, size - _BARE)
 
 
-def inline_overall(found: Overall) -> tuple[dict[str, Any], Packed]:
-    """The document of a run of several parts: each has a page of its own."""
+def inline_overall(found: Overall, runs: Mapping[Part, Run]) -> tuple[dict[str, Any], Packed]:
+    """The document of a run of several parts, with what failed in each; each has a page of its own."""
+    failed = [failed_part(part, runs[part.part]) for part in found.parts if part.exit_code and part.part in runs]
     document = {
         "run": {
             "id": found.run,
@@ -172,6 +174,7 @@ def inline_overall(found: Overall) -> tuple[dict[str, Any], Packed]:
             "verdict": overall.verdict(found),
         },
         **overall_document(found),
+        "failed": failed,
     }
     packed = Packed()
     packed.add("run", document)

@@ -58,7 +58,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "folder": run.path,
         "noun": cases.noun(run),
         "rules": list(rules(run)),
-        "columns": list(_columns(run)),
+        "columns": list(columns(run)),
         "has_matrix": wording.has_matrix(run),
         **_cases(run),
         "parts": [],
@@ -143,7 +143,7 @@ def rules(run: Run) -> Iterator[dict[str, str]]:
         yield {name: encodable(text) for name, text in facts.items()}
 
 
-def _columns(run: Run) -> Iterator[dict[str, str]]:
+def columns(run: Run) -> Iterator[dict[str, str]]:
     """In the order of the matrix: every scenario with every set of params."""
     for scenario in run.scenarios:
         faults = [f"{one.mode} on {one.plane} {one.target}".rstrip(" *") for one in scenario.injections]

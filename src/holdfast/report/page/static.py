@@ -52,6 +52,7 @@ def render_static_page(document: Mapping[str, Any], causes: Mapping[str, Any]) -
     return _joined(
         tag("header", *_head(document), kind="top"),
         _causes(document, causes),
+        *(_failed_part(part) for part in document.get("failed", ())),
         _cases(document),
         tag("noscript", tag("p", "The matrix and the trials need scripts.")) if document["has_matrix"] else None,
         _foot(document),
@@ -123,6 +124,20 @@ def _badge(word: str) -> Markup:
     return tag("span", f"{sign} {word}", kind=f"badge {word.lower().replace('/', '')}")
 
 
+def _failed_part(part: Mapping[str, Any]) -> Markup:
+    """A part of several: its causes, then its matrix."""
+    matrix = part["matrix"]
+    head = tag(
+        "tr", tag("th", "rule", scope="col"), *(tag("th", tag("bdi", name), scope="col") for name in matrix["heads"])
+    )
+    body = (
+        tag("tr", tag("th", tag("bdi", row["rule"]), scope="row"), *(tag("td", text) for _, text in row["cells"]))
+        for row in matrix["rows"]
+    )
+    table = tag("table", tag("thead", head), tag("tbody", *body), kind="part-matrix") if matrix["rows"] else None
+    return tag("section", tag("h2", part["part"]), _causes(part, part), table, kind="failed-part")
+
+
 def _causes(document: Mapping[str, Any], found: Mapping[str, Any]) -> Markup | None:
     causes = found.get("causes", ())
     if not causes:
@@ -152,13 +167,13 @@ def _cause(document: Mapping[str, Any], cause: Mapping[str, Any], opened: bool) 
         "also": cause["also"],
         "asked": _text(cause["asked"]),
         "answered": "nothing" if cause["answered"] == "" else _text(cause["answered"] or ""),
-        "met": cause["fault"],
+        "fault": cause["fault"],
         "faults": cause["faults"],
         "known as": "; ".join(cause["standards"]),
         "next": cause["next"],
         f"{noun}s": ", ".join(places) + (f" and {more} more" if more > 0 else "") if cause["count"] > 1 else "",
         "at": cause["where"],
-        "again": cause["again"],
+        "reproduce": cause["again"],
     }
     rows = (tag("div", tag("dt", name), tag("dd", tag("bdi", text))) for name, text in facts.items() if text)
     summary = tag("summary", _badge(cause["outcome"]), what, why)
