@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.http1.outgoing_request import Endpoint
 from holdfast.streams.failures import not_connected
+from holdfast.streams.socket_stream import connect_by_name
 
 if TYPE_CHECKING:
     from ssl import SSLContext, SSLObject
@@ -90,7 +91,8 @@ async def open_socket(
     tls = place.scheme == "https"
     try:
         async with asyncio.timeout(seconds):
-            sock = await _connected(place, room)
+            sock = await connect_by_name(place.host, place.port, room)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 if not tls:
                     return RawSocket(sock)
@@ -102,26 +104,3 @@ async def open_socket(
                 raise
     except (OSError, UnicodeError) as error:
         raise not_connected(error, place.host, place.port, seconds, tls=tls) from error
-
-
-async def _connected(place: Endpoint, room: int | None) -> socket.socket:
-    """A connection to the first address of the host that gives one."""
-    loop = asyncio.get_running_loop()
-    wrong: OSError = ConnectionRefusedError(f"{place.host} has no address")
-    for family, kind, proto, _, address in await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, proto)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if room is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-            await loop.sock_connect(sock, address)
-        except OSError as error:
-            wrong = error
-            sock.close()
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise wrong

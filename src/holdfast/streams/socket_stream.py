@@ -335,13 +335,16 @@ def _feed(under: asyncio.Transport, early: bytes) -> None:
         tls.buffer_updated(len(early))
 
 
-async def connect_by_name(name: str, port: int) -> socket.socket:
-    """The socket of the first address that is there; raises OSError (gaierror if there is no such name)."""
+async def connect_by_name(name: str, port: int, room: int | None = None) -> socket.socket:
+    """The socket of the first address that is there; raises OSError (gaierror if there is no such name).
+
+    `room` is how much the system may read ahead, which must be set before connecting.
+    """
     found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     opened: list[socket.socket] = []
     try:
         sock: socket.socket | None
-        tries = [partial(_connect, one, opened) for one in _by_turns(found)]
+        tries = [partial(_connect, one, opened, room) for one in _by_turns(found)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
     except BaseException:  # one may have won just now
         for sock in opened:
@@ -362,11 +365,13 @@ def _by_turns(found: Sequence[_Found]) -> list[_Found]:
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]
 
 
-async def _connect(found: _Found, opened: list[socket.socket]) -> socket.socket:
+async def _connect(found: _Found, opened: list[socket.socket], room: int | None) -> socket.socket:
     family, kind, proto, _, address = found
     sock = socket.socket(family, kind, proto)
     try:
         sock.setblocking(False)
+        if room is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         await asyncio.get_running_loop().sock_connect(sock, address)
     except BaseException:
         sock.close()

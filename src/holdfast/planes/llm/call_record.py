@@ -1,4 +1,4 @@
-"""What becomes of one model call: what it used and cost, and its entry in the trace."""
+"""The record of one model call: what the agent got, what the call cost, and its entry in the trace."""
 
 from __future__ import annotations
 

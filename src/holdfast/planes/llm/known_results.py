@@ -1,6 +1,9 @@
-"""Tool results in conversations: where each stands, which call it answers, and what was settled for it.
+"""Tool results in conversations: where each is, which call it answers, and what the model is to read instead.
 
-A result comes again with every request, and not always the same.
+An agent sends the whole conversation with every request, and may shorten it, reorder it or change ids on the way. A
+fault must act once on each result, and the model must then read the same changed text in every later request. So
+Holdfast recognises a result by several marks, the surest first: its place in the conversation, its key, its id, and
+its call and text.
 """
 
 from __future__ import annotations
@@ -66,14 +69,15 @@ class KnownResults:
             del self._kept[next(iter(self._kept))]
 
     def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
-        """What was settled for the results of a request, even if the agent has shortened them or what went before.
+        """What was decided for the results of a request, even if the agent has shortened the conversation.
 
-        The surest marks of all results come first, and each call has one result. `own`: the request is known to go on
-        with a conversation of this trial.
+        `own`: the request is known to continue a conversation of this trial.
         """
         marks = [_marks(at) for at in found]
         known: list[KnownResult | None] = [None] * len(found)
         taken: set[int] = set()
+        # Level by level, so that the surest marks of all results are used before any weaker mark: a weak mark of one
+        # result must not take what belongs to another. Each call has one result, so nothing is given out twice.
         for level in range(max(map(len, marks), default=0)):
             for n, at in enumerate(found):
                 if known[n] is not None or (at.fresh and level >= _BY_KEY) or level >= len(marks[n]):
@@ -259,9 +263,9 @@ def answers(
 ) -> dict[int, OpenToolCall]:
     """The call that each result answers, by the result's place in the list: the best fitting pairs first.
 
-    A result that was settled before is a call anew only if it looks the same in another conversation. One that was
-    no call stays none, unless the model has now asked for it right there. In a request that comes `again` nothing
-    that was settled is new.
+    A known result answers another call only if it looks the same in another conversation. A result that answered no
+    call still answers none, unless the model has now asked for it at that place. In a request that comes `again`,
+    every known result stays as it is.
     """
     opened, fits = list(calls), []
     for n, (at, before) in enumerate(zip(found, known, strict=True)):

@@ -1,15 +1,15 @@
-"""A WireReader: a connection to a database that is read along, so that faults can act on its transactions."""
+"""A WireReader reads the messages on a database connection as they pass, so that faults can act on transactions."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from holdfast.planes.tcp.message_batch import LIMIT, MessageBatch
+from holdfast.planes.tcp.passive_reader import PassiveReader
 from holdfast.planes.tcp.sinks import ByteSink
 from holdfast.planes.tcp.transaction_state import TransactionState, TransactionStep
 from holdfast.protocols.fault import Reply
@@ -17,10 +17,10 @@ from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
 
 HELD = 262_144
-"""Bytes of an answer that are kept back while a fault may still lose it; a longer one goes out."""
+"""Bytes of an answer that are held back while a fault may still drop it; a longer answer is sent."""
 
 REFUSALS = ("serialization_failure", "lock_timeout", "read_only")
-"""Kinds of failure that a database tells its client of; others cost the connection."""
+"""Kinds of failure that a database reports to its client; any other closes the connection."""
 
 
 class Sending(Protocol):
@@ -32,7 +32,7 @@ class Sending(Protocol):
 
 
 class TransactionFaults(Protocol):
-    """The faults that wait for a connection's transactions."""
+    """The faults that may act on a connection's transactions."""
 
     def begin(self) -> int:
         """A transaction begins; which one it is, from 1."""
@@ -58,7 +58,7 @@ class TransactionFaults(Protocol):
         ...
 
     def unreadable(self, why: str) -> None:
-        """What follows cannot be read: no fault of transactions is met here."""
+        """The rest of the connection cannot be read, so no fault can act on its transactions."""
         ...
 
 
@@ -79,7 +79,7 @@ class Writing(Protocol):
 
 
 class Answers:
-    """What goes back to the client: at once, or kept back until it is known whether it is lost."""
+    """What goes back to the client: immediately, or held back until a fault has decided whether to drop it."""
 
     def __init__(self, write: Writing) -> None:
         self._write = write
@@ -96,12 +96,12 @@ class Answers:
                 await self._release()
 
     def hold(self) -> None:
-        """From now on nothing goes out."""
+        """Holds back everything from now on."""
         if self._held is None:
             self._held = bytearray()
 
     async def release(self) -> None:
-        """What was kept back goes out, and what follows."""
+        """Sends what was held back, and everything that follows."""
         async with self._lock:
             await self._release()
 
@@ -112,7 +112,7 @@ class Answers:
 
 
 class WireReplies(ABC):
-    """Reads what the server says. What it keeps is for the client."""
+    """Reads the server's messages, and returns those that are meant for the client."""
 
     def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
@@ -148,7 +148,7 @@ class WireReplies(ABC):
         self._moved.set()
 
     def scan(self, data: bytes) -> bytes:
-        """What of it is for the client; of what we look at, a message that is not whole yet waits here."""
+        """The part that is meant for the client; a message that is read and not complete yet waits here."""
         if self.opaque:
             return data
         if self._part:
@@ -162,9 +162,9 @@ class WireReplies(ABC):
 
     @abstractmethod
     def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
-        """Up to where the messages are read, from where they are the client's, and what was so before that.
+        """The end of the last message that was read, the start of what is meant for the client, and the pieces before.
 
-        Rows are most of what comes: each protocol has a loop of its own, in which one costs no call.
+        Most messages are rows, so each protocol has a loop of its own in which a row costs no call.
         """
 
 
@@ -221,7 +221,7 @@ class WireReader(ABC):
         """Makes `_replies`, and whatever else reads this protocol."""
 
     async def down(self) -> None:
-        """Carries what the server says, until it ends."""
+        """Passes on the server's messages until it ends."""
         try:
             while data := await self._server.read():
                 if kept := self._replies.scan(data):
@@ -233,7 +233,7 @@ class WireReader(ABC):
             self._transactions.told(open=False)
 
     async def up(self) -> None:
-        """Carries what the client says, until it ends."""
+        """Passes on the client's messages until it ends."""
         if not await self._opened():
             await self._lane.pass_all()
         elif self._passive:
@@ -297,12 +297,15 @@ class WireReader(ABC):
                 self._faults.wrote(statement)
 
     async def _forward(self, message: WireMessage, answered: bool) -> Reply:
+        # A fault may drop the answer after the server has done the work, so the answer must not leave before the fault
+        # has returned.
         if answered:
             self._answers.hold()
         self._expect(message)
         await self._pass(message)
         if not answered:
             return Reply(None)
+        # The extended protocol of PostgreSQL answers only at a Sync or Flush; without one this would wait forever.
         self._end_of_question(message)
         await self._lane.flush()
         await self._replies.answered()
@@ -334,68 +337,3 @@ class WireReader(ABC):
     @abstractmethod
     async def _refuse(self, message: WireMessage, refused: StatementRefused) -> None:
         """Tells the client, and brings the server's transaction into the state that the client is told of."""
-
-
-class PassiveReader:
-    """Reads a connection on which no fault waits: bytes are passed on first, in the call that brought them.
-
-    Reading along in tasks takes each message through two more rounds of the event loop, 0.1 ms a query.
-    """
-
-    def __init__(
-        self,
-        client: ConnectionEnd,
-        server: ConnectionEnd,
-        read: Callable[[bytes], None],
-        scan: Callable[[bytes], bytes],
-        frame: Callable[[bytes], tuple[int, int]],
-    ) -> None:
-        """`read` gets each message of the client, `scan` the server's bytes; `frame` tells how long a message is."""
-        self._client = client
-        self._server = server
-        self._read = read
-        self._scan = scan
-        self._frame = frame
-        self._partial = b""
-        self._unread = 0
-        """Bytes of a long message that are still to come, and pass unread."""
-        self._failure: Exception | None = None
-
-    async def run(self, early: bytes) -> None:
-        """Until both sides have ended; raises what reading raised. `early` has come from the client already."""
-        client, server = self._client, self._server
-        if early:
-            self._guarded(self._from_client, early)
-        client.pass_to(server, partial(self._guarded, self._from_client))
-        server.pass_to(client, partial(self._guarded, self._from_server))
-        await client.over.wait()
-        await server.over.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def _guarded(self, take: Callable[[bytes], None], data: bytes) -> None:
-        try:
-            take(data)
-        except Exception as failure:  # asyncio would only log it
-            self._failure = self._failure or failure
-            self._client.abort()
-            self._server.abort()
-
-    def _from_server(self, data: bytes) -> None:
-        if passed := self._scan(data):
-            self._client.send(passed)
-
-    def _from_client(self, data: bytes) -> None:
-        self._server.send(data)
-        if self._partial:
-            data, self._partial = self._partial + data, b""
-        at = min(self._unread, len(data))
-        self._unread -= at
-        while at < len(data):
-            size, wanted = self._frame(data[at : at + 16])
-            if len(data) - at < wanted:
-                self._partial = data[at:]
-                return
-            self._read(data[at : at + wanted])
-            self._unread = max(0, at + size - len(data))
-            at += size
