@@ -81,7 +81,7 @@ DELIBERATE = {
 }  # fmt: skip
 """Errors of ours that carry a code; SpecError has its own, and NothingToJudge cannot be made without one."""
 UNCONVERTED = frozenset(
-    ("api", "checks", "cli", "execute", "faults", "judge", "likeness", "mutate", "plan", "planes", "replay", "report",
+    ("api", "checks", "cli", "execute", "judge", "likeness", "mutate", "plan", "planes", "replay", "report",
      "runner", "score", "store", "web", "world")
 )  # fmt: skip
 """Folders whose errors may still lack a code. Remove a folder when its errors have codes, and never add one."""

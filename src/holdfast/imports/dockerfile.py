@@ -49,6 +49,7 @@ def docker_steps(text: str, name: str) -> list[DockerStep]:
     escape = _escape(text)
     steps: list[DockerStep] = []
     started, parts = 0, list[str]()
+    # A line that ends in the escape sign continues; comments and empty lines in between are dropped, as docker does.
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue  # nothing, or a comment: also between the lines of one instruction

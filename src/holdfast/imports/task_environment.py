@@ -192,6 +192,7 @@ class _StepReader:
 
     def _run(self, step: DockerStep) -> None:
         command = shlex.join(step.words) if step.text.startswith("[") else step.text
+        # A sandbox has no network and no root: installations are listed for the user, and the rest of the line is kept.
         installed = list(_installed(command))
         if installed:
             self._place.packages += [name for name in installed if name not in self._place.packages]

@@ -93,6 +93,8 @@ def keys_of(kind: type) -> tuple[Field, ...]:
 @cache
 def _hint(kind: type, name: str) -> Any:
     """The type of a field, evaluated when it is asked for: a file has few of the keys that it may have."""
+    # get_type_hints on the class would evaluate every annotation of every section, which costs more than reading a
+    # small file. A namespace with this one annotation is evaluated instead.
     home, written = _written(kind, name)
     alone = types.SimpleNamespace(__annotations__={name: written})
     return get_type_hints(alone, vars(sys.modules[home.__module__]), include_extras=True)[name]

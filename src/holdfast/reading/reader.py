@@ -110,6 +110,8 @@ class Reader:
         """The node with the value of its references; a placeholder value is read where a variable is not set."""
         if node.path.rpartition(".")[2] in AS_WRITTEN:
             return node
+        # Without a value the rest of the file can still be checked: a placeholder that the type accepts is read, and
+        # the variable is reported as unset.
         value = value_of(node.path, node.text)
         text = stand_in(hint) if value is None else value.strip()
         kind, plain_value = plain(text) if text else ("text", text)
@@ -160,6 +162,7 @@ class Reader:
     def _union(self, members: tuple[Any, ...], node: Node) -> Any:
         if type(None) in members and node.kind == "null":
             return None
+        # If the kind of node leaves one member, that member is read, and its own message is better than "a or b".
         members = tuple(m for m in members if m is not type(None))
         fits = [m for m in members if node.kind in kinds_of(m)] or list(members)
         if len(fits) == 1 and (len(members) == 1 or node.kind in kinds_of(fits[0])):

@@ -43,6 +43,8 @@ class Unreadable(Exception):
 
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
     """The tree of a file's one document, and what is wrong with its form. No tree: not readable at all."""
+    # json.dumps writes an emoji as two escapes, which YAML rejects. Such a file is read a second time, with each pair
+    # replaced by characters that YAML accepts and that are put together again in the scalars.
     root, problems = _parsed(text, paired=False)
     if root is None and has_pairs(text):
         return _parsed(with_stand_ins(text), paired=True)
@@ -116,6 +118,8 @@ class _Builder:
         self._paired = paired
         self.root: Node | None = None
         self.problems: list[Problem] = []
+        # A stack of the lists and maps that are still open, each with its anchor. `_keys` has the key that waits for
+        # its value, if the innermost one is a map.
         self._open: list[tuple[Node, str | None]] = []
         self._keys: list[Node | None] = []
         self._anchors: dict[str, Node | None] = {}
@@ -208,6 +212,7 @@ class _Builder:
         assert node is not None
         if len(self._open) + node.depth - 1 > MAX_NESTING:
             self._stop(event, f"nested deeper than {MAX_NESTING} levels")
+        # Ten aliases of ten aliases of … make a small file mean millions of values: count what they stand for.
         self._expanded += node.size
         if self._expanded > MAX_ALIAS_NODES:
             self._stop(event, f"aliases stand for more than {MAX_ALIAS_NODES:,} values")

@@ -36,6 +36,7 @@ def report_inner(
 
 def joined(problems: Iterable[Problem]) -> list[Problem]:
     """The problems without those that go away with another one; all unused defaults are one warning."""
+    # `endpont: …` is an unknown key and a missing one. Only the first is reported, since it names the second.
     listed = list(problems)
     meant = misspelt(listed)
     found = [p for p in listed if p.code != _UNUSED and (p.code != "missing-key" or p.path not in meant)]

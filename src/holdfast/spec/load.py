@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast.errors import SpecError
 from holdfast.model.codec import digest
@@ -102,6 +102,8 @@ def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEF
         problems = [replace(p, ignored=p.severity == "warning" and p.code in codes) for p in problems]
     if spec is None or any(p.severity == "error" for p in problems):
         return Checked(None, tuple(problems), source)
+    if options.part == "verify" and any(one.code == "unreachable-fault" for one in problems):
+        spec = replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
     return Checked(replace(spec, digest=digest(file.data, 16), built=built), tuple(problems), source)
 
 
@@ -116,14 +118,11 @@ def source_of(spec: Spec) -> str:
 
 
 def _spec(
-    reader: Reader,
-    file: File,
-    path: Path,
-    environ: Mapping[str, str],
-    options: LoadOptions,
-    values: SettledValues,
+    reader: Reader, file: File, path: Path, environ: Mapping[str, str], options: LoadOptions, values: SettledValues
 ) -> Spec:
     """The Spec of a file, whose problems go to the reader; unusable if one of them is an error."""
+    # The order matters in two places: the agent comes first, because faults are checked against what it can meet, and
+    # lint comes last, because it is silent about sections that have errors already.
     folder = path.parent
     agent_problems(reader, file.agent)
     rules = contract.contract_rules(reader, file)
@@ -142,33 +141,36 @@ def _spec(
     spec = Spec(
         path=str(path),
         agent=stored_agent(reader, file, options.copied_from or folder),
-        tasks=contract.tasks(file, part),
-        invariants=tuple(rule.invariant for rule in held.all),
-        cell_rules=() if part == "replay" else held.cells,
-        scenarios=weather.scenarios,
-        tools_on_wire=weather.tools_on_wire,
         replicas=count,
         seed=contract.seed(reader, file, options.seed),
         scoring=scoring,
-        variables=referred.variables,
         settled=values.found,
         unsettled=tuple(dict.fromkeys(name for missing in values.unset.values() for name in missing)),
-        secrets=referred.secrets,
-        passed_on=referred.passed_on,
         files=files,
-        unbuilt=_unbuilt(file, held),
-        part=part,
         matrix=_has_matrix(part, matrix, rules, options),
         declares=parts,
-        beside=(CALM,) if part == "chaos" else (),
         mutations=mutations if (mutations := mutation_spec(reader, file)) and part == "mutation" else None,
+        **asdict(referred),
+        **_part_fields(file, part, held, weather),
         **_plain_fields(file, path),
     )
     lint(reader, file, rules, matrix, folder)
     excuse_other_parts(reader, options.part, part)
-    if options.part == "verify" and any(one.code == "unreachable-fault" for one in reader.problems):
-        return replace(spec, scenarios=tuple(one for one in spec.scenarios if one.calm))
     return spec
+
+
+def _part_fields(file: File, part: Part, rules: ContractRules, weather: ScenarioSet) -> dict[str, Any]:
+    """The fields of a Spec that depend on the part that is run."""
+    return {
+        "part": part,
+        "tasks": contract.tasks(file, part),
+        "invariants": tuple(rule.invariant for rule in rules.all),
+        "cell_rules": () if part == "replay" else rules.cells,
+        "scenarios": weather.scenarios,
+        "tools_on_wire": weather.tools_on_wire,
+        "unbuilt": _unbuilt(file, rules),
+        "beside": (CALM,) if part == "chaos" else (),
+    }
 
 
 def _plain_fields(file: File, path: Path) -> dict[str, Any]:

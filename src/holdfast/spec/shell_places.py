@@ -102,11 +102,15 @@ class _ShellScan:
             self._before = self._before if self._escaped else sign
 
     def _leads_astray(self, text: str, at: int) -> bool:
+        # From here on the scan may have lost count of quotes. A wrong guess would let a parameter run as a command, so
+        # every later place is refused.
         if self.quote not in ("", "(", "{"):
             return False
         return bool(_UNSURE.match(text, at) or ("(" in self._open and _PATTERNS.match(text, at)))
 
     def _take(self, sign: str) -> None:
+        # The innermost opening decides what a sign means: in single quotes and comments nothing but their end counts,
+        # in double quotes and backquotes a backslash and a substitution still do, and outside all of them quotes open.
         inner = self.quote
         if inner in ("'", "#"):
             self._close(sign == ("'" if inner == "'" else "\n"))

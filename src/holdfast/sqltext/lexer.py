@@ -120,6 +120,8 @@ def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
 def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
     """Where the literal or name ends whose opening quote ends here. `continues`: it may go on behind a line break."""
     _, content = _QUOTED[group]
+    # Quotes are doubled or escaped inside, which the pattern of the content covers, so the next quote ends the literal.
+    # An E'' string of PostgreSQL continues after white space with a line break and another quote.
     while True:
         at = _run_end(content, sql, at)
         if at == len(sql):

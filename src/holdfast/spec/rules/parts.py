@@ -88,6 +88,8 @@ def excuse_other_parts(reader: Reader, asked: PartAsked, part: Part) -> None:
     """Makes warnings of the errors that concern other parts than the one asked for: they stop only their own."""
     if asked == "ci":
         return
+    # `contract run` should not refuse a file because its replays name a missing file: an error that concerns only other
+    # parts becomes a warning.
     for index, one in enumerate(reader.problems):
         users = next((by for below, codes, by in _USERS if one.code in codes and _lies(one.path, below)), None)
         if users is not None and (asked == "verify" or part not in users):

@@ -87,6 +87,8 @@ class Reach:
             return self._answer_obstacle(fault)
         if agent.kind in ("snapshot", "paragon"):
             return None
+        # From here on Holdfast starts the agent or imports it. What it can intercept depends on the plane: model and
+        # HTTP traffic needs a process of its own, MCP needs a configuration, tools need a declaration.
         inline = agent.isolation == "inline"
         if injection.plane == "llm":
             return self._model_obstacle(fault, inline)
@@ -185,6 +187,8 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
 
 def _reached(reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]) -> tuple[FaultSet, ...]:
     """The sets of which the agent can meet something. The others are named with the reason; none left is an error."""
+    # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning, and only
+    # if nothing remains is the profile itself an error.
     beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]
     if len(beyond) == len(sets) and not (entry.own and not sets[0].name):
         obstacle = reach.obstacle(beyond[0].faults[0])

@@ -84,6 +84,8 @@ def _parse(path: Path | None) -> ast.Module | None:
 
 def _marked(agent: AgentSection, root: Path) -> Tools:
     """Tools marked by `@holdfast.tool` in the agent's module and the local modules it imports."""
+    # Follows local imports breadth-first through source text. Nothing is imported: an agent's module may do anything
+    # when it is. As soon as one file cannot be read, the names are no longer certain, and nothing is called unknown.
     waiting = list(dict.fromkeys(ref.path.partition(":")[0] for ref in agent.code))
     seen: set[str] = set()
     names: set[str] = set()

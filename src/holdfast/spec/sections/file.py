@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct
@@ -40,14 +41,6 @@ from holdfast.spec.sections.world import (
 VERSIONS = ("1", "1.0", "2.0")
 
 
-def _contract_rules(reader: Reader, node: Node) -> Any:
-    return read_rules(reader, node, contract=True)
-
-
-def _top_rules(reader: Reader, node: Node) -> Any:
-    return read_rules(reader, node, contract=False)
-
-
 def _version(reader: Reader, node: Node) -> Any:
     if node.kind not in ("int", "float", "text"):
         return reader.expected(node, "a version such as 1 or 2.0")
@@ -70,8 +63,12 @@ def _rules_schema(entry: str) -> Schema:
     return {"anyOf": [listed, mapped]}
 
 
-_RULES = ValueForm(_contract_rules, lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule")
-_TOP_RULES = ValueForm(_top_rules, lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules")
+_RULES = ValueForm(
+    partial(read_rules, contract=True), lambda: _rules_schema("Rule"), "a list of rules, or a map of name to rule"
+)
+_TOP_RULES = ValueForm(
+    partial(read_rules, contract=False), lambda: _rules_schema("RunRule"), "a map of name to rule, or a list of rules"
+)
 _VERSION = ValueForm(_version, lambda: {"type": ["string", "number"]}, "a number or text")
 _SECRET = ValueForm(
     _secret,
