@@ -120,9 +120,9 @@ def test_values_of_a_query_are_json(sea: Bay) -> None:
 def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
     async def scene(db: Mysql) -> None:
         await db.execute(SEED)
-        with pytest.raises(QueryFailed, match="READ ONLY transaction") as refused:
+        with pytest.raises(QueryFailed, match="READ ONLY transaction") as raised:
             await db.query("DELETE FROM customers", timeout_s=5)
-        assert refused.value.state == "25006"
+        assert raised.value.state == "25006"
         with refused("query-failed"):
             await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
         with pytest.raises(TimeoutError, match=r"longer than 0\.2 s"):

@@ -133,9 +133,9 @@ def test_values_of_a_query_are_json(sea: Bay) -> None:
 def test_a_query_only_reads_and_ends_in_time(sea: Bay) -> None:
     async def scene(db: Postgres) -> None:
         await db.execute(SEED)
-        with pytest.raises(QueryFailed, match="read-only transaction") as refused:
+        with pytest.raises(QueryFailed, match="read-only transaction") as raised:
             await db.query("DELETE FROM mails RETURNING 1", timeout_s=5)
-        assert refused.value.state == "25006"
+        assert raised.value.state == "25006"
         with pytest.raises(QueryFailed, match="multiple commands"):
             await db.query("COMMIT; DELETE FROM customers", timeout_s=5)
         with refused("query-failed"):
@@ -150,9 +150,9 @@ def test_preparing_tells_what_could_never_run(sea: Bay) -> None:
     async def scene(db: Postgres) -> None:
         await db.execute(SEED)
         await db.prepare("SELECT count(*) FROM customers")
-        with pytest.raises(QueryFailed, match="custmers") as refused:
+        with pytest.raises(QueryFailed, match="custmers") as raised:
             await db.prepare("SELECT count(*) FROM custmers")
-        assert refused.value.state == "42P01"
+        assert raised.value.state == "42P01"
 
     sea.with_server(scene)
 

@@ -205,12 +205,12 @@ UNTOLD: list[tuple[Any, str]] = [
 
 def test_a_prompt_that_cannot_be_placed_is_refused_with_the_way_out() -> None:
     for runnable, asked in UNTOLD:
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError) as raised:
             input_form("bot:x", runnable, None)
-        assert "the input schema of agent.endpoint 'bot:x' asks for " in str(refused.value), (runnable, asked)
-        assert asked in str(refused.value), (runnable, asked)
-        assert "agent.input" in refused.value.hint, (runnable, asked)
-        assert refused.value.key == "agent.input", (runnable, asked)
+        assert "the input schema of agent.endpoint 'bot:x' asks for " in str(raised.value), (runnable, asked)
+        assert asked in str(raised.value), (runnable, asked)
+        assert "agent.input" in raised.value.hint, (runnable, asked)
+        assert raised.value.key == "agent.input", (runnable, asked)
 
 
 BY_HAND: list[tuple[Any, str, Any]] = [

@@ -150,6 +150,6 @@ def test_programs_that_others_run_are_seen(root: Path, tmp_path_factory: pytest.
 @pytest.mark.parametrize("name", ["no-such-program", "/no/such/program", "~/no-such"])
 def test_a_program_that_is_asked_for_and_not_there_is_refused(root: Path, name: str) -> None:
     search = ProgramSearch("/usr/bin", root, root / "home", Path("/usr/bin"))
-    with pytest.raises(AgentUnavailable, match=r"agent\.programs") as refused:
+    with pytest.raises(AgentUnavailable, match=r"agent\.programs") as raised:
         mount(AgentSpec(type="command", command="true", programs=(name,)), root, search)
-    assert refused.value.config
+    assert raised.value.config
