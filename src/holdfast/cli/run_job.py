@@ -6,10 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from shlex import quote
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -135,9 +133,8 @@ def execute(
     listen = screen.listener()
     for warning in job.warnings:
         screen.warn(warning)
-    beat = screen.beat if job.spec.agent.isolation == "inline" else _loading_ahead(screen.beat, report=report)
     try:
-        outcome = carry_out(prepared, listen, report=report, at=at, beat=beat, each_trial=screen.hears_trials)
+        outcome = carry_out(prepared, listen, report=report, at=at, beat=screen.beat, each_trial=screen.hears_trials)
     except BaseException:
         screen.close()
         raise
@@ -147,24 +144,6 @@ def execute(
     except BaseException:
         outcome.close()
         raise
-
-
-def _loading_ahead(beat: Callable[[], None], *, report: bool) -> Callable[[], None]:
-    """The beat of a run whose agent is waited for: what the end needs is loaded meanwhile, once all slots are busy."""
-    ahead = ["holdfast.runner.outcome", "holdfast.report.terminal", *(["holdfast.report.html"] if report else [])]
-
-    def beats() -> None:
-        if ahead:
-            Thread(target=_load, args=(tuple(ahead),), daemon=True).start()
-            ahead.clear()
-        beat()
-
-    return beats
-
-
-def _load(names: tuple[str, ...]) -> None:
-    for name in names:
-        import_module(name)
 
 
 def with_reports(

@@ -22,7 +22,6 @@ from holdfast.protocols.check import Check, ForeseeingCheck, GatheringCheck, che
 from holdfast.protocols.trial import WorldFindings
 from holdfast.protocols.world import World
 from holdfast.world.bare_world import BareWorld
-from holdfast.world.boxed_world import BoxedWorld
 from holdfast.world.forbidden import forbidden
 
 if TYPE_CHECKING:

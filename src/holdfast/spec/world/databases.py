@@ -16,7 +16,6 @@ from holdfast.spec.references import names
 from holdfast.spec.rules.rules import RuleEntry
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.world import ServiceEntry
-from holdfast.sqltext.bare_table import bare_table
 
 READ = 1_000_000
 """Characters of a file of statements that are looked at."""
@@ -57,6 +56,9 @@ def _fixtures(file: File, bare: Collection[str], folder: Path) -> _Tables:
     for fixture in file.fixtures:
         if fixture.service is None or fixture.service not in bare:
             continue
+        # The lexer compiles large patterns when it is imported, and few specs have such fixtures.
+        from holdfast.sqltext.bare_table import bare_table
+
         key = "table" if fixture.type == "drift" else "sql" if fixture.sql is not None else "file"
         table = fixture.table if fixture.type == "drift" else bare_table(_statements(fixture.sql, fixture.file, folder))
         if table and "." not in table:
