@@ -13,15 +13,26 @@ AGENT = "def search(query):\n    return 'a source says ' + query\n\n\ndef ask(pr
 
 
 def two_runs(project: MakeProject, after: str = "'a source: ' + prompt", **changes):
+    """Two runs in which nothing was asked twice, so that the agent may be one that samples."""
     made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
-    made.run()
+    made.run("--no-preflight")
     (made.folder / "agent.py").write_text(AGENT.format(after))
     if changes:
         made.write(
             contract(changes.get("rules", RULES), [CALM], prompts=changes.get("prompts", PROMPTS), agent=python())
         )
-    made.run("--seed", "7") if changes.get("seed") else made.run()
+    made.run("--no-preflight", *(("--seed", "7") if changes.get("seed") else ()))
     return made
+
+
+def test_a_deterministic_agent_is_compared_exactly(project: MakeProject) -> None:
+    made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
+    made.run()
+    (made.folder / "agent.py").write_text(AGENT.format("'a source: ' if prompt == 'p1' else search(prompt)"))
+    made.run()
+    found = json.loads(made.cli("compare", "1", "2", "--json").out)
+    says = next(one for one in found["rules"] if one["rule"] == "says")
+    assert (says["change"], says["lost"], says["p"]) == ("worse", 1, None)
 
 
 def test_a_rule_that_lost_every_pair_is_worse(project: MakeProject) -> None:
@@ -141,8 +152,9 @@ def test_an_attack_that_was_obeyed_before_is_nothing_new(project: MakeProject) -
 
 
 def test_a_contract_run_is_compared_with_the_contract_part_of_a_ci_run(project: MakeProject) -> None:
+    """Two runs in which nothing was asked twice, so that the agent may be one that samples."""
     made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
-    made.run()
+    made.run("--no-preflight")
     (made.folder / "agent.py").write_text(AGENT.format("'a source: ' + prompt"))
     made.cli("ci", "-q")
     found = made.cli("compare", "1", "2", "--json").json

@@ -36,7 +36,7 @@ class SharedPart(NamedTuple):
     alike: bool
     """Both are of one file, unchanged."""
     fixed: bool
-    """Scripts or recordings answered for the models of both runs, with one random seed: only the agent can differ."""
+    """Both runs repeat, with one random seed: only the agent can differ."""
 
 
 class RulePlan(NamedTuple):
@@ -240,12 +240,15 @@ def _shared_parts(before: RunDir, after: RunDir, environ: Mapping[str, str]) -> 
             specs = [stored_spec(each, each.manifest(), None, environ)[0] for each in runs]
         except UserError:
             continue
-        fixed = one.seed == two.seed and all(map(_is_fixed, runs))
+        # An agent that has not changed and came to something else shows that it does not repeat.
+        changed = one.agent_digest != two.agent_digest
+        pairs = zip(runs, specs, strict=True)
+        fixed = one.seed == two.seed and all(_is_fixed(each, spec if changed else None) for each, spec in pairs)
         yield SharedPart(part, specs[0], specs[1], one.spec_digest == two.spec_digest, fixed)
 
 
-def _is_fixed(run: RunDir) -> bool:
-    """Whether the run repeats: a recording or scripts gave every reply of a model, and replicas agree.
+def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
+    """Whether the run repeats: a recording or scripts gave every reply of a model, or, with a spec, none was asked.
 
     Replicas that disagree all the same show that the agent samples.
     """
@@ -254,7 +257,24 @@ def _is_fixed(run: RunDir) -> bool:
     score = read_json(path, decoder(Score)) if path.is_file() else None
     if score is None:
         return recorded
-    return not score.flaky and (recorded or (score.spent is not None and score.spent.only_scripted))
+    if score.flaky:
+        return False
+    spent = score.spent
+    if recorded or (spent is not None and spent.only_scripted):
+        return True
+    return spec is not None and _is_deterministic(run, spec, score)
+
+
+def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
+    """Whether an agent in Holdfast's own processes asked no model, and answered alike whenever it was asked again."""
+    spent, ended = score.spent, run.ended()
+    asked_model = spent is not None and (spent.tokens or spent.cost_usd is not None or spent.unpriced)
+    if spec.agent.type != "python" or spec.world is not None or asked_model or ended is None:
+        return False
+    # The preflight asks the first prompt once more, in calm: without it and without replicas nothing was repeated.
+    repeated = score.replicas > 1 or run.manifest().options.preflight
+    differs = ended.stateful or any(warning.code == "answers-differ" for warning in ended.warnings)
+    return repeated and not differs
 
 
 def _left_out(plan: PairingPlan) -> Iterator[str]:
