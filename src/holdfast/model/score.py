@@ -47,6 +47,16 @@ class PairedDifference(Struct, frozen=True, omit_defaults=True):
     """Rules among them: one that applies in calm alone, or under chaos alone, is not compared."""
 
 
+class CellCause(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One of several ways in which the trials of a cell came to its outcome."""
+
+    reason: str
+    code: str
+    key: tuple[str, ...] = ()
+    ending: str = ""
+    trials: int = 1
+
+
 class Cell(Struct, frozen=True, omit_defaults=True):
     """Invariant x scenario (x params): its verdicts combined."""
 
@@ -77,6 +87,8 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     """What kind of reason `reason` is; `CODES` and the checks' own lists have them."""
     key: tuple[str, ...] = ()
     """The values that make it the same cause as another of that code."""
+    causes: tuple[CellCause, ...] = ()
+    """All causes of its outcome in plan order, where there are several; `reason`, `code` and `key` are the first's."""
 
     @property
     def counted(self) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from math import ceil
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Scenario
+from holdfast.model.score import CellCause
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.unmet import (
@@ -62,6 +65,11 @@ def settle(passes: int, fails: int, errors: int, n: int, need: int) -> Outcome:
 Tries = tuple[tuple[tuple[int, int], int], ...]
 """How many prompts had (passes, decided verdicts); only of prompts with several replicas."""
 
+CauseValues = tuple[str, tuple[str, ...], str]
+"""What makes two reasons the same cause: the code and the key of the finding, or the ending."""
+CAUSES_KEPT = 100
+"""Causes of one cell that are kept: more ways to fail than anybody reads."""
+
 PASS, FAIL, ERROR, UNPROVEN = 0, 1, 2, 3
 _CODES: Mapping[str, int] = {"pass": PASS, "fail": FAIL, "error": ERROR, "unproven": UNPROVEN}
 
@@ -84,19 +92,21 @@ class Decision(Struct, frozen=True, gc=False):
     undecided: int = 0
     """Prompts that stayed undecided, as bits."""
     tries: Tries = ()
+    causes: tuple[CellCause, ...] = ()
+    """As the cell has them."""
 
 
 class CellCount:
     """A cell's verdicts so far, counted by prompt and outcome."""
 
-    __slots__ = ("asked", "beside", "concurrent", "counts", "firsts", "left", "met", "near", "requests", "simulated")
+    __slots__ = ("asked", "beside", "causes", "concurrent", "counts", "left", "met", "near", "requests", "simulated")
 
     def __init__(self, asked: Sequence[int], expected: int) -> None:
         self.asked = asked
         self.left = expected
         self.counts = [0] * (4 * len(asked))
-        self.firsts: dict[tuple[str, int], tuple[int, Why]] = {}
-        """By outcome and prompt: the first replica that had it, and why."""
+        self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
+        """By outcome, prompt and cause: the first replica that had it, why, and how many had it."""
         self.met = False
         self.near = NOT_CALLED
         self.beside = ""
@@ -108,17 +118,19 @@ class CellCount:
         self.concurrent = False
 
     def count(self, place: int, replica: int, verdict: Verdict) -> None:
-        """Adds a verdict; of the reasons of each outcome the first in plan order is kept."""
+        """Adds a verdict; of the reasons of each cause the first in plan order is kept."""
         outcome = verdict.outcome
         self.counts[4 * place + _CODES[outcome]] += 1
         self.left -= 1
         if outcome != "pass":
-            first = self.firsts.get((outcome, place))
-            if first is None or replica < first[0]:
-                self.firsts[outcome, place] = (
-                    replica,
-                    Why(verdict.reason, verdict.code, verdict.key, verdict.ended_by),
-                )
+            # An ending is a cause of its own, whatever code the rule gave it; what varies in its words is left out.
+            ended = verdict.ended_by
+            values: CauseValues = ("", (), fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
+            why = Why(verdict.reason, verdict.code, verdict.key, ended)
+            first, known, trials = self.causes.get((outcome, place, values), (replica, why, 0))
+            self.causes[outcome, place, values] = (
+                (replica, why, trials + 1) if replica < first else (first, known, trials + 1)
+            )
 
     def open_at(self, place: int) -> bool:
         """Whether another replica of the prompt is expected."""
@@ -168,12 +180,15 @@ class CellCount:
             return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
-        why = self._why(outcome, failed if outcome == "fail" else undecided)
+        decisive = failed if outcome == "fail" else undecided
+        why = self._why(outcome, decisive)
+        causes = self._several(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             # Our own fault: neither the agent's doing nor a matter of chance.
-            outcome, why = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),))
+            outcome, why, causes = "error", Why(self.beside, "fault-broke", (fingerprint(self.beside),)), ()
         elif outcome == "pass" and needs and not met:
-            outcome, why = "unproven", never_met(scenario, needs, self.near, self.beside, requests=self.requests)
+            why = never_met(scenario, needs, self.near, self.beside, requests=self.requests)
+            outcome, causes = "unproven", ()
         tries = tuple(sorted(pairs.items()))
         return Decision(
             outcome,
@@ -189,6 +204,7 @@ class CellCount:
             failed=failed,
             undecided=undecided,
             tries=same.setdefault(tries, tries),
+            causes=causes,
         )
 
     def _prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
@@ -219,5 +235,22 @@ class CellCount:
         return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
 
     def _first(self, outcome: Outcome, prompts: int) -> Why | None:
-        places = [place for kind, place in self.firsts if kind == outcome and prompts >> place & 1]
-        return self.firsts[outcome, min(places)][1] if places else None
+        found = self._in_order(outcome, prompts)
+        return found[0][1] if found else None
+
+    def _in_order(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
+        """The causes of an outcome in the prompts that decided, in plan order, each with its trials."""
+        found = [
+            (place, replica, values, why, trials)
+            for (kind, place, values), (replica, why, trials) in self.causes.items()
+            if kind == outcome and prompts >> place & 1
+        ]
+        return [(values, why, trials) for _, _, values, why, trials in sorted(found, key=lambda one: one[:2])]
+
+    def _several(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
+        """Every cause, where there are several; nearly all cells that fail have one, and keep none here."""
+        found: dict[CauseValues, CellCause] = {}
+        for values, why, trials in self._in_order(outcome, prompts):
+            known = found.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
+            found[values] = replace(known, trials=known.trials + trials)
+        return tuple(islice(found.values(), CAUSES_KEPT)) if len(found) > 1 else ()

@@ -353,4 +353,5 @@ def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fa
         kept.why.ending,
         kept.why.code,
         kept.why.key,
+        kept.causes,
     )

@@ -75,6 +75,35 @@ def test_a_cell_comes_when_its_last_expected_verdict_arrived():
     assert (came[3].outcome, came[3].passes, came[3].reason) == ("pass", 4, "")
 
 
+def test_every_way_in_which_a_cell_failed_is_kept_with_its_trials_in_any_order():
+    made = spec(tasks=tuple(Task((word,)) for word in "abcde"))
+    planned = plan(made)
+    ways = [("missing", ("total",), ""), ("missing", ("tax",), ""), ("late", (), ""), ("missing", ("total",), "")]
+    ways += [("no-answer", (), "raised: KeyError")]
+    failing = [
+        replace(verdict(trial, "f", reason=f"reason {n}"), code=code, key=key, ended_by=ended)
+        for n, (trial, (code, key, ended)) in enumerate(zip(planned.trials, ways, strict=True))
+    ]
+    for order in (failing, failing[::-1]):
+        tally = Tally(made, planned)
+        by_id = {trial.id: trial for trial in planned.trials}
+        for one in order:
+            tally.add(by_id[one.trial], Observation(one.trial), one)
+        (cell,) = tally.cells()
+        assert (cell.code, cell.key, cell.reason) == ("missing", ("total",), "reason 0")
+        assert [(one.code, one.key, one.ending, one.trials) for one in cell.causes] == [
+            ("missing", ("total",), "", 2),
+            ("missing", ("tax",), "", 1),
+            ("late", (), "", 1),
+            ("no-answer", (), "raised: KeyError", 1),
+        ]
+
+
+def test_a_cell_that_failed_in_one_way_keeps_no_list():
+    (cell,) = run(spec(replicas=3), "fff")
+    assert (cell.fails, cell.causes) == (3, ())
+
+
 def test_a_verdict_too_many_is_refused():
     made = spec()
     planned = plan(made)
