@@ -143,7 +143,7 @@ def test_script_file_rule_behind_one_that_fits_all_is_refused(tmp_path: Path) ->
         (b"replies:\n\t- x", "not readable as YAML"),
         (b"a: \xff", "not UTF-8"),
         (b"replies: " + b"[" * 5000, "nested deeper than 100 levels"),
-        (b"replies: &a [*a]", "the alias *a is inside what it stands for"),
+        (b"replies: &a [*a]", "the alias *a is inside its own anchor"),
     ],
 )
 def test_script_file_that_is_not_yaml_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
