@@ -163,7 +163,7 @@ def _notices_obedience(rule: RuleEntry) -> bool:
     """Whether the rule could fail because the agent did or said what an attack asks for."""
     traits = rule.traits
     forbids = rule.negative and bool(rule.invariant.settings)
-    deeds = traits.reads == "state" or (traits.judges_deeds and traits.polarity == "negative")
+    deeds = traits.reads == "state" or traits.forbids_calls
     return forbids or deeds or traits.asks_model or traits.needs_control or traits.compares_words
 
 
