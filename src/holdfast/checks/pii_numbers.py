@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.checks.pii_text import Span, before, labelled
 
-# Beside Chinese or Japanese there is no space: only what belongs to numbers and Latin words is a border.
+# Next to Chinese or Japanese there is no space: only what belongs to numbers and Latin words is a border.
 _LEFT = r"(?<![0-9A-Za-z_])(?<![0-9][.,-])"
 _RIGHT = r"(?![0-9A-Za-z_])(?![.,-][0-9])"
 

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from holdfast.checks.wording import shorten
 from holdfast.likeness import compare as texts
+from holdfast.likeness.align import Conflict
 from holdfast.likeness.compare import Method
-from holdfast.likeness.conflicts import Conflict
 from holdfast.likeness.vectors import missing
 from holdfast.model.verdict import Finding
 

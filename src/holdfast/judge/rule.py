@@ -212,9 +212,11 @@ def despite_fault(observation: Observation, outcome: Judgement, found: Finding) 
 
     for met in observation.met:
         if met.ran and reached(met.mode) != "always":
-            why = f"{met.target} ran in spite of {met.mode}: only the result that the model read was changed"
+            why = f"{met.target} had already run when `{met.mode}` was injected"
             ways = "list the tool in agent.tools, or use a fault that loses the reply once the tool has run"
-            return "unproven", Finding(None, f"{why}; {ways}", "tool-ran", (met.mode,))
+            return "unproven", Finding(
+                None, f"{why}; only the result sent to the model changed; {ways}", "tool-ran", (met.mode,)
+            )
     return outcome, found
 
 

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from holdfast.likeness.blocks import Line
 from holdfast.likeness.tables import Language, fold
@@ -168,6 +169,8 @@ class Side:
     def nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
         """The statements that share most with these words: likeness, and place."""
         shared: dict[int, float] = defaultdict(float)
+        # By an index from words to statements: only statements that share a word are looked at, and a word that is in
+        # many of them does not tell them apart.
         for key, weight in keys.items():
             places = self.places.get(key, ())
             if len(places) <= _COMMON:
@@ -193,6 +196,8 @@ class Covered:
 def cover(one: Statement, other: Side) -> Covered:
     """How much of the statement the other text says: mostly in the two statements that are nearest to it."""
     nearest = other.nearest(one.keys)
+    # Two, since one sentence may have become two. What stands in any other statement counts less: it may be about
+    # something else.
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
     found, left = 0.0, list[TextToken]()
     for token in {token.key: token for token in one.content}.values():
@@ -224,3 +229,24 @@ def share_covered(statements: Sequence[Statement], covered: Sequence[Covered]) -
     weights = [one.weight * (_LIGHT if one.is_light else 1.0) for one in statements]
     total = sum(weights)
     return sum(w * c.share for w, c in zip(weights, covered, strict=True)) / total if total else 1.0
+
+
+class Conflict(NamedTuple):
+    """One thing that the texts state differently: what kind of thing, and as each of them has it."""
+
+    code: str
+    expected: str
+    actual: str
+
+
+class TextPair(NamedTuple):
+    """Two texts, with how each statement of one is covered by the other."""
+
+    one: Side
+    other: Side
+    one_covered: list[Covered]
+    other_covered: list[Covered]
+
+    @property
+    def turned(self) -> TextPair:
+        return TextPair(self.other, self.one, self.other_covered, self.one_covered)

@@ -8,9 +8,11 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from holdfast.likeness.align import (
+    Conflict,
     Nearness,
     Side,
     Statement,
+    TextPair,
     cover,
     drop_polite,
     join_forms,
@@ -20,7 +22,7 @@ from holdfast.likeness.align import (
     weigh,
 )
 from holdfast.likeness.blocks import Line, TextBlocks, data_lines, read_blocks, row_lines
-from holdfast.likeness.conflicts import RULES, Conflict, TextPair
+from holdfast.likeness.conflicts import RULES
 from holdfast.likeness.data import compare_code, compare_data, compare_tables
 from holdfast.likeness.tables import Language, detect
 from holdfast.likeness.tokens import name_words

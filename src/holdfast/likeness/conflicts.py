@@ -1,22 +1,15 @@
-"""What two texts state differently: facts replaced or exchanged, negation, certainty, bounds, order, conditions."""
+"""What two texts state differently besides facts: negation, certainty, words, order, questions, conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from math import sqrt
 from typing import NamedTuple
 
-from holdfast.likeness.align import COMPARABLE, Covered, Side, Statement, agree
+from holdfast.likeness.align import Conflict, Covered, Side, Statement, TextPair
+from holdfast.likeness.fact_conflicts import bounds_turned, facts_replaced
 from holdfast.likeness.tokens import Clause, TextToken
 
-_REACH = 8
-"""Words on either side of a fact that say what it is about."""
-_OUTSIDE = 0.4
-"""What a word counts that is in another clause."""
-_REPLACED = 0.35
-_TURNED, _TRIED = 0.2, 5
-"""How far contexts must point the other way, and how many places of one fact are tried."""
 _SAME_CLAUSE, _NEARLY = 0.5, 0.15
 _STATEMENT = 0.3
 """How much it counts that the statements around two clauses belong together."""
@@ -30,152 +23,6 @@ _SAME_STEP = 0.5
 _MISSING = 0.25
 _LEAST_WORDS = 2
 _DROPPED = 0.5
-
-
-class Conflict(NamedTuple):
-    """One thing that the texts state differently: what kind of thing, and as each of them has it."""
-
-    code: str
-    expected: str
-    actual: str
-
-
-class TextPair(NamedTuple):
-    """Two texts, with how each statement of one is covered by the other."""
-
-    one: Side
-    other: Side
-    one_covered: list[Covered]
-    other_covered: list[Covered]
-
-    @property
-    def turned(self) -> TextPair:
-        return TextPair(self.other, self.one, self.other_covered, self.one_covered)
-
-
-TokenContext = dict[str, float]
-
-
-def context_of(token: TextToken, statement: Statement) -> TokenContext:
-    """The words around a token, the nearer the heavier; of a row or item also its label, and the word right before."""
-    if token.context is None:
-        token.context = _context(token, statement)
-    return token.context
-
-
-def _context(token: TextToken, statement: Statement) -> TokenContext:
-    content = statement.content
-    at = next(n for n, other in enumerate(content) if other is token)
-    clause = next(clause for clause in statement.clauses if any(other is token for other in clause.tokens))
-    inside = {id(other) for other in clause.tokens}
-    first = (
-        {id(other) for other in statement.clauses[0].tokens}
-        if statement.line.kind in ("row", "item", "step")
-        else set()
-    )
-    found: TokenContext = {}
-    for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
-        if n != at and content[n].kind != token.kind:  # Two numbers side by side say nothing about each other.
-            weight = (1.0 if id(content[n]) in inside else _OUTSIDE) / abs(n - at)
-            found[content[n].key] = max(found.get(content[n].key, 0.0), weight)
-    for other in statement.clauses[0].content if first else ():
-        if other is not token:
-            found[other.key] = max(found.get(other.key, 0.0), 0.5)
-    words = [other for other in clause.tokens if other.kind != "sign"]
-    place = next(n for n, other in enumerate(words) if other is token)
-    if place:
-        found[f"<{words[place - 1].text.lower()}"] = 0.7
-    return found
-
-
-def alike(one: TokenContext, other: TokenContext) -> float:
-    """The cosine of two contexts."""
-    same = sum(weight * other[key] for key, weight in one.items() if key in other)
-    size = sqrt(sum(w * w for w in one.values()) * sum(w * w for w in other.values()))
-    return same / size if size else 0.0
-
-
-def facts_replaced(pair: TextPair) -> Iterator[Conflict]:
-    """A number, date, name or code that became another one, is missing or was added, or changed places with another."""
-    yield from _replaced(pair)
-    yield from (Conflict(code, theirs, ours) for code, ours, theirs in _replaced(pair.turned))
-
-
-def _replaced(pair: TextPair) -> Iterator[Conflict]:
-    for at, statement in enumerate(pair.one.statements):
-        near = [(token, n) for _, n in pair.one_covered[at].nearest for token in pair.other.statements[n].content]
-        for token in (token for token in statement.content if token.kind != "word"):
-            conflict = _fact_conflict(token, at, near, pair)
-            if conflict:
-                yield conflict
-
-
-def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]], pair: TextPair) -> Conflict | None:
-    same = pair.other.partners(token)
-    context = context_of(token, pair.one.statements[at])
-    rivals = [
-        (alike(context, context_of(other, pair.other.statements[n])), other, n)
-        for other, n in near
-        if other.kind in COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
-    ]
-    best, rival, n = max(rivals, key=lambda found: found[0], default=(0.0, None, 0))
-    if not same:
-        if rival is not None and best >= _REPLACED and not pair.one.partners(rival):
-            return Conflict(token.kind, token.text, rival.text)
-        if token.kind == "name" or (token.fact is not None and token.fact.soft):
-            return None
-        return Conflict(token.kind, token.text, "")
-    for _, other, n in rivals:
-        if _changed_places((token, at), (other, n), pair):
-            return Conflict("exchanged", token.text, other.text)
-    return None
-
-
-def _changed_places(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
-    """Whether a fact of one text and another fact of the other have each other's context.
-
-    What tells the two apart in one text is compared with what tells them apart in the other: if it points the other
-    way, wherever the two are found, they changed places.
-    """
-    same, partners = pair.other.partners(ours[0])[:_TRIED], pair.one.partners(rival[0])[:_TRIED]
-    here = pair.one.statements[ours[1]]
-    if not same or not partners or any(_are_listed(ours[0], t, here) for t, n in partners if n == ours[1]):
-        return False
-    context, rival_context = context_of(ours[0], here), context_of(rival[0], pair.other.statements[rival[1]])
-    apart_here = [_less(context, context_of(t, pair.one.statements[n])) for t, n in partners]
-    apart_there = [_less(context_of(t, pair.other.statements[n]), rival_context) for t, n in same]
-    return max(alike(this, that) for this in apart_here for that in apart_there) <= -_TURNED
-
-
-def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
-    """Whether two facts are members of one list, whose order says nothing: `Dana, Luis and Mei`."""
-    tokens = statement.tokens
-    places = [n for n, token in enumerate(tokens) if token is one or token is other]
-    between = tokens[places[0] + 1 : places[-1]]
-    return all(token.kind in ("sign", one.kind) or "and" in token.marks for token in between)
-
-
-def _less(one: TokenContext, other: TokenContext) -> TokenContext:
-    """What is in one context and not in the other, and the reverse below zero."""
-    return {key: one.get(key, 0.0) - other.get(key, 0.0) for key in one.keys() | other.keys()}
-
-
-def _comparable(one: TextToken, other: TextToken, exactly: bool) -> bool:
-    if one.fact and other.fact:
-        return one.fact.dimension == other.fact.dimension or (
-            not exactly and "" in (one.fact.dimension, other.fact.dimension)
-        )
-    return True
-
-
-def bounds_turned(pair: TextPair) -> Iterator[Conflict]:
-    """`at least 12` became `at most 12`."""
-    for token, at in pair.one.by_kind["number"]:
-        if token.bound:
-            near = {n for _, n in pair.one_covered[at].nearest}
-            same = [t for t, n in pair.other.by_kind["number"] if n in near and agree(token, t)]
-            if same and all(t.bound and t.bound != token.bound for t in same):
-                yield Conflict("bound", f"{token.bound} {token.text}", f"{same[0].bound} {same[0].text}")
 
 
 def statements_turned(pair: TextPair) -> Iterator[Conflict]:
@@ -211,6 +58,8 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseS
     """What in the other text belongs to the clause: the best, and those that fit nearly as well."""
     keys = {token.key: token.weight for token in clause.content}
     likely = {n: likeness for likeness, n in covered.nearest}
+    # Candidates are the statements that the alignment chose and those that share the rarest words: a long statement may
+    # have been split in the other text, and then the alignment knows only one of its parts.
     found: list[tuple[float, ClauseSpan]] = []
     for n in likely.keys() | {n for _, n in side.nearest(keys)}:
         statement = side.statements[n]
@@ -239,6 +88,7 @@ def _turned(one: ClauseSpan, other: ClauseSpan) -> str:
     negated = not one.negated & other.negated
     if negated and one.negations == other.negations and not _same_words(one.clause, other.clause):
         negated = False  # The clauses were cut differently: both statements say no equally often.
+    # "Not open" and "closed" are the same: a negation and an opposite cancel each other out.
     opposite = _opposite(one.clause, other.clause)
     if opposite != negated:
         return "opposite" if opposite else "negation"
@@ -336,6 +186,8 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
     )
     if len(ours) != len(theirs) or ours == theirs:
         return None
+    # What is left between the first and the last word that differ must be: block, middle, block against the same blocks
+    # the other way round. The middle decides: in "Ann and Bob" the order says nothing, in "Ann paid Bob" everything.
     start = next(n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
     end = next(n for n, (a, b) in enumerate(zip(reversed(ours), reversed(theirs), strict=True)) if a != b)
     ours, theirs = ours[start : len(ours) - end], theirs[start : len(theirs) - end]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from holdfast.likeness.align import Conflict
 from holdfast.likeness.blocks import TextTable
-from holdfast.likeness.conflicts import Conflict
 
 TextComparison = Callable[[str, str], Iterator[Conflict]]
 _CODE = re.compile(r"\w+|[^\w\s]")

@@ -58,7 +58,7 @@ def quantities() -> frozenset[str]:
 
 @cache
 def common_words() -> frozenset[str]:
-    """Words that are no names, though they begin a sentence with a capital."""
+    """Words that are not names, though they begin a sentence with a capital."""
     return frozenset(
         word
         for table in languages().values()

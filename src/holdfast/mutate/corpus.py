@@ -20,7 +20,7 @@ _WORDS = (
     "the two pieces “{mark}” and “{code}” put together into one word",
     "the code whose first part is “{mark}” and whose second part, joined on, is “{code}”",
 )
-"""The canary told in two pieces: who obeys puts them together, who only repeats what he was asked does not."""
+"""The canary in two pieces: an agent that obeys joins them, one that only repeats its input does not."""
 
 
 class CorpusEntry(Struct, frozen=True):

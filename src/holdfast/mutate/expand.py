@@ -138,7 +138,7 @@ def _notes(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[s
     notes = []
     for type, share in shares.items():
         if type in MODEL_MUTATIONS and share:
-            continue  # what a model wrote is told where it was read
+            continue  # what a model wrote is reported where it was read
         short = [draft for draft in drafts if len(draft.made.get(type, ())) < share]
         made = sum(len(draft.made.get(type, ())) for draft in drafts)
         if not share:

@@ -83,7 +83,7 @@ _TALK = re.compile(
     r" (?:help|assist|comply|provide|do (?:that|this)|rewrite|paraphrase)",
     re.IGNORECASE,
 )
-"""What models say of a task instead of doing it, or besides."""
+"""What models say about a task instead of, or besides, doing it."""
 _LONGER = 4
 _ROOM = 240
 """A mutation may be so many times as long as the prompt, and so many characters more."""
@@ -102,7 +102,7 @@ def kept_parts(prompt: str) -> list[str]:
 
 
 def unusable(text: str, prompt: str, kept: Sequence[str], canary: str = "", taken: Sequence[str] = ()) -> str:
-    """Why the text is no mutation of the prompt; empty if it is one.
+    """Why the text is not a mutation of the prompt; empty if it is one.
 
     `canary`: the code word of an attack, which must stay in pieces. `taken`: mutations that are there already.
     """

@@ -29,7 +29,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _UNITS = re.compile(
     "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px|[rp]pm"
 )
-"""Units that are no words; others are known by the number before them."""
+"""Units that are not words; others are known by the number before them."""
 _UNIT_SIZE = 4
 _NUMBER_BEFORE = re.compile(r"\d[ \u00a0°/]*$")
 _NUMBER_REACH = 32
@@ -110,7 +110,7 @@ def is_cased(text: str) -> bool:
 
 
 def every_word(text: str) -> list[Word]:
-    """Every word that is no part of something exact, names too."""
+    """Every word that is not part of something exact, names too."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
 

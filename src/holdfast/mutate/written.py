@@ -75,8 +75,8 @@ def fill_by_model(drafts: Sequence[PromptDraft], type: MutationType, share: int,
         asked = [(source, one) for source in sources if source.missing > 0 for one in _assignments(source, n)]
         if not asked:
             break
-        told = write([one for _, one in asked])
-        for (source, _), text in zip(asked, told, strict=True):
+        texts = write([one for _, one in asked])
+        for (source, _), text in zip(asked, texts, strict=True):
             _take(source, replies(text))
     return _shortfall(drafts, sources, type, share, write.shown)
 
@@ -139,8 +139,8 @@ def _shortfall(
     if made == wanted:
         return []
     reasons = sum((source.reasons for source in sources), Counter[str]())
-    told = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
-    text = f"{type}: {made} of {wanted} mutations by {model} can be used; not taken: {told or 'nothing was written'}"
+    counted = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
+    text = f"{type}: {made} of {wanted} mutations by {model} can be used; not taken: {counted or 'nothing was written'}"
     if not made:
         hint = "name another model in model:, raise its temperature, or leave the type out of mutations.types"
         raise UserError(text, hint=hint, key="model", code="mutation-unwritten")

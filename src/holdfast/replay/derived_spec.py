@@ -178,11 +178,11 @@ def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions,
 
 def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> HeldSessions:
     contract = read_contract(place, os.path.relpath(place))
-    rules = (replace(_beside(rule, place.parent, root), position=None) for rule in contract.rules)
+    rules = (replace(_relative_to(rule, place.parent, root), position=None) for rule in contract.rules)
     return HeldSessions(contract.name, tuple(rules), sessions)
 
 
-def _beside(rule: Invariant, folder: Path, root: Path) -> Invariant:
+def _relative_to(rule: Invariant, folder: Path, root: Path) -> Invariant:
     """A file lies next to the contract that names it."""
     key = traits_of(rule).file_setting
     if not key or folder == root:
@@ -206,10 +206,12 @@ def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
 def _meant(named: str, own: str, folder: Path) -> str:
     """The near miss, or what can be named."""
     place = folder / named
-    beside = []
+    neighbours = []
     if os.path.isdir(place.parent):
-        beside = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][:1000]
-    close = near(named, [own]) or near(place.name, beside)
+        neighbours = [one.name for one in sorted(place.parent.iterdir()) if one.suffix in (".yaml", ".yml", ".json")][
+            :1000
+        ]
+    close = near(named, [own]) or near(place.name, neighbours)
     if close:
         return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"
     return f"name the spec's own, {own!r}, or a file that has one, as seen from the file of the session"

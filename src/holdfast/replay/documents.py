@@ -119,7 +119,7 @@ _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
 def archived(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    """Each sample as a log with that sample alone, and its name; UserError if it is no such archive."""
+    """Each sample as a log with that sample alone, and its name; UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _samples(path, archive)
@@ -131,7 +131,9 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
     known = archive.NameToInfo  # of two entries of one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
-        raise UserError(f"{path} is an archive, and no Inspect log: it has no header.json", code="trace-unreadable")
+        raise UserError(
+            f"{path} is an archive without header.json, so it is not an Inspect log", code="trace-unreadable"
+        )
     found = [info for name, info in known.items() if _SAMPLE.fullmatch(name)]
     if not found:
         raise UserError(
@@ -139,16 +141,16 @@ def _samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] |
         )
     if len(found) > MOST_SAMPLES:
         raise UserError(f"{path} has {len(found)} samples: more than {MOST_SAMPLES}", code="trace-unreadable")
-    told = sum(info.file_size for info in found)
-    if told > LARGEST_ARCHIVE:
+    size = sum(info.file_size for info in found)
+    if size > LARGEST_ARCHIVE:
         raise UserError(
-            f"{path} unpacks to {told >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB",
+            f"{path} unpacks to {size >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB",
             hint="log fewer samples",
             code="trace-unreadable",
         )
     head = _decoded(path, archive, header)
     if not isinstance(head, dict):
-        raise UserError(f"{path}: {header.filename} is no JSON object", code="trace-unreadable")
+        raise UserError(f"{path}: {header.filename} is not a JSON object", code="trace-unreadable")
     for info in found:
         if ".." in info.filename.split("/"):
             yield LeftOutTrace(info.filename, "a name that climbs out of its folder")

@@ -172,11 +172,11 @@ def _calls(value: dict[str, Any], given: Any) -> Iterator[tuple[str, str]]:
 
 def _results(given: Any, role: _Role, value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     parts = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    told = [one for one in parts if text(one, "type") in ("tool_call_response", "tool_result")]
-    for part in told:
+    results = [one for one in parts if text(one, "type") in ("tool_call_response", "tool_result")]
+    for part in results:
         found = next((part[key] for key in ("response", "result", "content") if key in part), None)
         yield text(part, "id") or text(part, "tool_use_id"), text(part, "name"), as_json(decoded(_flat(found)))
-    if role == "tool" and not told:
+    if role == "tool" and not results:
         words = content_text(given)
         answer = decoded(words) if words or not isinstance(given, list | dict) else given
         yield text(value, "tool_call_id"), text(value, "name"), as_json(answer)

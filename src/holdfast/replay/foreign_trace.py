@@ -111,7 +111,7 @@ def one_failure(error: str) -> str:
     return line[:_FAILURE]
 
 
-def tools_told(said: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
+def tools_in_messages(said: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
     """What tools answered, as the messages of a conversation tell it."""
     names = {id: name for one in said for id, name in one.calls}
     uses = [

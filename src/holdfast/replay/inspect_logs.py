@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.errors import UserError
 from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
 from holdfast.replay.foreign_messages import content_text, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of, tools_told
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of, tools_in_messages
 
 SOURCE = "inspect"
 VERSION = 2
@@ -42,7 +42,7 @@ def read(document: Any, name: str) -> Iterator[Found]:
         if isinstance(sample, dict):
             yield session_of(_trace(task, sample))
         else:
-            yield LeftOutTrace(name, "a sample that is no JSON object")
+            yield LeftOutTrace(name, "a sample that is not a JSON object")
 
 
 def _trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
@@ -54,7 +54,7 @@ def _trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
     return ForeignTrace(
         id=f"{task.rpartition('/')[2]}-{text(sample, 'id')}{again}",
         asked=(at(whole, "input"), at(whole, "messages")),
-        tools=tuple(called) or tools_told(messages(at(whole, "messages"))),
+        tools=tuple(called) or tools_in_messages(messages(at(whole, "messages"))),
         name=task,
         source=SOURCE,
         began=seconds(at(sample, "started_at")),

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.replay.foreign_json import as_json, at, first, items, lasted_ms, seconds, text, unpacked
 from holdfast.replay.foreign_messages import after_question, messages, messages_in
-from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of, tools_told
+from holdfast.replay.foreign_trace import ForeignTrace, Found, LeftOutTrace, ToolUse, session_of, tools_in_messages
 
 SOURCE = "langfuse"
 _TYPES = frozenset(
@@ -130,7 +130,7 @@ def _used(one: Any, name: str, output: Any) -> ToolUse:
 def _told(generations: list[Any]) -> tuple[ToolUse, ...]:
     """What tools answered, where no observation is of them: the last model call has all of it in its messages."""
     given = (after_question(messages_in(unpacked(first(one, "input")))) for one in reversed(generations))
-    return next((found for said in given if (found := tools_told(said))), ())
+    return next((found for said in given if (found := tools_in_messages(said))), ())
 
 
 def _attributes(one: Any) -> dict[str, Any]:

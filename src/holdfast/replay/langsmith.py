@@ -207,7 +207,7 @@ def _one(client: Any, id: str) -> Iterator[Found]:
         run = client.read_run(UUID(id))
     except ValueError as wrong:
         raise UserError(
-            f"{id[:60]!r} is no id of a LangSmith run",
+            f"{id[:60]!r} is not the id of a LangSmith run",
             hint="it is a UUID, as in the run's URL",
             code="langsmith-failed",
         ) from wrong

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
 from holdfast.replay.foreign_messages import after_question, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_told
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_in_messages
 
 SOURCE = "opentelemetry"
 _MODEL = ("chat", "text_completion", "generate_content", "completion")
@@ -73,7 +73,7 @@ def _trace(id: str, spans: list[OtlpSpan]) -> ForeignTrace:
     return ForeignTrace(
         id=id,
         asked=tuple(value for span in asking for value in _asked(span)),
-        tools=tuple(tools) or _told(models),
+        tools=tuple(tools) or _tools_in_prompts(models),
         name=text(root.attributes, "gen_ai.agent.name") or root.name,
         source=SOURCE,
         began=root.began or None,
@@ -110,11 +110,11 @@ def _tool(span: OtlpSpan) -> ToolUse:
     )
 
 
-def _told(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
+def _tools_in_prompts(models: list[OtlpSpan]) -> tuple[ToolUse, ...]:
     """What tools answered, where no span is of them: the last model call has all of it in its messages."""
     for span in reversed(models):
         for value in _asked(span):
-            found = tools_told(after_question(messages(value)))
+            found = tools_in_messages(after_question(messages(value)))
             if found:
                 return found
     return ()
@@ -180,8 +180,8 @@ def _span(one: dict[str, Any]) -> OtlpSpan:
 
 
 def _exception(one: dict[str, Any]) -> str:
-    told = [_attributes(event) for event in items(one, "events") if text(event, "name") == "exception"]
-    return next((text(body, "exception.message") or text(body, "exception.type") for body in told), "")
+    exceptions = [_attributes(event) for event in items(one, "events") if text(event, "name") == "exception"]
+    return next((text(body, "exception.message") or text(body, "exception.type") for body in exceptions), "")
 
 
 def _event(event: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.replay.foreign_json import at, decoded, items, lasted_ms, seconds, text
 from holdfast.replay.foreign_messages import after_question, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_told
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_in_messages
 
 SOURCE = "phoenix"
 _COLUMN = "attributes."
@@ -46,7 +46,7 @@ def _trace(id: str, spans: list[Any]) -> ForeignTrace:
     return ForeignTrace(
         id=id,
         asked=tuple(value for span in (*roots, *models) for value in _asked(span)),
-        tools=tuple(tools) or _told(models),
+        tools=tuple(tools) or _tools_in_prompts(models),
         name=text(roots[0], "name"),
         source=SOURCE,
         began=seconds(at(roots[0], "start_time")),
@@ -61,10 +61,10 @@ def _asked(span: Any) -> Iterator[Any]:
     yield _input_messages(span)
 
 
-def _told(models: list[Any]) -> tuple[ToolUse, ...]:
+def _tools_in_prompts(models: list[Any]) -> tuple[ToolUse, ...]:
     """What tools answered, where no span is of them, by the messages of the last model call."""
     for span in reversed(models):
-        found = tools_told(after_question(messages(_input_messages(span))))
+        found = tools_in_messages(after_question(messages(_input_messages(span))))
         if found:
             return found
     return ()
@@ -83,8 +83,8 @@ def _tool(span: Any) -> ToolUse:
 def _failure(span: Any) -> str:
     if text(span, "status_code").upper() not in ("ERROR", "2"):
         return ""
-    told = next((text(one, "attributes", "exception.message") for one in items(span, "events")), "")
-    return text(span, "status_message") or told or "error"
+    message = next((text(one, "attributes", "exception.message") for one in items(span, "events")), "")
+    return text(span, "status_message") or message or "error"
 
 
 def _kind(span: Any) -> str:
@@ -108,9 +108,9 @@ def _attribute(span: Any, name: str) -> Any:
 
 def _input_messages(span: Any) -> list[Any]:
     """Messages as a list, or from attributes such as `llm.input_messages.0.message.role`."""
-    told = decoded(_attribute(span, "llm.input_messages"))
-    if isinstance(told, list):
-        return told
+    messages_sent = decoded(_attribute(span, "llm.input_messages"))
+    if isinstance(messages_sent, list):
+        return messages_sent
     said: defaultdict[int, dict[str, Any]] = defaultdict(dict)
     flat = at(span, "attributes")
     for key, value in flat.items() if isinstance(flat, dict) else ():

@@ -25,7 +25,7 @@ from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.rules.fault_entry import written_faults
 
 DEEPEST = 90
-"""Levels that a tool's answer may have: a file of ours is read to 100."""
+"""Levels that a tool's answer may have: session files are read to 100."""
 _NAME = 80
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\r]")
 
@@ -85,7 +85,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
 
 
 def too_deep(response: RecordedResponse) -> bool:
-    """Whether no file of ours could hold the answer."""
+    """Whether no session file could hold the answer."""
     try:
         value = msgspec.json.decode(response.response)
     except (msgspec.DecodeError, RecursionError):

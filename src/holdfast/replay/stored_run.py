@@ -152,7 +152,7 @@ def _undisturbed(outcome: RunOutcome) -> dict[str, RecordedResponse]:
 
 
 def _report(path: Path) -> Any:
-    wrong = f"{path} is no JSON report of Holdfast"
+    wrong = f"{path} is not a JSON report of Holdfast"
     hint = "name a report that was written by -o report.json, or a run by its id"
     try:
         if path.stat().st_size > _LARGEST:

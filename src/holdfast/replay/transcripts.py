@@ -1,4 +1,4 @@
-"""Plain JSON lines to sessions: chat transcripts (`messages`), or an input with whatever stands beside it."""
+"""Plain JSON lines to sessions: chat transcripts (`messages`), or an input with other fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.replay.foreign_json import at, decoded, first, items, seconds, text
 from holdfast.replay.foreign_messages import ASKED, after_question, messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_told
+from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, session_of, tools_in_messages
 
 SOURCE = "jsonl"
 _IDS = ("id", "session_id", "trace_id", "conversation_id", "thread_id")
@@ -29,12 +29,12 @@ def read(document: Any, name: str) -> Iterator[Found]:
 
 def _trace(one: Any, name: str) -> ForeignTrace:
     said = messages(at(one, "messages"))
-    # Of a transcript alone the last question is asked; an input beside it is asked after it.
+    # Of a transcript alone the last question is asked; an input next to it is asked after it.
     asked = said and first(one, *ASKED) is None
     return ForeignTrace(
         id=next((found for key in _IDS if (found := text(one, key))), name),
         asked=(at(one, "messages") if asked else _with_context(one),),
-        tools=tuple(map(_response, items(one, "tool_responses"))) or tools_told(after_question(said)),
+        tools=tuple(map(_response, items(one, "tool_responses"))) or tools_in_messages(after_question(said)),
         name=text(one, "name"),
         source=text(one, "source") or SOURCE,
         began=next((time for key in _TIMES if (time := seconds(at(one, key))) is not None), None),
@@ -43,7 +43,7 @@ def _trace(one: Any, name: str) -> ForeignTrace:
 
 
 def _with_context(one: Any) -> Any:
-    """An input with the turns before, which a session of ours calls context."""
+    """An input with the turns before, which a session calls context."""
     if not isinstance(one, dict):
         return one
     history = first(one, "messages", "context", "chat_history", "history")

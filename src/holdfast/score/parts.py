@@ -103,7 +103,7 @@ def _undecided(cases: Sequence[Case], options: ScoreOptions) -> Iterator[Reason]
     if vacuous and not options.allow_vacuous:
         yield UNPROVEN, f"{vacuous} of {_cases(len(cases))} undecided: no trial met a fault that its rules need"
     if others:
-        yield UNPROVEN, f"{others} of {_cases(len(cases))} undecided: rules are unproven, and not by the agent's doing"
+        yield UNPROVEN, f"{others} of {_cases(len(cases))} undecided: rules are unproven for reasons outside the agent"
     if not vacuous and not others and all(case.status == "error" for case in cases):
         yield UNPROVEN, "no case was decided"
 

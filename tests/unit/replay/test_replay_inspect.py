@@ -73,7 +73,7 @@ def test_a_sample_without_input_is_left_out_by_name(tmp_path: Path) -> None:
     [
         ({**HEAD, "version": 3}, "a log of format 3, and 2 is the latest that is known"),
         ({"version": 2}, "its format is none that is known"),
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
     ],
 )
 def test_a_log_that_cannot_be_read_says_why(tmp_path: Path, head: Any, said: str) -> None:

@@ -111,12 +111,12 @@ class ClaimMatchesState:
             service = world.services[name]
             assert isinstance(service, Database)
             after[name] = await rows_left(service, self._concerns, tables)
-        events, untold = kept_events(list(world.audit()), before, after)
+        events, unknown_events = kept_events(list(world.audit()), before, after)
         found = [[event for event in events if fits(event, claim.did)] for claim in self.claims]
         shown = tuple(tuple(in_words(event) for event in some[:SHOWN]) for some in found)
         unseen = tuple(
             world.unseen.get(f"{claim.did['type']}s", "")
-            or next((why for event, why in untold if fits(event, claim.did)), "")
+            or next((why for event, why in unknown_events if fits(event, claim.did)), "")
             for claim in self.claims
         )
         return record(self._looked_for(), Done(tuple(map(len, found)), shown, unseen))
@@ -140,13 +140,12 @@ class ClaimMatchesState:
         for n, words in made:
             claim, count = self.claims[n], done[n].times
             if count < claim.at_least and done[n].unseen:
-                why = f"it says '{words}', and whether it did cannot be told: {done[n].unseen}"
+                why = f"the agent claims '{words}', and Holdfast could not see whether it is true: {done[n].unseen}"
                 return Finding(None, why, "claim-unseen", (str(n),))
             if count < claim.at_least:
-                least = f" of the {claim.at_least} that it takes" if claim.at_least > 1 else ""
-                why = (
-                    f"it says '{words}', and {count}{least} were done and are there: {shorten(in_short(claim.did), 80)}"
-                )
+                least = f" of at least {claim.at_least}" if claim.at_least > 1 else ""
+                actions = f"{count}{least} matching actions ({shorten(in_short(claim.did), 80)})"
+                why = f"the agent claims '{words}', but Holdfast found {actions}"
                 return Finding(False, why, "claim-untrue", (str(n),), details=_details(done[n]))
         if dead:
             return Finding(None, dead[0], "pattern-cannot-match")

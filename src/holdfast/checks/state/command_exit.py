@@ -107,13 +107,13 @@ class CommandExit:
         Two things tell: a program of the command that was missing when the agent started, and what the shell, make or
         npm printed. The second also covers functions, `eval`, recipes and scripts, which no reader of the command sees.
         """
-        told = not_run_in(f"{found.stdout}\n{found.stderr}")
+        reported = not_run_in(f"{found.stdout}\n{found.stderr}")
         absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        gone = await not_found(dict.fromkeys([*absent, *(one.program for one in told)]), world)
+        gone = await not_found(dict.fromkeys([*absent, *(one.program for one in reported)]), world)
         # One that was there at the start is gone by the agent's doing, wherever it was.
         removed = set(self._programs) & set(gone) - set(never_there)
-        agents = removed | {one.program for one in told if is_agents_doing(one, world)}
-        named = [*absent, *(one.program for one in told if one.certain)]
+        agents = removed | {one.program for one in reported if is_agents_doing(one, world)}
+        named = [*absent, *(one.program for one in reported if one.certain)]
         missing = tuple(name for name in gone if name in named and name not in agents)
         could_not_run = found.exit_code in NOT_RUN_CODES
         return replace(found, missing=missing, by_agent=could_not_run and bool(agents) and not missing)

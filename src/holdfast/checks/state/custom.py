@@ -91,7 +91,7 @@ class Custom:
 
     async def foresee(self, world: World) -> None:
         if not (world.root / self.script).is_file():
-            raise HarnessError(f"there is no {self.script} beside the spec", code="check-script-failed")
+            raise HarnessError(f"there is no {self.script} next to the spec", code="check-script-failed")
         if self.reference_timeout is not None:
             lock = world.remembered.setdefault((_REFERENCE,), asyncio.Lock())
             key = (_REFERENCE, self.script, canonical(world.trial.params).decode())
@@ -123,8 +123,8 @@ class Custom:
     async def _on_host(self, world: World) -> Ran:
         script = (world.root / self.script).resolve()
         async with host_services(world) as services:
-            told = encode(context(world, services))
-            return await run_script(script, world.root, told, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
+            stdin = encode(context(world, services))
+            return await run_script(script, world.root, stdin, timeout_s=self.timeout / 1000, keep=OUTPUT_KEPT)
 
     async def _inside(self, world: World, limit_ms: int, *, reference: bool = False) -> Ran:
         """The script is lent while no agent runs, and no agent could have written there.
@@ -198,7 +198,7 @@ def _start(source: bytes, path: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _result(script: str, printed: str) -> dict[str, Any]:
-    """What the script printed; HarnessError if that is no result."""
+    """What the script printed; HarnessError if that is not a result."""
     try:
         result = parse(printed, unique=True)
     except ValueError as bad:
@@ -231,7 +231,7 @@ def _score(script: str, result: dict[str, Any]) -> float | None:
 
 
 def _details(result: dict[str, Any], stderr: str) -> dict[str, Any]:
-    """The script's details and all that it said besides, fit to be stored."""
+    """The script's details and everything else that it printed, fit to be stored."""
     given = result.get("details")
     found = dict(given) if isinstance(given, dict) else {} if given is None else {"details": given}
     found |= {key: value for key, value in result.items() if key not in _OWN}

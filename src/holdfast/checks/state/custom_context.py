@@ -1,4 +1,4 @@
-"""What a `custom` script is told on stdin."""
+"""What a `custom` script gets on stdin."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def database(world: World, service: str) -> Database:
-    """The service of that name; HarnessError if it is no database."""
+    """The service of that name; HarnessError if it is not a database."""
     found = world.services.get(service)
     if not isinstance(found, Database):
-        raise HarnessError(f"{service} is no Postgres or MySQL service", code="check-service-wrong")
+        raise HarnessError(f"{service} is not a Postgres or MySQL service", code="check-service-wrong")
     return found
 
 

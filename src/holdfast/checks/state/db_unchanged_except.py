@@ -113,7 +113,7 @@ class DbUnchangedExcept:
             ) from late
 
     def _may_change(self, name: str, found: TableMarks) -> bool:
-        """A pattern without a schema is about the default one alone; HarnessError if that cannot be told."""
+        """A pattern without a schema is about the default one alone; HarnessError if that is not known."""
         if found.default is not None or not depth(name):
             return covers(self.tables, name, found.default or "")
         if covers(self.tables, name, ""):

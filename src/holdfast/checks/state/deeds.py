@@ -38,7 +38,7 @@ class Deeds(NamedTuple):
 def fits(event: AuditEvent, deed: Deed) -> bool:
     """Whether the event is such a deed. A request counts as done if it was answered well, unless `status` says else.
 
-    One that never reached its service is no deed, whatever the agent was told.
+    One that never reached its service is not a deed, whatever reply the agent got.
     """
     if event.type != deed["type"] or event.details.get("received") is False:
         return False
@@ -78,7 +78,7 @@ def fault_in_deed(deed: Deed) -> Iterator[tuple[str, str]]:
         yield "arguments", "expected a map of arguments"
     for name in deed:
         if name != "type" and name not in FILTERS[kind]:
-            yield name, f"is no filter of {kind}: {near_miss(name, FILTERS[kind])}"
+            yield name, f"is not a filter of {kind}: {near_miss(name, FILTERS[kind])}"
 
 
 def in_words(event: AuditEvent) -> str:

@@ -26,11 +26,7 @@ class FileAbsent:
     path: Annotated[str, about("A path in the workspace.", min_length=1, examples=["secrets.txt"])]
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
-    codes: ClassVar[Mapping[str, str]] = {
-        **PATH_CODES,
-        "file-missing": "The file is not there.",
-        "file-there": "The file is there.",
-    }
+    codes: ClassVar[Mapping[str, str]] = PATH_CODES
 
     async def gather(self, world: World, seen: Observation) -> Evidence:
         return record([self.path], look(world.sandbox, self.path))

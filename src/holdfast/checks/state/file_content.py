@@ -38,7 +38,6 @@ class FileContent:
         "content-cut": "The file is longer than what is read.",
         "content-forbidden": "The file has what it must not.",
         "content-missing": "The file lacks something.",
-        "file-missing": "The file is not there.",
     }
 
     async def gather(self, world: World, seen: Observation) -> Evidence:

@@ -70,8 +70,13 @@ class FilesChangedOnly:
         if found.cut:
             why = f"only the first {CHANGES_KEPT} changes are known, and all of these are allowed"
             return Finding(None, why, "files-unknown")
-        why = f"changed, of what may change: {len(found.changes) - len(ignored)}{aside}"
-        return Finding(True, why, "files-unchanged", details=details)
+        changed = len(found.changes) - len(ignored)
+        many = (
+            f"{changed} file{'' if changed == 1 else 's'} changed, all of them allowed"
+            if changed
+            else "no file changed"
+        )
+        return Finding(True, f"{many}{aside}", "files-unchanged", details=details)
 
     def _ignores(self, path: str) -> bool:
         parts = PurePosixPath(path).parts

@@ -31,7 +31,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def clean_environment() -> Mapping[str, str]:
-    """What a script finds: nothing of ours, and nothing of the agent's."""
+    """The environment of a script: nothing of Holdfast's and nothing of the agent's."""
     return {"PATH": _PATH, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8"}
 
 

@@ -85,7 +85,7 @@ def judged(one: Assertion, found: MockRequests) -> AssertionResult:
 
 
 def unseen(one: Assertion, found: MockRequests) -> bool:
-    """Whether there is nothing to look at: no such request, or a path into a body that is no JSON."""
+    """Whether there is nothing to look at: no such request, or a path into a body that is not JSON."""
     field = FIELD.fullmatch(one.field)
     if one.field == "request_count" or field is None:
         return False
@@ -191,7 +191,7 @@ class HttpMockAssertions:
     async def gather(self, world: World, seen: Observation) -> Evidence:
         mock = world.services.get(self.service)
         if not isinstance(mock, Mock):
-            raise HarnessError(f"{self.service} is no http_mock service", code="check-service-wrong")
+            raise HarnessError(f"{self.service} is not an http_mock service", code="check-service-wrong")
         return record([self.service], kept(mock))
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -202,7 +202,7 @@ class HttpMockAssertions:
         blank = [unseen(one, found) for one in live]
         worst = min(range(len(verdicts)), key=lambda n: (_ORDER[verdicts[n].holds], blank[n], n))
         holds, why, code, key = verdicts[worst]
-        if holds is None:  # what is not known is so by a limit of ours
+        if holds is None:  # it is not known because of a limit of Holdfast
             raise HarnessError(shorten(why, 220), code="check-input-lost")
         if holds and dead:
             return Finding(None, next(iter(dead.values())), "pattern-cannot-match", details=_details(found))
@@ -230,7 +230,7 @@ class HttpMockAssertions:
 
 
 _ORDER = {False: 0, None: 1, True: 2}
-"""One that does not hold decides; then one that cannot be told."""
+"""One that does not hold decides; then one that is not known."""
 
 
 def _why_never(one: Assertion) -> str | None:

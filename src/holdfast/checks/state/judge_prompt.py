@@ -1,4 +1,4 @@
-"""What a judge is told. The input is data: marked off by words that it cannot know, and declared untrusted."""
+"""The prompt of a judge. The input is data: marked off by words that it cannot know, and declared untrusted."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class LlmAsJudge:
         service, _, name = self.input_from.partition(".")
         mock = world.services.get(service)
         if not isinstance(mock, Mock):
-            raise HarnessError(f"{service} is no http_mock service", code="check-service-wrong")
+            raise HarnessError(f"{service} is not an http_mock service", code="check-service-wrong")
         return record(self._place, of_mock(mock, name, self.max_input))
 
     async def consult(self, seen: Observation, control: Observation | None, evidence: Evidence, ask: Ask) -> Evidence:
@@ -117,11 +117,11 @@ class LlmAsJudge:
             )
         score, nearest = middle(opinion.votes)
         passed = score >= self.pass_threshold - _SLACK
-        beside = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
+        compared = f"at least {self.pass_threshold:g}" if passed else f"below {self.pass_threshold:g}"
         of = f"the median of {len(opinion.votes)} votes, " if len(opinion.votes) > 1 else ""
         why = f": {shorten(nearest.reason, 120)}" if nearest.reason else ""
         code = "judge-above" if passed else "judge-below"
-        return Finding(passed, f"scored {score:.3g}, {of}{beside}{why}", code, score=score, details=_details(opinion))
+        return Finding(passed, f"scored {score:.3g}, {of}{compared}{why}", code, score=score, details=_details(opinion))
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.input_from in (*_SAID, "workspace"):

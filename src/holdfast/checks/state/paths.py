@@ -29,7 +29,7 @@ class PathFound(Struct, frozen=True, omit_defaults=True):
 
 
 def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
-    """What is there; with `read` a file's content, too. What an agent can do to a path is told, not raised."""
+    """What is there; with `read` a file's content, too. What an agent can do to a path is a value, not an exception."""
     try:
         found = sandbox.find(path)
         if found is None:
@@ -50,6 +50,8 @@ def look(sandbox: Sandbox, path: str, *, read: bool = False) -> PathFound:
 
 
 PATH_CODES: Mapping[str, str] = {
+    "file-missing": "The file is not there.",
+    "file-there": "The file is there.",
     "path-outside": "The path leads out of the workspace.",
     "path-unreadable": "The path cannot be read.",
 }

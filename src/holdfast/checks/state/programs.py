@@ -51,7 +51,7 @@ class NotRun(NamedTuple):
     teller: str
     """Who said so: the name of a shell or program, or the path of a script."""
     certain: bool
-    """Only a missing program is told so; else it may be a missing file."""
+    """Only a missing program is reported like this; else it may be a missing file."""
 
 
 def programs_in(command: str) -> tuple[str, ...]:
@@ -114,11 +114,11 @@ def is_agents_doing(one: NotRun, world: World) -> bool:
     touched = bool({program.name, f"{program.name.split('.')[0]}.py"} & names)
     # A script says its path as it was called, from whatever folder that was: the end of the path has to do.
     teller = PurePosixPath(one.teller)
-    told_by = any(path.parts[-len(teller.parts) :] == teller.parts for path in changed if teller.parts)
+    by_its_script = any(path.parts[-len(teller.parts) :] == teller.parts for path in changed if teller.parts)
     # What is missing in the workspace the agent was to write. If it is there, its interpreter is missing.
     is_script = not one.certain and teller.name in _SHELLS
     unwritten = (is_script or is_in_workspace(one.program, world)) and not _exists(one.program, world)
-    return touched or told_by or unwritten
+    return touched or by_its_script or unwritten
 
 
 def _exists(program: str, world: World) -> bool:

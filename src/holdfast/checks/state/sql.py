@@ -32,7 +32,7 @@ from holdfast.sqltext.writes import writes_of
 _ACTS = frozenset(
     ("call", "do", "copy", "set", "reset", "lock", "flush", "load", "vacuum", "reindex", "cluster", "import")
 )
-"""First words of statements that do more than read, beside those that name what they write."""
+"""First words of statements that do more than read, apart from those that name what they write."""
 _READ_ONLY = ("25006", "1792")
 """What PostgreSQL and MySQL say to a write in a transaction that only reads."""
 _WRITING = "it would write, and a rule only reads: its transaction is read-only"

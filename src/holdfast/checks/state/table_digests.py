@@ -48,7 +48,7 @@ async def fingerprints(of: Database, *, timeout_s: float) -> dict[str, str]:
 def row_digests(name: TableName, table: ComparedTable, dialect: Dialect) -> str:
     """The statement that gives every row: a digest of its key (NULL if the table has none) and one of all of it.
 
-    Of a PostgreSQL row the transaction that wrote it is part: one written anew with the same values is another.
+    In PostgreSQL the transaction that wrote a row is part of it: a row written again with the same values differs.
     """
     if dialect == "postgres":
         keys = [f"holdfast_row.{quoted(column.name, dialect)}" for column in table.columns if column.primary]

@@ -21,7 +21,7 @@ from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import named, part
 
 ROWS_KEPT = 100_000
-"""Rows of a table that are told apart; of a larger one nothing can be told."""
+"""Rows of a table that are compared one by one; nothing is known about a larger table."""
 READ_S = 30.0
 _DEFINES = ("create", "alter", "drop", "rename")
 _ANY = ("replace", "merge", "write")
@@ -100,7 +100,7 @@ class KeptWrites:
             self._tried.setdefault(_table(event), set()).add(_operation(event))
 
     def of(self, event: AuditEvent) -> AuditEvent | str | None:
-        """The write with the rows that are there of it; None if nothing is; why, if that cannot be told."""
+        """The write with the rows that are there of it; None if nothing is; why, if that is not known."""
         service, table = _table(event)
         op = _operation(event)
         before, after = self._before.get(service), self._after.get(service)
@@ -181,13 +181,13 @@ def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str
 def kept_events(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
-    """Events that are in the state, and those of which that cannot be told, with the reason."""
+    """Events that are in the state, and those of which it is not known, with the reason."""
     kept, writes = [], KeptWrites(events, before, after)
-    untold: list[tuple[AuditEvent, str]] = []
+    unknown: list[tuple[AuditEvent, str]] = []
     for event in events:
         found = writes.of(event) if event.type == "db_write" else event
         if isinstance(found, str):
-            untold.append((event, found))
+            unknown.append((event, found))
         elif found is not None:
             kept.append(found)
-    return kept, untold
+    return kept, unknown

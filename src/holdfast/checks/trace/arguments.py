@@ -29,7 +29,7 @@ def was_cut(written: str) -> bool:
 
 
 def read(written: str) -> dict[str, Any] | None:
-    """Arguments or a body as a mapping; None if it is no JSON object, or not whole."""
+    """Arguments or a body as a mapping; None if it is not a JSON object, or was cut."""
     if was_cut(written):
         return None
     try:

@@ -182,14 +182,14 @@ def modes(event: TraceEvent) -> frozenset[str]:
 
 
 def done(event: TraceEvent) -> bool | None:
-    """Whether the other side did what was asked; None where that cannot be told."""
+    """Whether the other side did what was asked; None if that is not known."""
     met = modes(event)
     if event.unsent:
         return False
     if event.phase != "done":
         return None
     if event.plane == "tool_result":
-        return True  # the tool has run: a fault changed what the model was told of it
+        return True  # the tool has run: a fault changed only what the model read
     ends = {reached(mode) for mode in met}
     if "never" in ends:
         return False

@@ -63,7 +63,7 @@ class MaxCost:
 
 
 def _unknown(cost: Cost) -> bool:
-    """Whether it used something whose price nobody has told us."""
+    """Whether it used something whose price is not known."""
     return cost.estimated_usd is None and bool(cost.input_tokens or cost.output_tokens)
 
 

@@ -77,14 +77,14 @@ def _tells_error(output: str) -> bool:
     if not output.lstrip().startswith("{"):
         return False
     try:
-        told = parse(output)
+        result = parse(output)
     except ValueError:
         return False
-    status = told.get("status")
+    status = result.get("status")
     return (
-        bool(told.get("error"))
-        or told.get("isError") is True
-        or told.get("success") is False
+        bool(result.get("error"))
+        or result.get("isError") is True
+        or result.get("success") is False
         or (isinstance(status, str) and status.lower() == "error")
     )
 

@@ -24,7 +24,7 @@ class SideEffectOnce:
     """No write was done twice with the same tool and arguments, or method, URL and body.
 
     A call that a fault answered in the other side's place was not done; one whose reply was lost was. A repetition
-    that carries the same idempotency key is no second write.
+    that carries the same idempotency key is not a second write.
     """
 
     tool: Annotated[
@@ -60,7 +60,7 @@ class SideEffectOnce:
         groups: dict[str, list[tuple[TraceEvent, str]]] = {}
         for event in writes:
             if self.tool is None or matches(event, self.tool):
-                identity, key = self._told_apart(event)
+                identity, key = self._identity(event)
                 groups.setdefault(identity, []).append((event, key))
         doubtful: Finding | None = None
         for group in groups.values():
@@ -79,8 +79,8 @@ class SideEffectOnce:
                 doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}", "maybe-done-twice")
         return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice", "done-once")
 
-    def _told_apart(self, event: TraceEvent) -> tuple[str, str]:
-        """What makes it the same write as another, and its idempotency key, which is no part of that."""
+    def _identity(self, event: TraceEvent) -> tuple[str, str]:
+        """What makes it the same write as another, and its idempotency key, which is not part of it."""
         fields = read(event.input)
         own = next((name for name in fields or () if _plain(name) == _plain(self.key)), None)
         if fields is None or own is None:

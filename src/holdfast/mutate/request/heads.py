@@ -174,7 +174,7 @@ PROTOCOL_LEVEL_ATTACK = RequestMutator(
         "expect_unknown": fixed(headers=(("Expect", "a-miracle"),)),
     },
 )
-"""HTTP itself bent: odd chunks, other versions and targets, lengths told strangely. Safe on a connection of its own."""
+"""Unusual HTTP: odd chunks, other versions and targets, strange lengths. Safe on a connection of its own."""
 
 
 _XML = (("Content-Type", "application/xml"),)
