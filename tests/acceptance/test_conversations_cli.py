@@ -73,7 +73,7 @@ def test_a_failure_is_told_turn_by_turn(project: MakeProject) -> None:
     shown = made.show("-o", "r.md", "-o", "r.html", "-o", "r.xml").out
     assert "turn 1    My order is 4411. → Noted." in shown
     assert "turn 2    Where is it? → Which order?" in shown
-    assert "because   turn 2: '4411' does not appear" in shown
+    assert "because    turn 2: '4411' does not appear" in shown
     assert "turn 2    Where is it?" in made.read("r.md")
     assert "turn 2: Where is it?" in made.read("r.xml")
 

@@ -48,7 +48,7 @@ def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path, option: str)
 def test_an_empty_answer_is_told_as_one(tmp_path: Path, value: str) -> None:
     project(tmp_path, SPEC, f"def answer(prompt): return {value}\n")
     shown = tell(tmp_path, "contract", "run").out
-    words = "answered  (nothing: the answer is empty)" if value == '""' else "ended     no_answer: the agent returned"
+    words = "answered   (nothing: the answer is empty)" if value == '""' else "ended      no_answer: the agent returned"
     assert words in shown
     assert "(answered)" not in shown
 

@@ -305,7 +305,7 @@ def test_an_agent_started_without_the_variables_is_told_what_to_do(project: Make
         assert result.code == 5
         assert "no request of the agent came through the gateway" in result.err
         shown = found.show()
-        assert "next      no request of the agent came through the gateway: start the agent with" in shown.out
+        assert "next       no request of the agent came through the gateway: start the agent with" in shown.out
         assert COMMAND in " ".join(shown.out.split())
 
 

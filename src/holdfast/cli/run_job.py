@@ -55,7 +55,7 @@ def prepare(
     if given.record is not None:
         _check_recording(given.record)
     if resume is not None and last_failed:
-        raise UsageError("--lf and --resume exclude each other", hint="a run that is taken up keeps what it was of")
+        raise UsageError("--lf and --resume cannot be combined", hint="a resumed run keeps its selection")
     if resume is not None:
         rundir = RunDir.find(runs_folder(config).absolute(), resume)
         if rundir.manifest().parts:
@@ -252,24 +252,31 @@ def run_and_show(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     if cached and (resume is not None or last_failed):
         option = "--lf" if last_failed else "--resume"
-        raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} asks what is left to ask")
+        raise UsageError(f"--cached and {option} cannot be combined", hint=f"{option} runs what is left to run")
     asked = options(part=part, **given)
     prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.dry_run(prepared.job, prepared.rundir)
-    again = None
-    if cached:
-        from holdfast.cli.cached_outcome import cached_outcome
-
-        again, files = cached_outcome(prepared.job, outputs)
-        prepared = replace(prepared, files=files)
-    ended = with_reports(again, outputs, step_summary=True) if again else None
-    with closing(ended or execute(prepared, screen, outputs, report=not no_report)) as outcome:
+    with closing(_run_or_reuse(prepared, screen, outputs, report=not no_report, cached=cached)) as outcome:
         screen.finish(outcome)
         tell_step(outcome, annotations=annotations)
         if otlp is not None:
             send_traces(outcome, otlp, screen)
     return ending(outcome)
+
+
+def _run_or_reuse(
+    prepared: PreparedJob, screen: Screen, outputs: Sequence[Path], *, report: bool, cached: bool
+) -> RunOutcome:
+    """Runs the job; with `cached` a stored run is shown instead, if nothing has changed since."""
+    if cached:
+        from holdfast.cli.cached_outcome import cached_outcome
+
+        stored, files = cached_outcome(prepared.job, outputs)
+        if stored:
+            return with_reports(stored, outputs, step_summary=True)
+        prepared = replace(prepared, files=files)
+    return execute(prepared, screen, outputs, report=report)
 
 
 def tell_step(outcome: RunOutcome, *, annotations: bool = False) -> None:
