@@ -71,10 +71,10 @@ def test_a_failure_is_told_turn_by_turn(project: MakeProject) -> None:
     made = project(talking(SCRIPTED), FORGETS)
     (made.folder / "user.txt").write_text("Where is it?\n")
     shown = made.show("-o", "r.md", "-o", "r.html", "-o", "r.xml").out
-    assert "turn 1    My order is 4411. → Noted." in shown
-    assert "turn 2    Where is it? → Which order?" in shown
+    assert "turn 1     My order is 4411. → Noted." in shown
+    assert "turn 2     Where is it? → Which order?" in shown
     assert "because    turn 2: '4411' does not appear" in shown
-    assert "turn 2    Where is it?" in made.read("r.md")
+    assert "turn 2     Where is it?" in made.read("r.md")
     assert "turn 2: Where is it?" in made.read("r.xml")
 
 
@@ -233,7 +233,7 @@ def test_a_scenario_holds_a_conversation_and_its_page_shows_every_turn(project: 
     (made.folder / "user.txt").write_text("Where is it?\n")
     result = made.cli("run", "-o", "r.html", "-o", "r.xml")
     assert result.code == 1
-    assert "turn 2    Where is it? → Which order?" in result.out
+    assert "turn 2     Where is it? → Which order?" in result.out
     (trial,) = (one for name, one in documents(made.read("r.html")).items() if name.startswith("run/trial/"))
     assert [(turn["asked"], turn["text"]) for turn in trial["turns"]][1] == ("Where is it?", "Which order?")
     assert "turn 2: Where is it? → Which order?" in made.read("r.xml")

@@ -58,7 +58,7 @@ def test_the_starter_runs_at_once_and_finds_the_guess(tmp_path: Path, options: t
     holdfast(tmp_path, "init", *options)
     done = holdfast(tmp_path, "contract", "run")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "✘ never-guesses in stock-api-down" in done.stdout
+    assert "✘ never-guesses · stock-api-down" in done.stdout
     assert "FAIL  1 critical cell failed" in done.stdout
 
 
