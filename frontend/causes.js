@@ -51,12 +51,11 @@ export class Causes {
   }
 
   draw() {
-    const { causes, total } = this.found, count = (list) => list.reduce((sum, cause) => sum + cause.count, 0);
+    const { causes, total, cells } = this.found, count = (list) => list.reduce((sum, cause) => sum + cause.count, 0);
     const ofCases = causes.filter((cause) => cause.cases?.length), cases = count(ofCases);
-    const cells = count(causes) - cases + ofCases.reduce((sum, cause) => sum + (cause.cell_count ?? 0), 0);
     const places = [cases ? plural(cases, "case") : "", cells ? plural(cells, "cell") : ""].filter(Boolean).join(" and ");
     this.node.hidden = !causes.length;
-    this.told.textContent = causes.length < cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
+    this.told.textContent = causes.length !== cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
     const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry({ ...cause, number: n + 1 }, n < OPEN));
     const keep = new Set(wanted);
     for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));

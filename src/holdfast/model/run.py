@@ -38,6 +38,9 @@ class TrialRow(Struct, frozen=True, omit_defaults=True, gc=False):
     details: dict[str, Any] = field(default_factory=dict)
     code: str = ""
     """As the verdict has it."""
+    key: tuple[str, ...] = ()
+    ended_by: str = ""
+    """Both as the verdict has them: with the code, they tell its cause."""
     output: str = ""
     notes: tuple[str, ...] = ()
     calls_made: str = ""

@@ -98,7 +98,9 @@ def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[s
 
 def left_out(causes: Sequence[Cause]) -> str:
     """`and 3 more causes (12 cells)`; of single cells their number alone."""
-    cells = sum(cause.cells for cause in causes)
-    if cells == len(causes):
-        return f"and {cells} more"
+    if all(cause.cells == 1 for cause in causes):
+        return f"and {len(causes)} more"
+    cells = len(
+        {(rule, one.head) for cause in causes for rule, one in zip(cause.member_rules, cause.members, strict=True)}
+    )
     return f"and {wording.plural(len(causes), 'more cause')} ({wording.plural(cells, 'cell')})"

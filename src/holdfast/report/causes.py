@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.model.fingerprint import fingerprint
 from holdfast.model.run import CellRow, Run
 from holdfast.model.score import Cell
 from holdfast.model.verdict import Outcome
@@ -82,7 +81,7 @@ class Cause(Struct, frozen=True):
     members: Sequence[MemberCell]
     """Its cells, in the order of the run's scenarios."""
     reasons: Sequence[str]
-    """The reason of each member."""
+    """The reason of each member; of a mixed cause every reason of every member."""
     member_rules: Sequence[str]
     """The rule of each member."""
     trials: int
@@ -110,12 +109,19 @@ class Cause(Struct, frozen=True):
 def causes(run: Run, rows: Iterable[CellRow] | None = None) -> list[Cause]:
     """The causes of the troubled cells among `rows`, or among all, the worst first.
 
-    Each troubled cell is in exactly one. In whatever order the cells come, the result is the same.
+    A troubled cell is in one cause, or in several if its trials failed in several ways. The result does not depend on
+    the order of the cells.
     """
     grouping = Causes(run)
     for row in run.cells if rows is None else rows:
         grouping.add(row)
     return grouping.sorted()
+
+
+def is_of(cause: Cause, cell: Cell) -> bool:
+    """Whether a cell of the cause's rules, split by its causes, has this one."""
+    first = cause.first.cell
+    return wording.cause_key(cell.code, cell.key, cell.ending) == wording.cause_key(first.code, first.key, first.ending)
 
 
 class Causes:
@@ -138,11 +144,15 @@ class Causes:
         if cell.outcome not in wording.TROUBLE or wording.to_come(self._run, cell):
             return
         self.total += 1
-        reason = wording.why(row)
+        for part in wording.split_by_cause(row):
+            self._add(part)
+
+    def _add(self, row: CellRow) -> None:
+        cell, reason = row.cell, wording.why(row)
         # An ending is keyed by itself, whatever rules it broke and whether they failed or stayed unproven by it.
         of = ("", "") if cell.ending else (cell.invariant, cell.outcome)
         groups = self._groups.setdefault(of, {})
-        alike = (fingerprint(cell.ending),) if cell.ending else (cell.code, *cell.key)
+        alike = wording.cause_key(cell.code, cell.key, cell.ending)
         if _MANY in groups:
             alike = _MANY
         group = groups.get(alike)
@@ -164,6 +174,7 @@ class Causes:
                 rules.get(one[0].first.cell.invariant, len(rules)),
                 one[0].first.cell.invariant,
                 one[0].members[0].order,
+                -one[0].trials,
                 one[1],
             ),
         )
@@ -179,6 +190,9 @@ class Causes:
                     zip(group.members, group.rules, group.reasons, strict=True),
                     key=lambda one: (one[0].order, self._rules.get(one[1], 0), one[1]),
                 )
+                reasons = [reason for _, _, reason in members]
+                if alike == _MANY:  # one cell may have brought in several reasons
+                    members = list({(member.head, rule): (member, rule, "") for member, rule, _ in members}.values())
                 rules = sorted(dict.fromkeys(group.rules), key=lambda rule: (self._rules.get(rule, 0), rule))
                 cause = Cause(
                     tuple(rules),
@@ -190,10 +204,10 @@ class Causes:
                     cell.code,
                     group.first,
                     [member for member, _, _ in members],
-                    [reason for _, _, reason in members],
+                    reasons,
                     [rule for _, rule, _ in members],
                     group.trials + sum(group.shared.values()),
-                    dict(sorted(group.marks.items())),
+                    {mark: min(n, len(members)) for mark, n in sorted(group.marks.items())},
                     alike == _MANY,
                 )
                 yield cause, alike
@@ -244,6 +258,8 @@ class _Group:
         self.marks.update(wording.marks(cell))
         passes = 0 if cell.ending else cell.passes
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
+        if cell.causes:  # the row is one of several causes
+            trials = cell.causes[0].trials
         if cell.ending and shares:
             self.shared[member.head] = max(self.shared.get(member.head, 0), trials)
         else:

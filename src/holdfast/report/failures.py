@@ -43,8 +43,9 @@ def cell_lines(run: Run, row: CellRow, place: str, width: int, paint: Paint, ver
     cell = row.cell
     title = f"{wording.SIGNS[cell.outcome]} {one_line(cell.invariant)} · {one_line(wording.column(cell))}"
     yield titled(title, ", ".join(wording.marks(cell)), place, cell.outcome, width, paint)
-    for trial in _shown_trials(row, verbose):
-        yield from fact_lines(cell_facts(run, row, trial, detail=verbose), width, paint, verbose)
+    for part in wording.split_by_cause(row):
+        for trial in _shown_trials(part, verbose):
+            yield from fact_lines(cell_facts(run, part, trial, detail=verbose), width, paint, verbose)
 
 
 def fact_lines(facts: Iterable[tuple[str, str]], width: int, paint: Paint, verbose: bool) -> Iterator[str]:
@@ -70,7 +71,7 @@ def titled(title: str, marks: str, place: str, outcome: str, width: int, paint: 
 
 
 def _shown_trials(row: CellRow, verbose: bool) -> list[TrialRow | None]:
-    every = [t for t in row.trials if verbose and t.outcome == row.cell.outcome]
+    every = wording.deciding_trials(row) if verbose else []
     return [*sorted(every, key=lambda t: t.aside)] or [wording.telling(row)]
 
 

@@ -228,6 +228,7 @@ def _cell(row: CellRow) -> dict[str, Any]:
         "reason": cell.reason,
         "code": cell.code,
         "key": cell.key,
+        "causes": cell.causes,
         "weight": cell.weight,
         "fails_in_calm": cell.fails_in_calm,
         "simulated": cell.simulated,

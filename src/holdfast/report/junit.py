@@ -218,17 +218,15 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
     name = wording.head(cell.invariant, cell.params)
     case = ET.Element("testcase", classname=_legal(cell.scenario), name=_legal(name), time=f"{seconds:.3f}")
     if outcome == "idle":
-        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_legal(wording.why(row))}")
+        ET.SubElement(case, "skipped", message=f"{_IDLE[cell.outcome]}: {_message(row)}")
         ET.SubElement(case, "system-out").text = _body(run, row, places)
     elif outcome == "fail":
-        message = _legal(wording.why(row))
-        ET.SubElement(case, "failure", message=message, type=cell.code).text = _body(run, row, places)
+        ET.SubElement(case, "failure", message=_message(row), type=cell.code).text = _body(run, row, places)
     elif outcome == "error":
-        message = _legal(wording.why(row))
-        ET.SubElement(case, "error", message=message, type=cell.code).text = _body(run, row, places)
+        ET.SubElement(case, "error", message=_message(row), type=cell.code).text = _body(run, row, places)
     elif outcome == "unproven":
         step = wording.next_step(run, row)
-        message = f"unproven: {_legal(wording.why(row))}" + (f". Next: {_legal(step)}" if step else "")
+        message = f"unproven: {_message(row)}" + (f". Next: {_legal(step)}" if step else "")
         ET.SubElement(case, "skipped", message=message)
     elif outcome == "n/a":
         ET.SubElement(case, "skipped", message="not applicable: its `when` is not met here")
@@ -238,12 +236,19 @@ def _case(run: Run, row: CellRow, places: wording.Places, seconds: float, decisi
     return case
 
 
+def _message(row: CellRow) -> str:
+    """The first cause of the cell, and how many others there are; the body describes each of them."""
+    others = len(row.cell.causes) - 1
+    return _legal(wording.why(row)) + (f" (and {wording.plural(others, 'other cause')})" if others > 0 else "")
+
+
 def _body(run: Run, row: CellRow, places: wording.Places) -> str:
     lines = [f"at {places.of(row.cell.invariant)} ({row.cell.severity})"]
     marks = wording.marks(row.cell)
     if marks:
         lines.append(", ".join(marks))
-    lines += _lines(cell_facts(run, row, wording.telling(row), room=ROOM))
+    for part in wording.split_by_cause(row):
+        lines += _lines(cell_facts(run, part, wording.telling(part), room=ROOM))
     return _legal("\n".join(lines))
 
 

@@ -86,6 +86,8 @@ class LineRemark(Struct, frozen=True):
     """The command that shows it again."""
     standards: tuple[StandardEntry, ...] = ()
     """What its rule, its scenario's faults or its mutation stand for."""
+    other_cause: tuple[str, ...] = ()
+    """Distinguishes the second and later causes of one cell from the first, which has none."""
 
 
 def level_of(rule: Invariant) -> Level:
@@ -101,8 +103,12 @@ def remarks(run: Run) -> Iterator[LineRemark]:
     for row in cases.troubled(run):
         if row.case.status != "pass":
             yield from (_known(run, one, row.case.scenario, row.case) for one in _of_case(row, rules))
-    for cell in sorted(unexplained(run), key=wording.badness):
-        yield _known(run, _of_cell(cell, rules, decisive), cell.cell.scenario)
+    for matrix_row in sorted(unexplained(run), key=wording.badness):
+        for n, part in enumerate(wording.split_by_cause(matrix_row)):
+            remark = _of_cell(part, rules, decisive)
+            if n:
+                remark = replace(remark, other_cause=(part.cell.code, *part.cell.key, part.cell.ending))
+            yield _known(run, remark, matrix_row.cell.scenario)
 
 
 def _known(run: Run, one: LineRemark, scenario: str, case: Case | None = None) -> LineRemark:

@@ -168,7 +168,9 @@ def markdown(found: Overall) -> str:
     """A table for a CI job's page."""
     from holdfast.report.markdown import inline
 
-    lines = [f"## {verdict(found)}: {inline(found.name or found.spec_path)}", "", f"**{inline(headline(found))}**", ""]
+    bold = headline(found)
+    title = f"## {verdict(found)}: {inline(found.name or found.spec_path)}"
+    lines = [title, "", f"**{inline(bold[:1].upper() + bold[1:])}**", ""]
     head, *body = rows(found)
     lines += ["| " + " | ".join(cell or " " for cell in head) + " |", "|---" * len(head) + "|"]
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]

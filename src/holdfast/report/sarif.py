@@ -114,7 +114,7 @@ def _result(run: Run, one: LineRemark, places: Mapping[str, int]) -> dict[str, A
         "level": one.level,
         "message": {"text": _said(one)},
         "locations": [_location(run, one)],
-        "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where]), 16)},
+        "partialFingerprints": {"holdfastCell/v1": digest(canonical([run.part, id, one.where, *one.other_cause]), 16)},
         **({"taxa": [_taxon(standard) for standard in one.standards]} if one.standards else {}),
         "properties": {"scenario": one.where, "code": one.code, "again": one.again, **_tags(one)},
     }

@@ -7,7 +7,7 @@ from itertools import islice
 
 from holdfast.model.run import CellRow, Run
 from holdfast.report import calls, cases, cause_words, mutations, wording
-from holdfast.report.causes import Cause, causes
+from holdfast.report.causes import Cause, causes, is_of
 from holdfast.report.facts import cell_facts
 from holdfast.report.failures import LABEL, SHOWN, cell_lines, fact_lines, titled, unexplained
 from holdfast.report.matrix import draw, grid
@@ -94,7 +94,10 @@ def _members(
     for n, (rule, member) in enumerate(zip(cause.member_rules, cause.members, strict=True)):
         if n:
             yield ""
-        yield from cell_lines(run, every[rule, member.head], one_line(places.of(rule)), width, paint, True)
+        row = every[rule, member.head]
+        if not cause.mixed:
+            row = next(part for part in wording.split_by_cause(row) if is_of(cause, part.cell))
+        yield from cell_lines(run, row, one_line(places.of(rule)), width, paint, True)
 
 
 def _common(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:

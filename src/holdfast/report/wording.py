@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from msgspec.structs import replace
+
+from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import FaultMet
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.run_warning import STATEFUL, RunWarning
@@ -193,9 +196,32 @@ def said(trial: TrialRow) -> str:
 
 
 def telling(row: CellRow) -> TrialRow | None:
-    """The trial that shows best why the cell is what it is."""
-    same = [t for t in row.trials if t.outcome == row.cell.outcome] or list(row.trials[:1])
-    return min(same, key=lambda t: t.aside, default=None)  # the first of a prompt that decided
+    """The trial that shows best why the cell is what it is: the first of a prompt that decided."""
+    return min(deciding_trials(row) or row.trials[:1], key=lambda t: t.aside, default=None)
+
+
+def split_by_cause(row: CellRow) -> Iterator[CellRow]:
+    """The cell once for each cause of its outcome, with the reason, code, key and ending of that cause."""
+    if not row.cell.causes:
+        yield row
+    for one in row.cell.causes:
+        cell = replace(row.cell, reason=one.reason, code=one.code, key=one.key, ending=one.ending, causes=(one,))
+        yield CellRow(cell, row.trials)
+
+
+def deciding_trials(row: CellRow) -> list[TrialRow]:
+    """The trials with the cell's outcome; if the cell has several causes, those with the cause of `row`."""
+    cell = row.cell
+    same = [trial for trial in row.trials if trial.outcome == cell.outcome]
+    if not cell.causes:
+        return same
+    cause = cause_key(cell.code, cell.key, cell.ending)
+    return [trial for trial in same if cause_key(trial.code, trial.key, trial.ended_by) == cause] or same
+
+
+def cause_key(code: str, key: tuple[str, ...], ending: str) -> tuple[str, ...]:
+    """Equal for failures with one cause. An ending is a cause by itself, whatever code a rule gave it."""
+    return (fingerprint(ending),) if ending else (code, *key)
 
 
 class Places:

@@ -183,6 +183,8 @@ class Files:
             marks=verdict.marks,
             details=verdict.details,
             code=verdict.code,
+            key=verdict.key,
+            ended_by=verdict.ended_by,
             output=seen.output,
             notes=seen.notes,
             calls_made=seen.calls_made,

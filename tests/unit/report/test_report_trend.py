@@ -80,7 +80,7 @@ def test_the_table_says_what_a_run_was_of_and_why_one_cannot_be_read() -> None:
         PastRun("0001", note="not a record\x1b[31m"),
     ]
     shown = list(table(runs, 100, PLAIN))
-    assert shown[1].split() == ["0003", "2026-11-03", "10:20", "contract,", "in", "part", *shown[1].split()[6:]]
+    assert shown[1].split() == ["0003", "2026-11-03", "10:20", "contract,", "partial", *shown[1].split()[5:]]
     assert "2/3 cases" in shown[2]
     assert shown[3].split() == ["0001", "–", "–", "–", "–", "unreadable", "–", "–"]
     assert shown[4] == "  not a record\\x1b[31m"
