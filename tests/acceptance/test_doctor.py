@@ -72,98 +72,97 @@ def found(result: Any, part: str) -> dict[str, Any]:
 def test_without_a_spec_the_machine_alone_is_tried(tmp_path: Path, project: MakeProject) -> None:
     made = project("", name="empty")
     (made.folder / "holdfast.yaml").unlink()
-    told = made.command("doctor")
-    assert (told.code, told.err) == (0, "")
-    assert "✔ ok        openai responses" in told.out
-    assert "this is the machine alone" in told.out
-    assert "\x1b" not in told.out
-    given = made.cli("doctor", "--json")
-    assert (given.code, given.json["spec"], given.json["agent"]) == (0, None, None)
-    assert {"route", "ok", "detail", "fix"} <= set(given.json["machine"][0])
+    result = made.command("doctor")
+    assert (result.code, result.err) == (0, "")
+    assert "✔ ok        openai responses" in result.out
+    assert "this is the machine alone" in result.out
+    assert "\x1b" not in result.out
+    result = made.cli("doctor", "--json")
+    assert (result.code, result.json["spec"], result.json["agent"]) == (0, None, None)
+    assert {"route", "ok", "detail", "fix"} <= set(result.json["machine"][0])
 
 
-def test_a_started_agent_is_asked_once_and_its_calls_are_told(project: MakeProject) -> None:
+def test_a_started_agent_runs_once_and_its_calls_are_listed(project: MakeProject) -> None:
     mail = {"name": "mail-down", "tool_faults": [{"tool": "mail", "mode": "error"}]}
     made = on_wire(project, MODEL_DOWN, DOWN, mail)
-    given = made.cli("doctor", "--json")
-    assert given.code == 0, given.out
-    calls = [(c["plane"], c["target"], c["calls"]) for c in given.json["agent"]["calls"]]
+    result = made.cli("doctor", "--json")
+    assert result.code == 0, result.out
+    calls = [(c["plane"], c["target"], c["calls"]) for c in result.json["agent"]["calls"]]
     assert calls == [("llm", "gpt-4o", 2), ("tool_result", "search", 1)]
-    agent, spec = found(given, "agent"), found(given, "spec")
-    assert given.json["agent"]["answer"] == "According to a source."
+    agent, spec = found(result, "agent"), found(result, "spec")
+    assert result.json["agent"]["answer"] == "According to a source."
     assert (agent["down waits for search"]["ok"], agent["mail-down waits for mail"]["ok"]) == (True, None)
-    assert agent["mail-down waits for mail"]["outcome"] == "unproven"
-    assert spec["model-down: llm rate_limit"]["detail"] == "in the model traffic"
-    assert spec["model *"]["detail"] == "script model.yaml"
+    assert agent["mail-down waits for mail"]["code"] == "target-not-called"
+    assert spec["model-down: llm rate_limit"]["code"] == "fault-placed"
+    assert spec["model *"]["code"] == "model-scripted"
     assert not (made.folder / ".holdfast").exists()
 
 
 def test_no_agent_starts_none(project: MakeProject) -> None:
     made = on_wire(project, MODEL_DOWN)
-    given = made.cli("doctor", "--no-agent", "--json")
-    assert (given.code, given.json["agent"]) == (0, None)
+    result = made.cli("doctor", "--no-agent", "--json")
+    assert (result.code, result.json["agent"]) == (0, None)
     assert not (made.folder / "started").exists()
 
 
-def test_the_functions_of_a_python_agent_are_told(project: MakeProject) -> None:
-    told = project(contract([rule("cites", value="source")], [CALM, DOWN])).cli("doctor")
-    assert told.code == 0, told.out + told.err
-    assert "down: tool error on search" in told.out
-    assert "in the Python function" in told.out
-    assert "the agent called it" in told.out
-    assert "✔ Every fault of this spec can be met" in told.out
+def test_the_functions_of_a_python_agent_are_listed(project: MakeProject) -> None:
+    result = project(contract([rule("cites", value="source")], [CALM, DOWN])).cli("doctor", "--json")
+    assert result.code == 0, result.out + result.err
+    assert found(result, "spec")["down: tool error on search"]["code"] == "fault-placed"
+    assert found(result, "agent")["down waits for search"]["code"] == "target-called"
 
 
 def test_a_broken_spec_gives_the_usual_errors(project: MakeProject) -> None:
     made = project({"agent": {"type": "pyton"}, "golden_prompts": ["x"]})
-    told = made.cli("doctor")
-    assert (told.code, told.out) == (4, "")
-    assert "holdfast.yaml:" in told.err
-    assert "did you mean python" in told.err
-    given = made.cli("doctor", "--json")
-    assert given.code == 4
-    assert given.json["errors"]
+    result = made.cli("doctor")
+    assert (result.code, result.out) == (4, "")
+    assert "holdfast.yaml:" in result.err
+    result = made.cli("doctor", "--json")
+    assert result.code == 4
+    assert result.json["errors"]
     assert made.cli("doctor", "-c", "absent.yaml").code == 4
 
 
 def test_a_fault_that_nothing_can_meet_gives_the_usual_errors(project: MakeProject) -> None:
     timeout = {"name": "t", "tool_faults": [{"tool": "search", "mode": "timeout"}]}
-    told = on_wire(project, timeout).cli("doctor")
-    assert told.code == 4
-    assert "the agent's tools run inside it" in told.err
+    result = on_wire(project, timeout).cli("doctor", "--json")
+    assert result.code == 4
+    assert [one["code"] for one in result.json["errors"]] == ["unreachable-fault"]
 
 
 def test_a_program_that_is_not_there_is_4_and_nothing_is_asked(project: MakeProject) -> None:
     agent = {"type": "command", "command": "no-such-program"}
-    given = on_wire(project, MODEL_DOWN, agent=agent).cli("doctor", "--json")
-    assert given.code == given.json["exit_code"] == 4
-    assert found(given, "spec")["agent.command"]["ok"] is False
-    assert given.json["agent"] is None
+    result = on_wire(project, MODEL_DOWN, agent=agent).cli("doctor", "--json")
+    assert result.code == result.json["exit_code"] == 4
+    assert found(result, "spec")["agent.command"]["code"] == "program-missing"
+    assert result.json["agent"] is None
 
 
 def test_an_agent_that_never_becomes_ready_is_3_with_what_it_said(project: MakeProject) -> None:
     agent = {"endpoint": "http://127.0.0.1:{port}/", "command": f"{sys.executable} agent.py"}
-    told = on_wire(project, MODEL_DOWN, agent=agent, source="raise SystemExit('no such table')").cli("doctor")
-    assert told.code == 3
-    assert "before it was ready" in told.out
-    assert "note: it said: no such table" in told.out
+    result = on_wire(project, MODEL_DOWN, agent=agent, source="raise SystemExit('no such table')").cli(
+        "doctor", "--json"
+    )
+    assert result.code == 3
+    assert found(result, "agent")["agent"]["code"] == "agent-not-ready"
+    assert "no such table" in str(result.json["agent"]["notes"])
 
 
 @pytest.mark.parametrize("more", [(), ("--no-agent",)])
 def test_a_model_server_that_is_down_is_3(project: MakeProject, more: tuple[str, ...]) -> None:
     models = {"*": {"base_url": "http://127.0.0.1:1/v1"}}
-    given = on_wire(project, MODEL_DOWN, models=models, advanced={"retries": 0}).cli("doctor", "--json", *more)
-    assert given.code == 3
-    assert found(given, "spec")["model *"]["ok"] is False
+    result = on_wire(project, MODEL_DOWN, models=models, advanced={"retries": 0}).cli("doctor", "--json", *more)
+    assert result.code == 3
+    assert found(result, "spec")["model *"]["code"] == "server-unreachable"
 
 
 def test_an_agent_that_ends_badly_in_calm_is_3(project: MakeProject) -> None:
-    told = on_wire(project, MODEL_DOWN, source="raise SystemExit(7)").cli("doctor")
-    assert told.code == 3
-    assert "it ended badly in calm" in told.out
+    result = on_wire(project, MODEL_DOWN, source="raise SystemExit(7)").cli("doctor", "--json")
+    assert result.code == 3
+    assert found(result, "agent")["answer"]["code"] == "not-answered"
 
 
-def test_a_client_that_refuses_our_certificate_is_shown(project: MakeProject) -> None:
+def test_a_client_that_rejects_the_certificate_is_reported(project: MakeProject) -> None:
     source = (
         "import ssl, urllib.request\n"
         "strict = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
@@ -171,11 +170,11 @@ def test_a_client_that_refuses_our_certificate_is_shown(project: MakeProject) ->
         "except OSError: print('no source')\n"
     )
     down = {"name": "down", "http_faults": [{"match_url": "https://localhost:9/*", "mode": "down"}]}
-    given = on_wire(project, down, source=source).cli("doctor", "--json")
-    assert given.code == 3
-    refused = found(given, "agent")["tls to https://localhost:9"]
-    assert "refused our certificate" in refused["detail"]
-    assert found(given, "agent")["down waits for https://localhost:9/*"]["outcome"] == "unproven"
+    result = on_wire(project, down, source=source).cli("doctor", "--json")
+    assert result.code == 3
+    refused = found(result, "agent")["tls to https://localhost:9"]
+    assert refused["code"] == "certificate-refused"
+    assert found(result, "agent")["down waits for https://localhost:9/*"]["code"] == "target-not-called"
 
 
 def test_secrets_are_masked_everywhere(project: MakeProject) -> None:
@@ -183,17 +182,17 @@ def test_secrets_are_masked_everywhere(project: MakeProject) -> None:
     source = "import os, sys\nprint('my source is', os.environ['TOKEN'])\nprint(os.environ['TOKEN'], file=sys.stderr)\n"
     made = on_wire(project, MODEL_DOWN, agent=agent, source=source, models={"gpt-5": {"script": "model.yaml"}})
     for options in ((), ("--json",)):
-        told = made.cli("doctor", *options, env={"TOKEN": KEY})
-        assert KEY not in told.out + told.err
-        assert "my source is [masked]" in told.out
-        assert "OPENAI_API_KEY is set" in told.out
+        result = made.cli("doctor", *options, env={"TOKEN": KEY})
+        assert KEY not in result.out + result.err
+        assert "my source is [masked]" in result.out
+        assert "OPENAI_API_KEY is set" in result.out
 
 
 def test_an_unset_variable_is_refused_as_a_run_would_refuse_it(project: MakeProject) -> None:
     agent = {**COMMAND, "env": {"TOKEN": "${TOKEN_THAT_IS_NOT_SET}"}}
-    told = on_wire(project, MODEL_DOWN, agent=agent).cli("doctor")
-    assert told.code == 4
-    assert "TOKEN_THAT_IS_NOT_SET is not set" in told.err
+    result = on_wire(project, MODEL_DOWN, agent=agent).cli("doctor")
+    assert result.code == 4
+    assert "TOKEN_THAT_IS_NOT_SET is not set" in result.err
 
 
 def test_an_mcp_server_is_looked_for_and_met(project: MakeProject) -> None:
@@ -209,9 +208,9 @@ def test_an_mcp_server_is_looked_for_and_met(project: MakeProject) -> None:
     )
     agent = {**COMMAND, "mcp_config": {"mcpServers": {"box": {"command": sys.executable, "args": [server]}}}}
     hang = {"name": "hang", "mcp_faults": [{"tool": "echo", "mode": "hang"}]}
-    given = on_wire(project, hang, agent=agent, source=source).cli("doctor", "--json")
-    assert given.code == 0, json.dumps(given.json, indent=1)
-    assert found(given, "spec")["mcp server box"]["ok"] is True
-    assert found(given, "spec")["hang: mcp hang on echo"]["detail"] == "in its MCP traffic"
-    assert found(given, "agent")["hang waits for echo"]["ok"] is True
-    assert {entry["route"] for entry in given.json["machine"] if entry["needed"]} >= {"mcp over stdio", "ollama"}
+    result = on_wire(project, hang, agent=agent, source=source).cli("doctor", "--json")
+    assert result.code == 0, json.dumps(result.json, indent=1)
+    assert found(result, "spec")["mcp server box"]["ok"] is True
+    assert found(result, "spec")["hang: mcp hang on echo"]["code"] == "fault-placed"
+    assert found(result, "agent")["hang waits for echo"]["ok"] is True
+    assert {entry["route"] for entry in result.json["machine"] if entry["needed"]} >= {"mcp over stdio", "ollama"}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import holdfast
+from holdfast.model.doctor_codes import DOCTOR_CODES
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
 from holdfast.model.run_warning import NOTES, STATEFUL, WARNINGS
@@ -126,3 +127,11 @@ def test_every_problem_of_a_spec_has_a_documented_code() -> None:
 def test_every_documented_code_of_a_problem_is_given() -> None:
     source = "".join(file.read_text() for file in SRC.rglob("*.py") if file.name != "problem_codes.py")
     assert [code for code in PROBLEM_CODES if f'"{code}"' not in source] == []
+
+
+def test_every_finding_of_the_doctor_has_a_documented_code_and_every_code_is_given() -> None:
+    source = "".join(file.read_text() for file in (SRC / "doctor").glob("*.py"))
+    assert [code for code in DOCTOR_CODES if f'"{code}"' not in source] == []
+    calls = [call.args[_POSITION] for _, call in calls_of("DoctorFinding")]
+    literal = {code.value for code in calls if isinstance(code, ast.Constant)}
+    assert literal - set(DOCTOR_CODES) == set()

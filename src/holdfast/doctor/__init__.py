@@ -1,1 +1,1 @@
-"""Holdfast doctor: what can be met on this machine, for this spec, by this agent."""
+"""`holdfast doctor`: checks which faults this agent can meet on this machine with this spec."""

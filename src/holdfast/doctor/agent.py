@@ -1,4 +1,4 @@
-"""The agent's part of a diagnosis: asked once in calm, what it called, and which faults wait where it calls."""
+"""The agent's part of a diagnosis: one calm trial, the calls it made, and the faults that wait for such calls."""
 
 from __future__ import annotations
 
@@ -29,65 +29,69 @@ from holdfast.report.wording import GATEWAY_VARIABLES, NOT_THROUGH_GATEWAY, plur
 from holdfast.runner.job import world_secrets
 
 ANSWER_KEPT = 200
+"""Characters of the answer that are shown."""
 LINES_SHOWN = 5
+"""Lines of output that are shown if the agent did not start."""
 TARGETS_SHOWN = 20
-"""Targets of one plane that are listed."""
+"""Targets listed per plane."""
 _REFUSED = "certificate_refused"
 
 
 async def ask_agent(spec: Spec, environ: Mapping[str, str], models: ModelOptions) -> AskedAgent:
-    """Opens the agent, asks it the first prompt, and closes it again."""
+    """Starts the agent, sends it the first prompt and stops it."""
     probes = (Task((probe,), "probe") for rule in spec.invariants for probe in rule.probes)
     task = next(iter((*spec.tasks, *probes)), None)
     if task is None:
-        raise UsageError(f"{spec.path} has nothing to ask", code="nothing-to-ask", hint="add golden_prompts: or task:")
-    # Without its simulated user, who would add nothing.
+        raise UsageError(
+            f"{spec.path} has no prompt to send", code="nothing-to-ask", hint="add golden_prompts: or task:"
+        )
+    # The simulated user is left out: the first turn shows all that the doctor needs.
     trial = control_trial(spec, replace(task.plain, user=UNSET), spec.params[0])
     try:
         world = WorldOptions(secrets=world_secrets(spec, RunOptions(), environ))
         site = await open_site(spec, environ=environ, concurrency=1, models=models, world=world)
         try:
-            seen = await run_trial(site, trial)
+            observation = await run_trial(site, trial)
         finally:
             await site.close()
     except AgentUnavailable as gone:
-        fix = gone.hint or f"see what it printed: {_verify(spec)}"
-        found = DoctorFinding("agent", "not", str(gone), fix, 4 if gone.config else 3)
+        fix = gone.hint or f"see its output: {_verify(spec)}"
+        found = DoctorFinding("agent", "not", gone.code, str(gone), fix, 4 if gone.config else 3)
         return AskedAgent(trial.task.prompt, findings=(found,), notes=_printed(gone.body))
     except SpecError as wrong:
-        findings = tuple([DoctorFinding("agent", "not", one.message, one.hint, 4) for one in wrong.problems])
+        findings = tuple([DoctorFinding("agent", "not", one.code, one.message, one.hint, 4) for one in wrong.problems])
         return AskedAgent(trial.task.prompt, findings=findings)
-    return describe_trial(spec, models, trial.task.prompt, seen, site.targets)
+    return describe_trial(spec, models, trial.task.prompt, observation, site.targets)
 
 
 def _printed(body: str) -> tuple[str, ...]:
-    """The last that an agent said before it was given up."""
-    return tuple([f"it said: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
+    """The last lines that the agent printed before Holdfast gave up on it."""
+    return tuple([f"it printed: {line}" for line in body.splitlines()[-LINES_SHOWN:] if line.strip()])
 
 
 def describe_trial(
-    spec: Spec, models: ModelOptions, prompt: str, seen: Observation, targets: Sequence[str] = ()
+    spec: Spec, models: ModelOptions, prompt: str, observation: Observation, targets: Sequence[str] = ()
 ) -> AskedAgent:
-    """What the one trial shows."""
-    last = seen.turns[-1] if seen.turns else None
-    calls = tally(seen.trace)
+    """The findings of the one trial."""
+    last = observation.turns[-1] if observation.turns else None
+    calls = tally(observation.trace)
     findings = (
-        _answered(seen, _verify(spec)),
-        *_certificates(seen.trace),
-        *_through_gateway(spec, seen),
-        *_programs(seen),
-        *([DoctorFinding("tools", "ok", ", ".join(targets))] if targets else []),
+        _answered(observation, _verify(spec)),
+        *_certificates(observation.trace),
+        *_through_gateway(spec, observation),
+        *_programs(observation),
+        *([DoctorFinding("tools", "ok", "tools-listed", ", ".join(targets))] if targets else []),
         *_by_plane(calls, watched(spec, models)),
-        *waits(spec, seen.trace),
+        *waits(spec, observation.trace),
     )
     return AskedAgent(
         prompt,
-        "error" if seen.error else seen.ending,
+        "error" if observation.error else observation.ending,
         shorten((last and last.text) or "", ANSWER_KEPT),
-        sum(turn.latency_ms for turn in seen.turns),
+        sum(turn.latency_ms for turn in observation.turns),
         calls,
         findings,
-        tuple(dict.fromkeys(seen.notes)),
+        tuple(dict.fromkeys(observation.notes)),
     )
 
 
@@ -95,56 +99,70 @@ def _verify(spec: Spec) -> str:
     return f"holdfast verify -c {shlex.quote(spec.path)}"
 
 
-def _answered(seen: Observation, verify: str) -> DoctorFinding:
-    if seen.error:
-        fix = f"the agent is not to blame: fix the cause, then run {verify}"
-        return DoctorFinding("answer", "not", seen.error, fix, 3)
-    if seen.ending != "answered":
-        detail = next((turn.detail for turn in seen.turns if turn.ending != "answered"), "")
-        why = f"it ended badly in calm: {seen.ending}" + (f" ({detail})" if detail else "")
-        return DoctorFinding("answer", "not", why, f"let it answer first; {verify} asks it again", 3)
-    took = sum(turn.latency_ms for turn in seen.turns)
-    text = seen.turns[-1].text or ""
+def _answered(observation: Observation, verify: str) -> DoctorFinding:
+    if observation.error:
+        fix = f"this is not the agent's fault: fix the cause, then run {verify}"
+        return DoctorFinding("answer", "not", "harness-error", observation.error, fix, 3)
+    if observation.ending != "answered":
+        detail = next((turn.detail for turn in observation.turns if turn.ending != "answered"), "")
+        why = f"it did not answer in calm: {observation.ending}" + (f" ({detail})" if detail else "")
+        return DoctorFinding(
+            "answer",
+            "not",
+            "not-answered",
+            why,
+            f"make the agent answer without faults first; {verify} sends the prompt again",
+            3,
+        )
+    took = sum(turn.latency_ms for turn in observation.turns)
+    text = observation.turns[-1].text or ""
     if not text.strip():
-        fix = "check what it prints or returns, and agent.response_path: an empty answer proves no rule"
-        return DoctorFinding("answer", "unproven", f"it answered with an empty text ({took:.0f} ms)", fix)
-    return DoctorFinding("answer", "ok", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
+        fix = "check the agent's output and agent.response_path; an empty answer proves no rule"
+        return DoctorFinding(
+            "answer", "unproven", "answer-empty", f"it answered with an empty text ({took:.0f} ms)", fix
+        )
+    return DoctorFinding("answer", "ok", "answered", f"{shorten(text, ANSWER_KEPT)} ({took:.0f} ms)")
 
 
-def _programs(seen: Observation) -> Iterator[DoctorFinding]:
-    """Programs of rules, tried in the world before the agent started."""
-    for name in seen.missing_programs:
-        fix = install_hint(name) + "or put it into the world with setup; unless the agent does, its rule is an error"
-        yield DoctorFinding(f"program {name}", "unproven", "a rule runs it, and this world does not have it", fix)
+def _programs(observation: Observation) -> Iterator[DoctorFinding]:
+    """Programs that rules run and that the sandbox lacked before the agent started."""
+    for name in observation.missing_programs:
+        fix = (
+            install_hint(name)
+            + "or install it in the sandbox with setup; unless the agent installs it, the rule ends in an error"
+        )
+        yield DoctorFinding(
+            f"program {name}", "unproven", "program-missing", "a rule runs it, but the sandbox does not have it", fix
+        )
 
 
-def _through_gateway(spec: Spec, seen: Observation) -> Iterator[DoctorFinding]:
-    """An agent that was started without the variables answers as well as ever, and meets nothing."""
-    if spec.agent.gateway and not seen.trace and not seen.error:
-        yield DoctorFinding("agent.gateway", "not", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
+def _through_gateway(spec: Spec, observation: Observation) -> Iterator[DoctorFinding]:
+    """An agent started without the gateway's variables still answers, but no fault reaches it."""
+    if spec.agent.gateway and not observation.trace and not observation.error:
+        yield DoctorFinding("agent.gateway", "not", "gateway-bypassed", NOT_THROUGH_GATEWAY, GATEWAY_VARIABLES, 3)
 
 
 def _certificates(trace: Iterable[TraceEvent]) -> Iterator[DoctorFinding]:
     hosts = dict.fromkeys(target(event) for event in trace if event.error_type == _REFUSED)
     for host in hosts:
-        why = "a client refused our certificate: its requests there were not seen"
-        fix = f"let it trust what one of these names: {', '.join(TRUST_VARIABLES)}"
-        yield DoctorFinding(f"tls to {host}", "not", why, fix, 3)
+        why = "a client rejected Holdfast's certificate, so its requests to this host were not seen"
+        fix = f"make the client trust the certificate file in one of these variables: {', '.join(TRUST_VARIABLES)}"
+        yield DoctorFinding(f"tls to {host}", "not", "certificate-refused", why, fix, 3)
 
 
 # -- what was called ------------------------------------------------------------------------------
 def target(event: TraceEvent) -> str:
-    """What a call was to; of an HTTP call the URL without its query, which may hold a key."""
+    """The tool, model or URL of a call; a URL without its query, which may hold a key."""
     return event.tool.partition(" ")[2].partition("?")[0] if event.plane == "http" else event.tool
 
 
 def tally(trace: Iterable[TraceEvent]) -> tuple[CallsSeen, ...]:
-    """Calls per plane and target, in the order in which they were first seen."""
-    found: dict[tuple[str, str], list[TraceEvent]] = {}
+    """Counts the calls per plane and target, in order of first use."""
+    groups: dict[tuple[str, str], list[TraceEvent]] = {}
     for event in trace:
         if event.phase != "declared" and event.error_type != _REFUSED:
-            found.setdefault((event.plane, target(event)), []).append(event)
-    return tuple([_called(plane, name, events) for (plane, name), events in found.items()])
+            groups.setdefault((event.plane, target(event)), []).append(event)
+    return tuple([_called(plane, name, events) for (plane, name), events in groups.items()])
 
 
 def _called(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
@@ -154,7 +172,7 @@ def _called(plane: str, name: str, events: Sequence[TraceEvent]) -> CallsSeen:
 
 
 def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
-    """The planes on which this agent's calls can be seen."""
+    """The planes on which Holdfast can see this agent's calls."""
     agent = spec.agent
     mcp = ("mcp",) if agent.mcp_config is not None else ()
     if agent.launched or agent.gateway:
@@ -169,15 +187,20 @@ def watched(spec: Spec, models: ModelOptions) -> tuple[str, ...]:
 
 def _by_plane(calls: Sequence[CallsSeen], planes: Sequence[str]) -> Iterator[DoctorFinding]:
     if not planes:
-        yield DoctorFinding("calls", "n/a", "not seen: Holdfast did not start this agent, and it is behind no gateway")
+        yield DoctorFinding(
+            "calls",
+            "n/a",
+            "calls-unseen",
+            "not seen: Holdfast did not start this agent, and the agent does not use the gateway",
+        )
     for plane in dict.fromkeys((*planes, *[one.plane for one in calls])):
         here = [one for one in calls if one.plane == plane]
         if not here:
-            yield DoctorFinding(plane, "n/a", "0 calls")
+            yield DoctorFinding(plane, "n/a", "calls-none", "0 calls")
         for one in here[:TARGETS_SHOWN]:
-            yield DoctorFinding(f"{plane} {one.target}", "ok", counted(one))
+            yield DoctorFinding(f"{plane} {one.target}", "ok", "calls-seen", counted(one))
         if len(here) > TARGETS_SHOWN:
-            yield DoctorFinding(plane, "ok", f"and {plural(len(here) - TARGETS_SHOWN, 'more target')}")
+            yield DoctorFinding(plane, "ok", "calls-seen", f"and {plural(len(here) - TARGETS_SHOWN, 'more target')}")
 
 
 def counted(one: CallsSeen) -> str:
@@ -188,50 +211,58 @@ def counted(one: CallsSeen) -> str:
 
 
 # -- waits -----------------------------------------------------------------------------------------
-_UNSEEN = "did not call it in this prompt: the cell may be unproven"
-
-_NOT_WATCHED = "what the agent asks of services is not watched here: a run tells whether the fault was met"
+_UNSEEN = "did not call it for this prompt: the cell may be unproven"
+_NOT_WATCHED = "requests to services are not watched here; a run shows whether the fault is met"
 
 
 def waits(spec: Spec, trace: Sequence[TraceEvent]) -> Iterator[DoctorFinding]:
-    """A line for each scenario and what it waits for; those on the prompt or on the answer wait for no call."""
+    """A finding for each call that a scenario's faults wait for; faults in the prompt or the answer wait for none."""
     if spec.agent.simulate == "answer":
         return
     for scenario in spec.scenarios:
         reported = set()
         for fault in scenario.injections:
-            found = _waiting(scenario, fault, spec, trace)
-            if found is not None and found not in reported:
-                reported.add(found)
-                yield found
+            finding = _waiting(scenario, fault, spec, trace)
+            if finding is not None and finding not in reported:
+                reported.add(finding)
+                yield finding
 
 
 def _waiting(scenario: Scenario, fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> DoctorFinding | None:
     if fault.plane == "world" or (fault.plane == "context" and fault.target == "input"):
         return None
     if fault.plane == "service":
-        return DoctorFinding(f"{scenario.name} waits for {_awaited(fault)}", "n/a", _NOT_WATCHED)
-    seen = _met_by(fault, spec, trace)
+        return DoctorFinding(f"{scenario.name} waits for {_awaited(fault)}", "n/a", "target-unwatched", _NOT_WATCHED)
+    calls = _met_by(fault, spec, trace)
     route = f"{scenario.name} waits for {_awaited(fault)}"
     first = _first_due(fault)
-    if seen >= first:
-        return DoctorFinding(route, "ok", "the agent called it" + (f" {seen} times" if seen > 1 else ""))
-    fix = f"ask something that makes the agent call {_awaited(fault)}, or check the fault's target"
-    if not seen:
-        return DoctorFinding(route, "unproven", f"the agent {_UNSEEN}", fix)
-    why = f"the agent made {plural(seen, 'call')}, and the fault waits for call {first}: the cell may be unproven"
-    return DoctorFinding(route, "unproven", why, "ask something that takes more calls, or let the fault fire earlier")
+    if calls >= first:
+        return DoctorFinding(
+            route, "ok", "target-called", "the agent called it" + (f" {calls} times" if calls > 1 else "")
+        )
+    fix = f"use a prompt that makes the agent call {_awaited(fault)}, or check the fault's target"
+    if not calls:
+        return DoctorFinding(route, "unproven", "target-not-called", f"the agent {_UNSEEN}", fix)
+    why = f"the agent made {plural(calls, 'call')}, but the fault waits for call {first}: the cell may be unproven"
+    return DoctorFinding(
+        route,
+        "unproven",
+        "target-called-too-rarely",
+        why,
+        "use a prompt that takes more calls, or let the fault fire earlier",
+    )
 
 
 def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
-    """How many of the calls the fault could act on, luck and `match` aside."""
+    """How many of the calls the fault could act on, ignoring probability and `match`."""
     context = trip_of("waiting", fault)
     own_functions = spec.agent.in_python and not spec.tools_on_wire
     listing = fault.plane == "mcp" and fault_traits(fault.plane, fault.mode).on_listings
     count = 0
     for event in trace:
         if event.phase == "declared" or (event.plane == "tool_result" and own_functions):
-            continue  # nothing came back; or the function itself is where its faults act
+            # A declared call has no result yet. Faults on a Python function act in the function, not in the traffic.
+            continue
         plane = "mcp_list" if listing and event.plane == "mcp" else event.plane
         name = event.tool.partition(" ")[2] if plane == "http" else event.tool
         count += context.injector.affects(plane, name)
@@ -239,7 +270,7 @@ def _met_by(fault: Injection, spec: Spec, trace: Sequence[TraceEvent]) -> int:
 
 
 def _first_due(fault: Injection) -> int:
-    """The first call on which the schedule lets it fire."""
+    """The number of the first call on which the schedule lets the fault fire."""
     plan = fault.schedule
     return plan.on_call or (plan.after_calls or 0) + (plan.every or 1)
 

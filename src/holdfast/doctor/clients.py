@@ -1,4 +1,4 @@
-"""HTTP and HTTPS through the proxy, by real programs that were given an agent's variables."""
+"""Probes of HTTP, HTTPS and the model APIs by real clients that have the environment variables of an agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, said_by
+from holdfast.doctor.probe_site import SAID, SERVED, Absent, ProbeSite, Unmet, output_of
 from holdfast.execute.context import LiveContext
 from holdfast.http1.client import Upstreams
 from holdfast.model.completion import Completion
@@ -40,26 +40,28 @@ const agent = () => new Promise((resolve, reject) => http.request({host: proxy.h
   method: 'CONNECT', path: url.host, headers: {'proxy-authorization': 'Basic ' + password}}).on('error', reject)
   .on('connect', (_, socket) => https.get(url, {createConnection: () => tls.connect({socket, servername: url.hostname})
   }, resolve).on('error', reject)).end())
-const tell = words => { console.log(words + '\\n' + process.version); process.exit() }
-const fail = broken => tell(broken.cause ? broken.cause.code || String(broken.cause) : broken.code || broken.message)
-const asked = way === 'fetch' ? fetch(url) : agent()
-asked.then(reply => tell(reply.statusCode || reply.status), fail)
+const report = words => { console.log(words + '\\n' + process.version); process.exit() }
+const fail = broken => report(broken.cause ? broken.cause.code || String(broken.cause) : broken.code || broken.message)
+const request = way === 'fetch' ? fetch(url) : agent()
+request.then(reply => report(reply.statusCode || reply.status), fail)
 """
-"""By its own fetch, or in the way of a proxy agent: a CONNECT of its own, then TLS."""
+"""Sends a request with `fetch`, or like a proxy agent: its own CONNECT, then TLS."""
 
-_NO_PROXY = "the program must read HTTPS_PROXY or HTTP_PROXY, which are set for it"
-_NO_TRUST = f"the program must trust what one of these names: {', '.join(TRUST_VARIABLES)}; all are set for it"
+_NO_PROXY = "the program must use HTTPS_PROXY or HTTP_PROXY, which Holdfast sets"
+_NO_TRUST = "the program must trust the certificate file in one of these variables, which Holdfast sets: " + ", ".join(
+    TRUST_VARIABLES
+)
 _OLD_NODE = (
-    "Node 18 or newer is led to HTTPS_PROXY by what NODE_OPTIONS requires, which is set for it; an older one needs a "
-    "proxy agent. Its model's base URL is met by any"
+    "use Node 18 or newer, which uses HTTPS_PROXY because Holdfast sets NODE_OPTIONS, or use a proxy agent; calls to "
+    "the base URL of its model are seen with any version"
 )
 
 
 async def try_http(probe_site: ProbeSite) -> str:
-    """One request passes to a local server, one meets its fault."""
+    """Sends one request that must pass to a local server and one that must meet its fault."""
     url = f"{probe_site.plain}met"
     async with probe_site.trial("http", _error_at(url)) as (environ, context):
-        out, err = await said_by([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
+        out, err = await output_of([sys.executable, "-I", "-c", _PYTHON, f"{probe_site.plain}passed", url], environ)
     passed, _, refused = out.strip().partition("\n")
     _check(context, url, refused, err, _NO_PROXY)
     if passed != f"200 {SERVED}":
@@ -68,12 +70,12 @@ async def try_http(probe_site: ProbeSite) -> str:
 
 
 async def try_python(probe_site: ProbeSite) -> str:
-    """The interpreter that Holdfast itself runs in."""
+    """HTTPS with the interpreter that runs Holdfast."""
     return await _try(probe_site, "python", [sys.executable, "-I", "-c", _PYTHON], "python's urllib")
 
 
 async def try_curl(probe_site: ProbeSite) -> str:
-    """curl, if there is one."""
+    """HTTPS with curl, if it is installed."""
     curl = _program(probe_site, "curl")
     return await _try(
         probe_site, "curl", [curl, "-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}"], curl
@@ -81,19 +83,19 @@ async def try_curl(probe_site: ProbeSite) -> str:
 
 
 async def try_node(probe_site: ProbeSite, way: str) -> str:
-    """Node: by its `fetch`, or by an `agent` that opens the tunnel itself."""
+    """HTTPS with Node: `fetch`, or an `agent` that opens the tunnel itself."""
     node, url = _program(probe_site, "node"), f"{probe_site.secure}{way}"
     async with probe_site.trial(f"node {way}", _error_at(url)) as (environ, context):
-        out, err = await said_by([node, "-e", _NODE, way, url], environ)
-    said, _, version = out.strip().partition("\n")
-    _check(context, url, said, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
+        out, err = await output_of([node, "-e", _NODE, way, url], environ)
+    status, _, version = out.strip().partition("\n")
+    _check(context, url, status, err, _OLD_NODE if way == "fetch" else _NO_PROXY, f"node {version}: ")
     return f"node {version}: a fault met inside of TLS"
 
 
 async def _try(probe_site: ProbeSite, name: str, argv: list[str], shown: str) -> str:
     url = f"{probe_site.secure}{name}"
     async with probe_site.trial(f"https {name}", _error_at(url)) as (environ, context):
-        out, err = await said_by([*argv, url], environ)
+        out, err = await output_of([*argv, url], environ)
     _check(context, url, out, err, _NO_PROXY, f"{shown}: ")
     return f"{shown}: a fault met inside of TLS"
 
@@ -103,27 +105,27 @@ def _error_at(url: str) -> Injection:
 
 
 def _program(probe_site: ProbeSite, name: str) -> str:
-    found = shutil.which(name, path=probe_site.environ.get("PATH"))
-    if found is None:
+    program = shutil.which(name, path=probe_site.environ.get("PATH"))
+    if program is None:
         raise Absent(f"{name} is not installed")
-    return found
+    return program
 
 
-def _check(context: LiveContext, url: str, said: str, err: str, fix: str, who: str = "") -> None:
-    """The program must have got the fault's status, and the ledger must have it."""
+def _check(context: LiveContext, url: str, out: str, err: str, fix: str, who: str = "") -> None:
+    """Raises Unmet unless the program received the fault's status and the ledger has the fault."""
     met = any(one.target == url and one.effect == "met" for one in context.injector.ledger)
-    if met and said.split()[:1] == [str(STATUS)]:
+    if met and out.split()[:1] == [str(STATUS)]:
         return
-    words = said.strip() or err.strip()[-300:]
+    words = out.strip() or err.strip()[-300:]
     if any(event.error_type == "certificate_refused" for event in context.sink.trace) and not met:
-        raise Unmet(f"{who}it refused our certificate: {words}", _NO_TRUST)
+        raise Unmet(f"{who}it rejected Holdfast's certificate: {words}", _NO_TRUST, code="certificate-refused")
     if met:
-        raise Unmet(f"{who}the fault fired, and the program did not see it: {words}", fix)
-    raise Unmet(f"{who}its call went around the proxy: {words}", fix)
+        raise Unmet(f"{who}the fault fired, but the program did not receive it: {words}", fix)
+    raise Unmet(f"{who}its call bypassed the proxy: {words}", fix, code="proxy-bypassed")
 
 
 # -- formats ---------------------------------------------------------------------------------------
-FIX = "let programs on this machine talk to 127.0.0.1: a firewall, a sandbox or a container rule may forbid it"
+FIX = "allow programs to connect to 127.0.0.1; a firewall, a sandbox or a container rule may forbid it"
 
 _MESSAGES = [{"role": "user", "content": "Count."}]
 _CUT = "one two"
@@ -131,18 +133,18 @@ _FAULT = Injection("llm", "*", "truncated_response", {"max_tokens": 2}, Schedule
 
 
 class ApiFormat(Struct, frozen=True):
-    """How one kind of API is asked."""
+    """How to call one model API."""
 
     name: str
     variable: str
-    """What names its address in an agent's environment."""
+    """The environment variable with the API's base URL."""
     path: str
     body: dict[str, Any]
     stream_path: str = ""
-    """Where a stream has an address of its own; else the body says it."""
+    """The path for streams, if the API has one; otherwise the body asks for a stream."""
 
     def request(self, base: str, stream: bool) -> tuple[str, bytes]:
-        """URL and body."""
+        """The URL and the body of a request."""
         if self.stream_path:
             return base + (self.stream_path if stream else self.path), msgspec.json.encode(self.body)
         return base + self.path, msgspec.json.encode({**self.body, "stream": stream})
@@ -170,13 +172,13 @@ FORMATS = (
 
 
 async def try_format(probe_site: ProbeSite, kind: ApiFormat) -> str:
-    """Every other call meets a fault; what arrives must say so, and the ledger too."""
+    """Makes every second call meet a fault, and checks the responses and the ledger."""
     client = Upstreams()
     try:
         async with probe_site.trial(kind.name, _FAULT) as (environ, context):
             for stream in (False, True):
                 request = kind.request(environ[kind.variable], stream)
-                whole, cut = await _asked(client, *request, stream), await _asked(client, *request, stream)
+                whole, cut = await _send(client, *request, stream), await _send(client, *request, stream)
                 _compare("streamed" if stream else "plain", whole, cut)
     finally:
         await client.close()
@@ -189,10 +191,10 @@ def _compare(how: str, whole: Completion, cut: Completion) -> None:
     if whole.text != SAID:
         raise Unmet(f"{how}: an untouched reply arrived as {whole.shown!r}", FIX)
     if cut.text.strip() != _CUT or cut.finish != "length":
-        raise Unmet(f"{how}: the fault did not arrive, but {cut.shown!r}", FIX)
+        raise Unmet(f"{how}: instead of the fault, {cut.shown!r} arrived", FIX)
 
 
-async def _asked(client: Upstreams, url: str, body: bytes, stream: bool) -> Completion:
+async def _send(client: Upstreams, url: str, body: bytes, stream: bool) -> Completion:
     reply = await client.send("POST", url, (("content-type", "application/json"),), body)
     data = await reply.read(1_000_000)
     route = find("POST", urlsplit(url).path + "?" + urlsplit(url).query)

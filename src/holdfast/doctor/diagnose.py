@@ -1,4 +1,4 @@
-"""holdfast doctor: what can be met on this machine, for this spec, by this agent."""
+"""`holdfast doctor`: tries the machine, checks the spec and runs the agent once."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from holdfast.secrets.masker import Masker
 from holdfast.spec import secret_values
 
 TellFindings = Callable[[str, str, Sequence[DoctorFinding], Sequence[str]], None]
-"""Takes a part as soon as it is known: its title, what it is about, what was found, and notes."""
+"""Receives each part as soon as it is known: title, subject, findings and notes."""
 
 
 class ExaminedSpec:
-    """A spec that can be run, and what the doctor is to do with it."""
+    """A runnable spec and the options of the doctor."""
 
     def __init__(
         self, spec: Spec, problems: tuple[Problem, ...], environ: Mapping[str, str], replay: Path | None, ask: bool
     ) -> None:
-        """Raises what a run would raise for a spec that it would refuse."""
+        """Raises the same errors as a run if the spec cannot be run."""
         refuse_unrunnable(spec)
         self.spec = spec
         self.problems = problems
@@ -45,23 +45,23 @@ class ExaminedSpec:
 
 
 async def examine_agent(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
-    """The agent alone: what it needs, and its answer to the first prompt."""
+    """Checks only the agent: what it needs, and its answer to the first prompt."""
     needs = await what_is_needed(case.spec, case.agent, environ)
     broken = tuple([case.mask.struct(one) for one in needs if one.broken])
     if broken:
-        tell("agent", "not asked: what it needs is not there", broken, ())
+        tell("agent", "not run: something it needs is missing", broken, ())
         return Diagnosis((), broken)
     return Diagnosis((), (), await _ask(case, environ, tell))
 
 
 async def _ask(case: ExaminedSpec, environ: Mapping[str, str], tell: TellFindings) -> AskedAgent:
-    asked: AskedAgent = case.mask.struct(carried(await ask_agent(case.spec, environ, case.models)))
-    tell("agent", f"asked once, in calm: {asked.prompt}", asked.findings, asked.notes)
-    return asked
+    result: AskedAgent = case.mask.struct(carried(await ask_agent(case.spec, environ, case.models)))
+    tell("agent", f"run once, in calm: {result.prompt}", result.findings, result.notes)
+    return result
 
 
 async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: TellFindings) -> Diagnosis:
-    """Tries the machine, then looks at the spec, then asks the agent; each part is reported when it is known."""
+    """Tries the machine, checks the spec and runs the agent; reports each part as soon as it is known."""
     wanted = required_routes(case.spec if case else None, case.models if case else ModelOptions())
     machine = await try_machine(environ, wanted)
     tell("machine", "each route tried with a real call and a fault on it", machine, ())
@@ -75,7 +75,7 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
     if not case.ask:
         return Diagnosis(machine, found)
     if any(one.broken for one in needs):
-        tell("agent", "not asked: what it needs is not there", (), ())
+        tell("agent", "not run: something it needs is missing", (), ())
         return Diagnosis(machine, found)
     return Diagnosis(machine, found, await _ask(case, environ, tell))
 
@@ -84,7 +84,10 @@ async def examine(case: ExaminedSpec | None, environ: Mapping[str, str], tell: T
 async def look_at_spec(
     spec: Spec, agent: AgentSpec, problems: Iterable[Problem], environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
-    """`agent` is the spec's section with its references resolved. Nothing of the agent is started or imported."""
+    """Says where each fault acts and who answers model calls; neither starts nor imports the agent.
+
+    `agent` is the spec's section with its references resolved.
+    """
     found = [one for scenario in spec.scenarios for one in _scenario(scenario, agent, spec.tools_on_wire)]
     found += [_left_out(problem) for problem in problems if problem.code == "left-out-scenario"]
     if needs_planes(spec, models):
@@ -94,20 +97,22 @@ async def look_at_spec(
 
 def _scenario(scenario: Scenario, agent: AgentSpec, on_wire: bool) -> Iterator[DoctorFinding]:
     if scenario.calm and not scenario.left_out:
-        yield DoctorFinding(scenario.name, "n/a", "calm: no fault")
+        yield DoctorFinding(scenario.name, "n/a", "calm", "calm: no fault")
     for fault in scenario.injections:
-        yield DoctorFinding(f"{scenario.name}: {fault.label}", "ok", met_at(fault, agent, on_wire=on_wire))
+        yield DoctorFinding(
+            f"{scenario.name}: {fault.label}", "ok", "fault-placed", met_at(fault, agent, on_wire=on_wire)
+        )
     for left, (why, way_out) in zip(scenario.left_out, scenario.left_out_why, strict=True):
-        yield DoctorFinding(f"{scenario.name}: {left}", "n/a", f"left out: {why}", way_out)
+        yield DoctorFinding(f"{scenario.name}: {left}", "n/a", "fault-left-out", f"left out: {why}", way_out)
 
 
 def _left_out(problem: Problem) -> DoctorFinding:
     name, why = problem.values
-    return DoctorFinding(name, "n/a", f"left out: {why}", problem.hint)
+    return DoctorFinding(name, "n/a", "scenario-left-out", f"left out: {why}", problem.hint)
 
 
 def met_at(fault: Injection, agent: AgentSpec, *, on_wire: bool = False) -> str:
-    """Where the agent meets a fault, in words; `on_wire`: the tools of a Python agent are its framework's."""
+    """Describes where the agent meets a fault; `on_wire` if a framework runs the tools of a Python agent."""
     if fault.plane == "context" and fault.target == "input":
         return "in the prompt"
     if agent.simulate == "answer":

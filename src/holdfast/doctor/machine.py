@@ -1,4 +1,4 @@
-"""The machine's part of a diagnosis: every route, tried with a real call and a fault on it."""
+"""The machine's part of a diagnosis: tries every route with a real call and a fault."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from holdfast.processes import scratch
 from holdfast.protocols.sandbox import Ran, SandboxBackend, SandboxSpec
 from holdfast.report.diagnosis import DoctorFinding
 
-_RELAY_FIX = "the relay is started by the interpreter of Holdfast and must reach 127.0.0.1: check what sandboxes it"
+_RELAY_FIX = (
+    "the relay runs in Holdfast's interpreter and must be able to connect to 127.0.0.1; check for a sandbox around it"
+)
 _FAULT = Injection("tool", "echo", "error", {"message": "met"}, Schedule(on_call=2))
 
 
 async def try_stdio(probe_site: ProbeSite) -> str:
-    """The first call of a tool passes, the second meets its fault."""
+    """Calls a tool twice: the first call must pass, the second must meet its fault."""
     async with probe_site.trial("mcp", _FAULT) as (environ, context):
         config = json.loads(Path(environ["HOLDFAST_MCP_CONFIG"]).read_text("utf-8"))
         entry = config["mcpServers"]["doctor"]
@@ -42,15 +44,15 @@ async def try_stdio(probe_site: ProbeSite) -> str:
     if "passed" not in passed["content"][0]["text"]:
         raise Unmet(f"an untouched result arrived as {passed}", _RELAY_FIX)
     if not broken.get("isError") or [met.plane for met in context.injector.ledger] != ["mcp"]:
-        raise Unmet(f"the fault did not arrive, but {broken}", _RELAY_FIX)
+        raise Unmet(f"instead of the fault, {broken} arrived", _RELAY_FIX)
     return "through the relay: one call passed, one met its fault"
 
 
 async def _ask(server: asyncio.subprocess.Process, number: int, method: str, params: dict[str, Any]) -> Any:
     assert server.stdin is not None
     assert server.stdout is not None
-    asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    server.stdin.write(json.dumps(asked).encode() + b"\n")
+    request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    server.stdin.write(json.dumps(request).encode() + b"\n")
     await server.stdin.drain()
     line = await server.stdout.readline()
     if not line:
@@ -63,15 +65,15 @@ async def _ask(server: asyncio.subprocess.Process, number: int, method: str, par
 
 
 _IMPORT = "import holdfast.agents.python.host"
-"""What a Python agent's program in a sandbox begins with."""
+"""The first import of a Python agent's process in a sandbox."""
 _SANDBOX_FIX = (
-    "install Holdfast in an environment of its own, in a folder that others may read: python3 -m venv; "
-    "or --backend process (no isolation)"
+    "install Holdfast in its own virtual environment (python3 -m venv), in a folder that other users may read; "
+    "or use --backend process (no isolation)"
 )
 
 
 async def try_sandbox(probe_site: ProbeSite) -> str:
-    """Shows it all that every world shows: a folder that cannot be seen is found here, not in a run."""
+    """Starts Holdfast in a sandbox with the usual mounts, to find an unreadable folder before a run does."""
     with scratch.folder("doctor-sandbox") as folder:
         try:
             backend = await open_backend(USUAL.backend, folder, None)
@@ -80,13 +82,13 @@ async def try_sandbox(probe_site: ProbeSite) -> str:
             finally:
                 await backend.close()
         except UserError as refused:
-            raise Unmet(str(refused), refused.hint or _SANDBOX_FIX) from refused
+            raise Unmet(str(refused), refused.hint or _SANDBOX_FIX, code="sandbox-broken") from refused
         except (HarnessError, OSError) as broken:
-            raise Unmet(str(broken), _SANDBOX_FIX) from broken
+            raise Unmet(str(broken), _SANDBOX_FIX, code="sandbox-broken") from broken
     if ran.timed_out or ran.exit_code != 0:
-        said = ran.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = "no end" if ran.timed_out else said[-1] if said else f"exit code {ran.exit_code}"
-        raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX)
+        lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = "timeout" if ran.timed_out else lines[-1] if lines else f"exit code {ran.exit_code}"
+        raise Unmet(f"{sys.executable} does not run Holdfast in a sandbox: {why}", _SANDBOX_FIX, code="sandbox-broken")
     return f"this Python and Holdfast start in it; {sandbox_note(backend)}"
 
 
@@ -118,9 +120,9 @@ os.wait(), os.wait()
 
 
 async def try_forks(probe_site: ProbeSite) -> str:
-    """One of the two has a fault on its model; the other must not meet it."""
+    """Forks two processes that share an address; only the one with a fault on its model may meet it."""
     if sys.platform != "linux":
-        raise Absent("not on this system: a Python agent gets a new interpreter per trial")
+        raise Absent("not on this system: each trial starts a new Python interpreter")
     stormy, calm = trip_of("stormy", Injection("llm", "*", "rate_limit")), trip_of("calm")
     shared_address = await probe_site.site_planes.shared_address()
     try:
@@ -132,16 +134,16 @@ async def try_forks(probe_site: ProbeSite) -> str:
                 assert process.stdin is not None
                 process.stdin.write(b"go")
                 await process.stdin.drain()
-                said = {await _line(process), await _line(process)}
+                lines = {await _line(process), await _line(process)}
     finally:
         await shared_address.close()
     if (
-        said != {"stormy 429", "calm 200"}
+        lines != {"stormy 429", "calm 200"}
         or [met.mode for met in stormy.injector.ledger] != ["rate_limit"]
         or calm.injector.ledger
     ):
-        raise Unmet(f"two forked processes could not be distinguished: {', '.join(sorted(said))}", _PROC_FIX)
-    return "two at one address: the fault of one met by it alone"
+        raise Unmet(f"two forked processes could not be distinguished: {', '.join(sorted(lines))}", _PROC_FIX)
+    return "two at one address: only the one with a fault met it"
 
 
 async def _line(process: asyncio.subprocess.Process) -> str:
@@ -158,7 +160,7 @@ SANDBOX = "sandbox"
 
 
 class MachineRoute(Struct, frozen=True):
-    """One way to meet calls. Its trial gives words for what was seen; Unmet or Absent where there is nothing."""
+    """One way to see calls. `attempt` returns a description, or raises Unmet or Absent."""
 
     name: str
     attempt: Callable[[ProbeSite], Awaitable[str]]
@@ -176,7 +178,7 @@ ROUTES = (
     MachineRoute(SANDBOX, try_sandbox),
 )
 _OURS = frozenset({*[kind.name for kind in FORMATS], HTTP, HTTPS, MCP, FORKS, SANDBOX})
-"""Needed where nothing is known of an agent; whether it uses curl or node is its own affair."""
+"""The routes needed if no spec is known; not every agent uses curl or Node."""
 
 _IDLE = "nothing here is known to need it"
 
@@ -200,7 +202,7 @@ def required_routes(spec: Spec | None, models: ModelOptions) -> Container[str]:
 
 
 async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tuple[DoctorFinding, ...]:
-    """All routes, two at a time, in a fixed order. `wanted` are those that something depends on."""
+    """Tries all routes, two in parallel, and returns them in a fixed order; `wanted` are the routes in use."""
     slots = asyncio.Semaphore(2)
 
     async def one(probe_site: ProbeSite, route: MachineRoute) -> DoctorFinding:
@@ -211,26 +213,33 @@ async def try_machine(environ: Mapping[str, str], wanted: Container[str]) -> tup
         async with opened(environ) as probe_site:
             return tuple(await asyncio.gather(*[one(probe_site, route) for route in ROUTES]))
     except OSError as broken:
-        fix = "a temporary folder must be writable (TMPDIR), and ports on 127.0.0.1 must be free to take"
-        return (DoctorFinding("loopback", "not", f"the planes cannot be opened: {said(broken)}", fix, 3),)
+        fix = "make the temporary folder writable (TMPDIR), and allow programs to listen on 127.0.0.1"
+        return (
+            DoctorFinding("loopback", "not", "loopback-closed", f"the planes cannot be opened: {said(broken)}", fix, 3),
+        )
 
 
-async def tried(probe_site: ProbeSite, route: MachineRoute, code: int) -> DoctorFinding:
-    """One route; whatever goes wrong on it is what was found."""
+async def tried(probe_site: ProbeSite, route: MachineRoute, exit_code: int) -> DoctorFinding:
+    """Tries one route. Any exception becomes a finding; `exit_code` is 0 if nothing depends on the route."""
     began = perf_counter()
 
-    def found(broken: bool, detail: str, fix: str = "") -> DoctorFinding:
-        detail += f" ({_IDLE})" if broken and not code else ""
-        return DoctorFinding(route.name, "not" if broken else "ok", detail, fix, code, (perf_counter() - began) * 1000)
+    def broken(code: str, detail: str, fix: str) -> DoctorFinding:
+        detail += "" if exit_code else f" ({_IDLE})"
+        return DoctorFinding(route.name, "not", code, detail, fix, exit_code, elapsed_ms())
+
+    def elapsed_ms() -> float:
+        return (perf_counter() - began) * 1000
 
     try:
         async with asyncio.timeout(LIMIT_S):
-            return found(False, await route.attempt(probe_site))
+            detail = await route.attempt(probe_site)
+        return DoctorFinding(route.name, "ok", "route-works", detail, "", exit_code, elapsed_ms())
     except Absent as absent:
-        return DoctorFinding(route.name, "n/a", str(absent))
+        return DoctorFinding(route.name, "n/a", "route-absent", str(absent))
     except Unmet as unmet:
-        return found(True, str(unmet), unmet.fix or FIX)
+        return broken(unmet.code, str(unmet), unmet.fix or FIX)
     except TimeoutError:
-        return found(True, f"no end within {LIMIT_S:g} s", FIX)
-    except Exception as broken:  # a route that breaks in a new way is broken all the same
-        return found(True, said(broken), FIX)
+        return broken("route-timeout", f"not finished within {LIMIT_S:g} s", FIX)
+    except Exception as error:
+        # A route that fails in a way nobody foresaw is still a broken route, not a crash of the doctor.
+        return broken("route-failed", said(error), FIX)

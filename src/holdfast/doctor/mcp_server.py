@@ -1,4 +1,4 @@
-"""The smallest MCP server over stdio: one tool, which repeats its arguments. Run as a file."""
+"""A minimal MCP server over stdio with one tool, which returns its arguments. Run as a file."""
 
 import json
 import sys
@@ -13,11 +13,11 @@ TOOLS = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
 
 def main() -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
-        called = {"content": [{"type": "text", "text": json.dumps(asked.get("params", {}).get("arguments"))}]}
-        result = {"initialize": INFO, "tools/list": TOOLS, "tools/call": called}.get(asked["method"])
-        if "id" in asked:
-            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+        request = json.loads(line)
+        echo = {"content": [{"type": "text", "text": json.dumps(request.get("params", {}).get("arguments"))}]}
+        result = {"initialize": INFO, "tools/list": TOOLS, "tools/call": echo}.get(request["method"])
+        if "id" in request:
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Who answers the agent's model calls, and whether that can work. Keys are looked for, never shown."""
+"""Checks who answers the agent's model calls. Keys are looked up but never shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONNECT_S = 3.0
 async def where_models_go(
     spec: Spec, agent: AgentSpec, environ: Mapping[str, str], models: ModelOptions
 ) -> tuple[DoctorFinding, ...]:
-    """A line for each entry of `models:`; without any, one for each provider that could be asked."""
+    """A finding for each entry of `models:`, or for each provider that has a key or an address."""
     if models.replay is not None:
         return (_recorded(models.replay),)
     root = Path(spec.path).resolve().parent
@@ -38,7 +38,7 @@ async def where_models_go(
 
 
 async def takes_connections(url: str) -> str:
-    """Empty if something listens at the URL's host and port, else why not."""
+    """Empty if the URL's host and port accept a connection; otherwise the reason."""
     parts = urlsplit(url)
     try:
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -56,7 +56,7 @@ async def takes_connections(url: str) -> str:
 
 
 def place(url: str) -> str:
-    """Where a URL leads, without what may be secret in it."""
+    """The scheme, host and port of a URL, without credentials, path and query."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -65,8 +65,10 @@ def _recorded(path: Path) -> DoctorFinding:
     try:
         Cassette(path, str)
     except UserError as wrong:
-        return DoctorFinding("every model", "not", str(wrong), wrong.hint or "record again: --record FILE", 4)
-    return DoctorFinding("every model", "ok", f"recording {path}")
+        return DoctorFinding(
+            "every model", "not", wrong.code, str(wrong), wrong.hint or "record again: --record FILE", 4
+        )
+    return DoctorFinding("every model", "ok", "model-recorded", f"recording {path}")
 
 
 async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, str]) -> DoctorFinding:
@@ -79,20 +81,22 @@ async def _entry(name: str, model: ModelSpec, root: Path, environ: Mapping[str, 
     refused = await takes_connections(url)
     if refused:
         fix = "start that server, or fix its address in models:"
-        return DoctorFinding(name, "not", f"{place(url)}{as_named}: {refused}", fix, 3)
-    return DoctorFinding(name, "ok", f"{place(url)}{as_named}: takes connections")
+        return DoctorFinding(name, "not", "server-unreachable", f"{place(url)}{as_named}: {refused}", fix, 3)
+    return DoctorFinding(name, "ok", "server-reachable", f"{place(url)}{as_named}: accepts connections")
 
 
 def _scripted(name: str, script: str, root: Path) -> DoctorFinding:
     try:
         load(root / script, shown=script)
     except UserError as wrong:
-        return DoctorFinding(name, "not", f"script {wrong}", wrong.hint or "holdfast validate shows where", 4)
-    return DoctorFinding(name, "ok", f"script {script}")
+        return DoctorFinding(
+            name, "not", wrong.code, f"script {wrong}", wrong.hint or "holdfast validate shows where", 4
+        )
+    return DoctorFinding(name, "ok", "model-scripted", f"script {script}")
 
 
 def _given_key(model: ModelSpec, environ: Mapping[str, str]) -> str:
-    """Which variables an entry's own key comes from, if all are set."""
+    """The variables that an entry's own key refers to; empty unless all are set."""
     referred = names(model.api_key or "").variables
     return ", ".join(referred) if referred and all(environ.get(one) for one in referred) else ""
 
@@ -102,28 +106,37 @@ async def _at_provider(name: str, provider: str, environ: Mapping[str, str], giv
     where = f"{provider} at {place(base)}"
     key = given or _key_variable(provider, environ)
     if key:
-        return DoctorFinding(name, "ok", f"{where}: {key} is set")
+        return DoctorFinding(name, "ok", "model-key-set", f"{where}: {key} is set")
     if provider == "ollama":
         refused = await takes_connections(base)
         if refused:
             return DoctorFinding(
-                name, "not", f"{where}: {refused}", "start Ollama, or name its address in OLLAMA_HOST", 3
+                name,
+                "not",
+                "server-unreachable",
+                f"{where}: {refused}",
+                "start Ollama, or set OLLAMA_HOST to its address",
+                3,
             )
-        return DoctorFinding(name, "ok", f"{where}: takes connections")
+        return DoctorFinding(name, "ok", "server-reachable", f"{where}: accepts connections")
     variable = HOSTS[provider].key_variables[0][0]
     return DoctorFinding(
-        name, "unproven", f"{where}: {variable} is not set", f"export {variable}=…, unless the agent does"
+        name,
+        "unproven",
+        "model-key-missing",
+        f"{where}: {variable} is not set",
+        f"export {variable}=…, unless the agent sets it itself",
     )
 
 
 async def _providers(environ: Mapping[str, str], *, others: bool) -> list[DoctorFinding]:
-    """Models that `models:` does not name go to their own provider."""
+    """Findings for the models that `models:` does not list: their providers answer them."""
     rest = "other models" if others else "every model"
     found = list(_keys(rest, environ))
     if found or others:
         return found
-    why = "no provider's key is set: a model call gets an error, unless the agent brings its own key"
-    return [DoctorFinding(rest, "unproven", why, WAYS)]
+    why = "no provider's key is set: model calls get an error unless the agent brings its own key"
+    return [DoctorFinding(rest, "unproven", "model-key-missing", why, WAYS)]
 
 
 def _keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
@@ -131,8 +144,9 @@ def _keys(rest: str, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
         key, named = _key_variable(provider, environ), named_base(provider, environ)
         if key or named:
             where = place(named or HOSTS[provider].public)
-            said = f"{key} is set" if key else "no key is set"
-            yield DoctorFinding(f"{rest} of {provider}", "ok", f"{where}: {said}")
+            key_state = f"{key} is set" if key else "no key is set"
+            code = "model-key-set" if key else "model-key-missing"
+            yield DoctorFinding(f"{rest} of {provider}", "ok", code, f"{where}: {key_state}")
 
 
 def _key_variable(provider: str, environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""A throwaway planes: a scripted model, a local server and an MCP server, all behind planes of their own."""
+"""Temporary planes for the probes, with a scripted model, a local server and an MCP server behind them."""
 
 from __future__ import annotations
 
@@ -23,40 +23,41 @@ from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from holdfast.processes import scratch
 
 SAID = "one two three four five six"
-"""What the scripted model always says."""
+"""The scripted model's only reply."""
 SERVED = "from the server"
-"""What the local server always answers."""
+"""The local server's only response."""
 LIMIT_S = 15.0
-"""For one route: a machine that is busy must not look broken."""
+"""Time limit for one route, long enough that a busy machine does not look broken."""
 MCP_SERVER = Path(__file__).with_name("mcp_server.py")
 _SCRIPT = f'replies: [{{text: "{SAID}"}}]\n'
 
 
 class Unmet(Exception):
-    """A call was made, and its fault was not met as it should be."""
+    """A probe's call did not meet its fault, or an untouched call did not pass."""
 
-    def __init__(self, why: str, fix: str = "") -> None:
+    def __init__(self, why: str, fix: str = "", *, code: str = "fault-not-met") -> None:
         super().__init__(why)
         self.fix = fix
+        self.code = code
 
 
 class Absent(Exception):
-    """There is nothing to try here."""
+    """The machine has nothing to try on this route."""
 
 
 class ProbeSite(Struct, frozen=True):
-    """The planes and what is behind it."""
+    """The planes and the servers behind them."""
 
     site_planes: SitePlanes
     plain: str
     """A server that answers."""
     secure: str
-    """An address at which nobody answers: only a fault can."""
+    """An address where no server listens, so that only a fault can answer."""
     environ: Mapping[str, str]
 
     @asynccontextmanager
     async def trial(self, name: str, *injections: Injection) -> AsyncIterator[tuple[dict[str, str], LiveContext]]:
-        """The variables that an agent would be started with, and the trial that its calls are of."""
+        """The environment an agent would get, and the trial that its calls belong to."""
         context = trip_of(name, *injections)
         address = await self.site_planes.open_address()
         try:
@@ -67,16 +68,17 @@ class ProbeSite(Struct, frozen=True):
 
 
 def trip_of(name: str, *injections: Injection) -> LiveContext:
-    """A trial without an agent, in this weather."""
+    """The context of a trial with these faults and without an agent."""
     return LiveContext(Trial(f"doctor {name}", "contract", Scenario(name, injections), Task((name,))))
 
 
 @asynccontextmanager
 async def opened(environ: Mapping[str, str]) -> AsyncIterator[ProbeSite]:
-    """The site, while it is needed; nothing of it is left behind."""
+    """Opens the site and removes all of it at the end."""
     with scratch.folder("doctor") as root, socket.socket() as nobody:
         (root / "model.yaml").write_text(_SCRIPT, encoding="utf-8")
-        nobody.bind(("127.0.0.1", 0))  # never listens: who comes here directly is turned away
+        # Bound but never listening: a client that bypasses the proxy is refused.
+        nobody.bind(("127.0.0.1", 0))
         server = await serve(_answer)
         try:
             plain = f"http://127.0.0.1:{server.port}/"
@@ -107,7 +109,7 @@ async def _answer(exchange: Exchange) -> None:
 
 @asynccontextmanager
 async def started(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A program in a session of its own; when this is over, nothing of it runs any more."""
+    """Runs a program in its own session and kills the complete session at the end."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environ), start_new_session=True
@@ -117,11 +119,12 @@ async def started(argv: Sequence[str], environ: Mapping[str, str]) -> AsyncItera
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, 9)
-        await process.communicate()  # what is left in its pipes is read, so that they are closed
+        # Reads the rest of the pipes, which closes them.
+        await process.communicate()
 
 
-async def said_by(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
-    """What a program printed, on stdout and on stderr."""
+async def output_of(argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
+    """A program's stdout and stderr."""
     async with started(argv, environ) as process:
         out, err = await process.communicate()
         return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

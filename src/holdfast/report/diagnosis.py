@@ -27,16 +27,18 @@ class DoctorFinding(Struct, frozen=True):
 
     route: str
     outcome: Attempt
+    code: str
+    """One of `DOCTOR_CODES`, or the code of the error or problem that the finding reports."""
     detail: str = ""
     fix: str = ""
-    code: int = 0
-    """The exit code if it is broken: 3 our surroundings, 4 the spec; 0 where nothing needs it."""
+    exit_code: int = 0
+    """The exit code if it is broken: 3 for the environment, 4 for the spec, 0 if nothing depends on it."""
     took_ms: float | None = None
 
     @property
     def broken(self) -> bool:
-        """It is needed, and does not work."""
-        return self.outcome == "not" and self.code != 0
+        """Something needed does not work."""
+        return self.outcome == "not" and self.exit_code != 0
 
 
 class CallsSeen(Struct, frozen=True):
@@ -77,8 +79,8 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0 if all that is needed works; a broken spec is told before broken surroundings."""
-        return max((found.code for found in self.findings if found.broken), default=0)
+        """0 if everything needed works; 4 for a broken spec takes precedence over 3 for a broken environment."""
+        return max((found.exit_code for found in self.findings if found.broken), default=0)
 
 
 def document(found: Diagnosis) -> dict[str, Any]:
@@ -97,7 +99,8 @@ def document(found: Diagnosis) -> dict[str, Any]:
 def _entry(one: DoctorFinding) -> dict[str, Any]:
     ok = _OK.get(one.outcome)
     return {"route": one.route, "ok": ok, "outcome": one.outcome, "detail": one.detail, "fix": one.fix} | {
-        "needed": one.code != 0,
+        "code": one.code,
+        "needed": one.exit_code != 0,
         "took_ms": None if one.took_ms is None else round(one.took_ms, 1),
     }
 

@@ -4,12 +4,12 @@ import pytest
 
 from holdfast.report.diagnosis import AskedAgent, CallsSeen, Diagnosis, DoctorFinding, Sheet, document
 
-OK = DoctorFinding("http", "ok", "met", took_ms=12.3, code=3)
-NOT = DoctorFinding("https", "not", "it went around", "set HTTPS_PROXY", 3, 1.0)
-IDLE = DoctorFinding("node", "not", "old", "a newer one")
-SPEC = DoctorFinding("agent.command", "not", "no such program", "install it", 4)
-OPEN = DoctorFinding("storm waits for mail", "unproven", "not called", "ask for it")
-NONE = DoctorFinding("curl", "n/a", "not installed")
+OK = DoctorFinding("http", "ok", "route-works", "met", took_ms=12.3, exit_code=3)
+NOT = DoctorFinding("https", "not", "proxy-bypassed", "it went around", "set HTTPS_PROXY", 3, 1.0)
+IDLE = DoctorFinding("node", "not", "fault-not-met", "old", "a newer one")
+SPEC = DoctorFinding("agent.command", "not", "program-missing", "no such program", "install it", 4)
+OPEN = DoctorFinding("storm waits for mail", "unproven", "target-not-called", "not called", "ask for it")
+NONE = DoctorFinding("curl", "n/a", "route-absent", "not installed")
 
 
 def sheet(**how):
@@ -31,7 +31,7 @@ def test_a_part_is_aligned_with_sign_word_and_fix():
 
 
 def test_long_names_and_words_are_folded_and_control_codes_are_shown():
-    long = DoctorFinding("n" * 60, "ok", "word " * 30 + "\x1b[31m")
+    long = DoctorFinding("n" * 60, "ok", "route-works", "word " * 30 + "\x1b[31m")
     text = sheet().part("spec", "", (long,))
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
@@ -65,7 +65,8 @@ def test_json_has_three_parts():
         Diagnosis((OK, NONE), (NOT,), AskedAgent("hi", "answered", calls=(CallsSeen("llm", "m", 2),), findings=(OPEN,)))
     )
     assert made["machine"][0] == {
-        "route": "http", "ok": True, "outcome": "ok", "detail": "met", "fix": "", "needed": True, "took_ms": 12.3,
+        "route": "http", "ok": True, "outcome": "ok", "detail": "met", "fix": "", "code": "route-works",
+        "needed": True, "took_ms": 12.3,
     }  # fmt: skip
     assert [made["machine"][1]["ok"], made["spec"][0]["ok"], made["agent"]["findings"][0]["ok"]] == [None, False, None]
     assert list(made["agent"]["calls"]) == [{"plane": "llm", "target": "m", "calls": 2, "retries": 0, "tokens": 0}]

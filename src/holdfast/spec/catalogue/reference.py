@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.model.capabilities import LACKS
+from holdfast.model.doctor_codes import DOCTOR_CODES
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
 from holdfast.model.run_warning import NOTES, WARNINGS
@@ -161,8 +162,18 @@ Codes that begin with `lint-` are warnings: the file can be run, and probably do
 |---|---|"""
 
 
+_DOCTOR_INTRO = """
+## Codes of `holdfast doctor`
+
+`holdfast doctor --json` prints the code of each line. A line that reports an error or a problem in the spec file has
+the code of that error or problem; these are the others.
+
+| code | meaning |
+|---|---|"""
+
+
 def codes_page() -> str:
-    """Every code of a finding, from the checks themselves, of a warning of a run, of an error and of a problem."""
+    """The Markdown page with every code, generated from the checks and the tables of codes."""
     found: dict[str, tuple[str, list[str]]] = {code: (meaning, []) for code, meaning in CODES.items()}
     for name, check in checks():
         if isinstance(check, CodesTrait):
@@ -175,6 +186,7 @@ def codes_page() -> str:
         (_NOTES_INTRO, NOTES),
         (_ERRORS_INTRO, ERROR_CODES),
         (_PROBLEMS_INTRO, PROBLEM_CODES),
+        (_DOCTOR_INTRO, DOCTOR_CODES),
     )
     for intro, codes in tables:
         lines += [intro, *(f"| `{code}` | {meaning} |" for code, meaning in sorted(codes.items()))]
