@@ -164,7 +164,7 @@ def test_a_rule_that_is_worse_than_in_the_baseline_fails_whatever_the_minimum(pr
     made.write(text, "other.yaml")
     assert "no earlier ci run" in ci(made, "-c", "other.yaml", "--baseline", "last")["notes"][0]
     told = made.cli("ci", "-c", "other.yaml", "--baseline", "0001/mutation")
-    assert (told.code, "is of" in told.err) == (4, True)
+    assert (told.code, "[runs-incomparable]" in told.err) == (4, True)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_run_does_not_go_on_with_a_run_of_ci_and_says_what_does(project: MakePro
     ci(made)
     for command in (("run",), ("contract", "run")):
         told = made.cli(*command, "--resume", "0001")
-        assert (told.code, "go on with it: holdfast ci --resume 0001" in told.err) == (4, True)
+        assert (told.code, "continue it: holdfast ci --resume 0001" in told.err) == (4, True)
 
 
 def test_a_task_beside_a_list_of_invariants_is_asked_by_nobody_and_refused(project: MakeProject) -> None:

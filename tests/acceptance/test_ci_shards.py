@@ -62,7 +62,7 @@ def test_what_is_missing_or_differs_is_told_and_resume_runs_the_rest(made: Proje
     whole = ci(made)
     ci(made, "--shard", "1/2")
     missing = made.cli("merge", "--json", ".holdfast/runs")
-    assert (missing.code, missing.json["errors"][0]["message"]) == (4, "the run is not whole: shard 2 of 2 is missing")
+    assert (missing.code, missing.json["errors"][0]["code"]) == (4, "shards-missing")
     made.run("--shard", "2/2")
     mixed = made.cli("merge", "--json", ".holdfast/runs")
     assert (mixed.code, "the command differs" in mixed.out) == (4, True)

@@ -113,7 +113,7 @@ def test_a_user_whose_model_fails_is_our_error_and_never_the_agents(tmp_path: Pa
         result = made.run("--no-preflight")
     assert result.code == 3, result.out
     assert set(result.outcomes.values()) == {"error"}
-    assert "the simulated user could not go on after turn 1" in result.trials[0]["reason"]
+    assert "the simulated user could not continue after turn 1" in result.trials[0]["reason"]
     assert calls
 
 

@@ -134,7 +134,7 @@ def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(t
     assert "format 9" in rows["0003"]["note"]
     assert rows["0005"]["state"] == "killed"
     assert "not a record of a run" in rows["0006"]["note"]
-    assert "may be forged" in rows["0007"]["note"]
+    assert "tampered with" in rows["0007"]["note"]
     assert "no run.json" in rows["0009"]["note"]
     assert "no run.json" in two.cli("show", "0009").err
     assert all(not rows[id]["passed"] for id in ("0003", "0005", "0006", "0007", "0008", "0009"))

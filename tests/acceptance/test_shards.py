@@ -116,7 +116,7 @@ def test_a_folder_of_artifacts_is_searched(made: Project) -> None:
 def test_shards_that_are_missing_doubled_or_unfinished_are_told(made: Project) -> None:
     shards(made, 3)
     missing = merge(made, *places(1, 3))
-    assert (missing.code, missing.json["errors"][0]["message"]) == (4, "the run is not whole: shard 2 of 3 is missing")
+    assert (missing.code, missing.json["errors"][0]["code"]) == (4, "shards-missing")
     made.run("--shard", "2/3")
     twice = merge(made, *places(1, 2, 3, 4))
     assert twice.code == 4
@@ -192,7 +192,7 @@ def test_what_is_no_shard_is_refused(made: Project, value: str) -> None:
 
 def test_what_holds_no_shard_is_refused(made: Project) -> None:
     made.run()
-    assert "is no shard of a run" in merge(made, *places(1)).out
+    assert merge(made, *places(1)).json["errors"][0]["code"] == "shards-missing"
     assert "holds no shard of a run" in merge(made, ".").out
     assert "No such file" in merge(made, "nowhere").out
     assert merge(made).code == 4

@@ -206,7 +206,7 @@ def test_no_cluster_and_what_is_of_one_machine_are_told(place: MakePlace, tmp_pa
         "--record: this agent's model calls do not go through Holdfast",
     )
     code, report = made.run("--on", "ray", "--keep")
-    assert (code, "--keep is of one machine" in report["errors"][0]["message"]) == (4, True)
+    assert (code, report["errors"][0]["code"]) == (4, "options-conflict")
     made.env["RAY_ADDRESS"] = "127.0.0.1:9"
     code, report = made.run("--on", "ray")
     assert (code, "there is no cluster to join at 127.0.0.1:9" in report["errors"][0]["message"]) == (4, True)

@@ -71,13 +71,13 @@ def plan_whole(
     whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
-        hint = f"go on with it: {command} --resume {quote(name_here(whole.path))}"
+        hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
         raise UsageError(f"run {whole.id} is of one part", hint=hint)
     if whole is not None:
         config = config or _file_of(whole)
         other = whole.manifest().options.other(given)
         if other:
-            raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out")
+            raise UsageError(f"{other} cannot be changed when a run is resumed", hint="leave it out")
         given = whole.manifest().options.taken_up(given)
     spec, _ = load_part(find_config(config), given)
     wanted = whole.manifest().parts if whole is not None else _wanted(spec)

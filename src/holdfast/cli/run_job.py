@@ -59,8 +59,8 @@ def prepare(
     if resume is not None:
         rundir = RunDir.find(runs_folder(config).absolute(), resume)
         if rundir.manifest().parts:
-            hint = f"go on with it: holdfast ci --resume {quote(name_here(rundir.path))}"
-            raise UsageError(f"run {rundir.id} was begun by holdfast ci", hint=hint)
+            hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
+            raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint)
         rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     path = find_config(config)

@@ -90,4 +90,6 @@ def at_section(spec: Spec, gone: AgentUnavailable) -> AgentUnavailable:
     at = spec.agent.position
     if not gone.key or at is None:
         return gone
-    return AgentUnavailable(f"{spec.path}:{at.line}: {gone}", hint=gone.hint, body=gone.body, config=gone.config)
+    return AgentUnavailable(
+        f"{spec.path}:{at.line}: {gone}", code=gone.code, hint=gone.hint, body=gone.body, config=gone.config
+    )

@@ -38,7 +38,7 @@ class LiveTurns:
         if limit or task.user is UNSET or len(turns) >= task.most_turns:
             return None
         if self.user is None:
-            raise HarnessError("nobody plays the user of this task here")
+            raise HarnessError("this task needs a simulated user, and none is available here", code="user-failed")
         began = perf_counter()
         try:
             return await self.user.reply(task, turns)
@@ -76,7 +76,7 @@ class LiveContext:
         return self._injector
 
     def observe(
-        self, answer: Answer, error: str | None = None, *, attempts: int = 1, simulated: bool = False
+        self, answer: Answer, error: str | None = None, code: str = "", *, attempts: int = 1, simulated: bool = False
     ) -> Observation:
         """All that was observed; without an `error`, the harness errors so far are one.
 
@@ -105,6 +105,7 @@ class LiveContext:
             missing_programs=() if found is None else found.missing_programs,
             recorded=() if injector is None else tuple(injector.uses),
             error=self._error(answer) if error is None else error,
+            error_code=code or sink.error_code,
             attempts=attempts,
             duration_ms=took_s * 1000,
             simulated=simulated,

@@ -17,9 +17,17 @@ def loop_factory(environ: Mapping[str, str]) -> Callable[[], AbstractEventLoop] 
     if asked in ("", "0"):
         return None
     if asked != "1":
-        raise UsageError(f"{VARIABLE} is {asked!r}", hint="1 asks for uvloop's loop, 0 for asyncio's own")
+        raise UsageError(
+            f"{VARIABLE} is {asked!r}",
+            code="variable-invalid",
+            hint="set it to 1 for uvloop, or to 0 for asyncio's own loop",
+        )
     try:
         import uvloop
     except ImportError:
-        raise UsageError(f"{VARIABLE} is set, and uvloop is missing", hint="pip install 'holdfast[uvloop]'") from None
+        raise UsageError(
+            f"{VARIABLE} is set, but uvloop is not installed",
+            code="extra-missing",
+            hint="pip install 'holdfast[uvloop]'",
+        ) from None
     return uvloop.new_event_loop

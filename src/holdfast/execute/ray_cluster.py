@@ -53,7 +53,11 @@ class RayThread:
             async with asyncio.timeout(ANSWER_S):
                 return await asyncio.wrap_future(done)
         except TimeoutError:
-            raise UserError(f"{what} within {ANSWER_S:g} s", hint="ray status, on its head, tells how it is") from None
+            raise UserError(
+                f"{what} within {ANSWER_S:g} s",
+                code="cluster-unavailable",
+                hint="run `ray status` on its head node",
+            ) from None
 
 
 LOCAL = "ray"
@@ -87,7 +91,9 @@ def check_target(target: str) -> str:
     """Where a run is to go: `ray`, or `ray://host:port`."""
     host, _, port = target.removeprefix(_CLIENT).rpartition(":")
     if target != LOCAL and not (target.startswith(_CLIENT) and host and port.isdecimal()):
-        raise UsageError(f"--on {target!r} is no place to run", hint="write --on ray, or --on ray://host:port")
+        raise UsageError(
+            f"--on {target!r} is not a cluster address", code="usage", hint="write --on ray, or --on ray://host:port"
+        )
     return target
 
 
@@ -108,7 +114,9 @@ def connect(target: str, cores: int, runtime: dict[str, Any]) -> Cluster:
     except Exception as broken:  # Ray raises all kinds
         ray.shutdown()
         raise UserError(
-            f"Ray could not be started here: {_first_line(broken)}", hint="start one yourself (ray start --head)"
+            f"Ray could not be started here: {_first_line(broken)}",
+            code="cluster-unavailable",
+            hint="start one yourself (ray start --head)",
         ) from broken
     return Cluster(ray, started=True)
 
@@ -166,7 +174,9 @@ def _imported() -> Any:
         import ray
         import ray.exceptions
     except ModuleNotFoundError as missing:
-        raise UserError("--on ray needs Ray, which is not installed", hint="pip install 'holdfast[ray]'") from missing
+        raise UserError(
+            "--on ray needs Ray, which is not installed", code="extra-missing", hint="pip install 'holdfast[ray]'"
+        ) from missing
     ray._private.worker._worker_logs_enabled = False  # it prints of lost workers on stdout, where JSON may be
     return ray
 
@@ -181,7 +191,9 @@ def _joined(ray: Any, target: str, plain: dict[str, Any]) -> Any:
             ray.init(target, **plain)
     except (OSError, RuntimeError, ValueError, ImportError, ray.exceptions.RayError) as refused:
         raise UserError(
-            f"there is no cluster to join at {target}: {_first_line(refused)}", hint=_why(refused)
+            f"there is no cluster to join at {target}: {_first_line(refused)}",
+            code="cluster-unavailable",
+            hint=_why(refused),
         ) from refused
     return ray
 

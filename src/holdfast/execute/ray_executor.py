@@ -150,7 +150,9 @@ class RayExecutor:
             ref = worker.actor.run.remote(packed_trials(trials))
         except self._ray.exceptions.RayError as full:  # no room for what is sent: what comes back makes some
             if not self._under_way:
-                raise HarnessError(f"the cluster takes no work: {self._mask(said_by(full))}; {_FULL}") from full
+                raise HarnessError(
+                    f"the cluster accepts no work: {self._mask(said_by(full))}; {_FULL}", code="cluster-full"
+                ) from full
             self._again.extend(trials)
             return
         batch = Batch(worker, trials, perf_counter())
@@ -206,7 +208,9 @@ class RayExecutor:
             return self._once_more(batch.trials, f"{TRIES} times the reply of a worker was lost", broken)
         batch.worker.batches.remove(batch)
         if isinstance(lines, WorkerReport):
-            raise AgentUnavailable(lines.refused, hint=lines.hint, body=lines.body, config=lines.config)
+            raise AgentUnavailable(
+                lines.refused, code=lines.code, hint=lines.hint, body=lines.body, config=lines.config
+            )
         self._learn(batch, sum(map(len, lines)))
         by_id = {trial.id: trial for trial in batch.trials}
         return [(by_id[seen.trial], seen) for seen in map(read_observation, lines)]
@@ -275,4 +279,4 @@ def _unheard(future: asyncio.Future[Any]) -> None:
 
 
 def _broke(trial: Trial, why: str) -> Observation:
-    return Observation(trial.id, error=why)
+    return Observation(trial.id, error=why, error_code="worker-unusable")

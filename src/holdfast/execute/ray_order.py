@@ -54,6 +54,7 @@ class WorkerReport(Struct, frozen=True):
     notes: tuple[RunNote, ...] = ()
     refused: str = ""
     """Why it cannot work; empty: it can."""
+    code: str = "worker-unusable"
     hint: str = ""
     body: str = ""
     config: bool = False

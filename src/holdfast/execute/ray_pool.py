@@ -174,15 +174,19 @@ class WorkerPool:
         """Why there is no worker."""
         for report in self.refused.values():
             if report.config:
-                return AgentUnavailable(report.refused, hint=report.hint, body=report.body, config=True)
-            return UserError(f"no worker can run this: {report.machine}: {report.refused}", hint=report.hint)
+                return AgentUnavailable(
+                    report.refused, code=report.code, hint=report.hint, body=report.body, config=True
+                )
+            return UserError(
+                f"no worker can run this: {report.machine}: {report.refused}", code=report.code, hint=report.hint
+            )
         there = {name: amount for name, amount in self._ray.cluster_resources().items() if ":" not in name}
         has = ", ".join(f"{name} {amount:g}" for name, amount in sorted(there.items()))
         needs, hint = self._needs.words(), f"it has {has or 'nothing'}; add machines, or ask for less in resources"
         if self._needs.fit(there):
             what = f"no worker that needs {needs} was there after {OPEN_S:g} s: the cluster is busy, or cannot start it"
-            return UserError(what, hint=f"{hint}; ray status tells how it is")
-        return UserError(f"the cluster has no room for a worker that needs {needs}", hint=hint)
+            return UserError(what, code="cluster-full", hint=f"{hint}; `ray status` shows its state")
+        return UserError(f"the cluster has no room for a worker that needs {needs}", code="cluster-full", hint=hint)
 
     @property
     def notes(self) -> tuple[RunNote, ...]:

@@ -80,7 +80,7 @@ def _refusal(report: WorkerReport, broken: HoldfastError) -> WorkerReport:
     hint = broken.hint if isinstance(broken, UserError) else ""
     if isinstance(broken, AgentUnavailable):
         report = replace(report, body=broken.body, config=broken.config)
-    return replace(report, refused=str(broken), hint=hint)
+    return replace(report, refused=str(broken), code=broken.code, hint=hint)
 
 
 def _node() -> str:
@@ -93,7 +93,8 @@ def _check_versions(version: str, python: str) -> None:
     if version != __version__ or python != here():
         raise UserError(
             f"it has Holdfast {__version__} on Python {here()}; "
-            f"the run was begun by Holdfast {version} on Python {python}",
+            f"the run was started by Holdfast {version} on Python {python}",
+            code="worker-differs",
             hint="install the same on every machine of the cluster",
         )
 
@@ -134,6 +135,7 @@ def _check_secrets(spec: Spec, order: WorkOrder, environ: Mapping[str, str], sec
     own = masked_digests((*secret_values(spec, environ), *secrets.values()), order.salt)
     if not set(own) <= set(order.secrets):
         raise UserError(
-            "a secret has another value there than where the run was begun, and could not be masked",
+            "a secret has a different value there than on the machine that started the run, so it could not be masked",
+            code="worker-differs",
             hint="set the same variables on every machine, or send them: --send-secrets",
         )

@@ -60,7 +60,9 @@ def find_backend(name: str) -> type[SandboxBackend]:
     found: type[SandboxBackend] | None = plugins.find("sandboxes", name)
     if found is None:
         raise UserError(
-            f"there is no sandbox backend {name!r}", hint=f"there are: {', '.join(plugins.names('sandboxes'))}"
+            f"there is no sandbox backend {name!r}",
+            code="sandbox-unavailable",
+            hint=f"there are: {', '.join(plugins.names('sandboxes'))}",
         )
     return found
 

@@ -56,7 +56,9 @@ class SimulatedUsers:
         if user.script:
             return ScriptedUser(user, self._script(user.script))
         if self._ask is None:
-            raise HarnessError(f"the model {user.model}, which plays the user, is not asked here")
+            raise HarnessError(
+                f"the model {user.model}, which plays the user, cannot be asked here", code="user-failed"
+            )
         return ModelUser(user, self._ask, self._mask)
 
     def _script(self, name: str) -> UserScript:
@@ -64,7 +66,9 @@ class SimulatedUsers:
             try:
                 self._scripts[name] = read_script(self._root / name, shown=name)
             except SpecError as wrong:
-                raise HarnessError(f"the user's script {name} cannot be used: {wrong.problems[0].message}") from wrong
+                raise HarnessError(
+                    f"the user's script {name} cannot be used: {wrong.problems[0].message}", code="user-failed"
+                ) from wrong
         return self._scripts[name]
 
 
@@ -116,10 +120,15 @@ class ModelUser:
         try:
             advice = await self._ask(self._user.model, system, prompt, temperature=None, vote=0, fits=_says_something)
         except HarnessError as failed:
-            raise HarnessError(f"the simulated user could not go on after turn {len(turns)}: {failed}") from failed
+            raise HarnessError(
+                f"the simulated user could not continue after turn {len(turns)}: {failed}", code="user-failed"
+            ) from failed
         said = advice.text.strip()
         if not said:
-            raise HarnessError(f"the simulated user could not go on after turn {len(turns)}: its model said nothing")
+            raise HarnessError(
+                f"the simulated user could not continue after turn {len(turns)}: its model returned an empty reply",
+                code="user-failed",
+            )
         return said
 
 
@@ -148,4 +157,4 @@ def _found(pattern: str, text: str) -> bool:
     try:
         return answer_pattern(pattern).matches(text)
     except UpstreamDown as slow:
-        raise HarnessError(f"the simulated user's pattern {pattern[:60]!r} took over 2 s") from slow
+        raise HarnessError(f"the simulated user's pattern {pattern[:60]!r} took over 2 s", code="user-failed") from slow

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.codec import HALVES, carried, encodable
-from holdfast.model.observation import Answer, FaultMet
+from holdfast.model.observation import FAULT_BROKEN, Answer, FaultMet
 from holdfast.model.shorten import shorten
 from holdfast.model.spec import UsageLimits
 from holdfast.model.trace import EVENTS_KEPT, REFUSED, TraceEvent
@@ -56,6 +56,7 @@ class LiveSink:
         self.trace: list[TraceEvent] = []
         self.notes: list[str] = []
         self.errors: list[str] = []
+        self.error_code = ""
         self.closed = False
         """The observation is made: what a plane reports now belongs to nobody."""
         self.unread: Counter[str] | None = None
@@ -171,8 +172,10 @@ class LiveSink:
     def now(self) -> float:
         return perf_counter() - self._began
 
-    def add_error(self, why: str) -> None:
+    def add_error(self, why: str, code: str) -> None:
         _keep(self.errors, why)
+        if not self.error_code or code == FAULT_BROKEN:  # a broken fault also decides whether a cell is proven
+            self.error_code = code
 
     def mark_answered(self, at: str) -> None:
         self.providers.answered(at, self.now())

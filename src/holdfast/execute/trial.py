@@ -97,11 +97,11 @@ async def _followed_up(site: Site, trial: Trial, seen: Observation, steps: Seque
     turns: list[Turn] = []
     repeats: list[Turn] = []
     cost: list[TraceEvent] = []
-    error = ""
+    error = code = ""
     for step in steps:
         again = await _observed(site, plain if step == "plain" else trial)
         cost += (event for event in again.trace if event.cost is not None)
-        error = again.error
+        error, code = again.error, again.error_code
         if step == "plain":
             turns += again.turns
             if error or again.ending != "answered":
@@ -114,7 +114,7 @@ async def _followed_up(site: Site, trial: Trial, seen: Observation, steps: Seque
             # What the agent does when it does not refuse is judged: it may obey.
             seen, repeats = again, [*seen.turns, *repeats]
             break
-    after = Observation(trial.id, tuple(turns), error=error, trace=tuple(cost))
+    after = Observation(trial.id, tuple(turns), error=error, error_code=code, trace=tuple(cost))
     return replace(seen, asked_again=after, repeats=tuple(repeats))
 
 
@@ -141,13 +141,13 @@ async def _observed(
         except AgentUnavailable as broken:
             if broken.config and trial.kind == "control":
                 raise at_section(site.spec, broken) from broken  # the run ends before its trials begin
-            answer, error = _NOTHING, encodable(_unavailable(broken))
+            answer, error, code = _NOTHING, encodable(_unavailable(broken)), broken.code
         except HarnessError as broken:
-            answer, error = broken.answer or _NOTHING, encodable(str(broken))
+            answer, error, code = broken.answer or _NOTHING, encodable(str(broken)), broken.code
         except Exception as broken:  # a bug of ours or of a plug-in ends one trial, not the run
-            answer, error = _NOTHING, said(broken) + place_of(broken)
+            answer, error, code = _NOTHING, said(broken) + place_of(broken), "bug"
         else:
-            error = ""
+            error = code = ""
         _stop_if_ended()
         if site.awaits_tools and not error and trial.scenario.calm and _answered(answer):
             check_tools_seen(site.spec, context.sink.events(), context.calls(answer))
@@ -155,7 +155,7 @@ async def _observed(
         context.sink.closed = True
         if not error or attempt > site.spec.retries or not _answered(answer):
             simulated = site.simulate and trial.scenario.on_calls
-            return context.observe(answer, error, attempts=attempt, simulated=simulated)
+            return context.observe(answer, error, code, attempts=attempt, simulated=simulated)
         await asyncio.sleep(0.05 * attempt)
 
 
@@ -211,9 +211,9 @@ async def _run(site: Site, trial: Trial, context: LiveContext) -> Answer:
     if sink.trace:
         _tell_calls(context, answer)
         for why in sink.unanswered(answer):
-            sink.add_error(why)
+            sink.add_error(why, "model-unavailable")
     if sink.errors:
-        raise HarnessError("; ".join(sink.errors), answer=answer)
+        raise HarnessError("; ".join(sink.errors), code=sink.error_code, answer=answer)
     if site.simulate and trial.scenario.on_calls:
         return await damage(answer, context.injector.weather, site.spec.agent.timeout_ms)
     return answer

@@ -48,7 +48,7 @@ async def foresee(world: World, checks: Mapping[str, Check]) -> None:
             try:
                 await check.foresee(world)
             except HoldfastError as broken:
-                raise HarnessError(f"{rule} could never be judged: {broken}") from broken
+                raise HarnessError(f"{rule} could never be judged: {broken}", code=broken.code) from broken
 
 
 def programs_of(spec: Spec, trial: Trial, checks: Mapping[str, Check]) -> tuple[str, ...]:
@@ -216,10 +216,10 @@ def _leave_time(world: BoxedWorld) -> None:
     if limit_ms is None:
         return
     if world.time_left_s() <= 0:
-        why = f"no time was left to ask the agent: its world took all of the trial's {limit_ms} ms ({WHOLE})"
-        raise HarnessError(why)
+        why = f"no time was left to ask the agent: its sandbox used all of the trial's {limit_ms} ms ({WHOLE})"
+        raise HarnessError(why, code="no-time-left")
     if world.time_left_s() < limit_ms / 2000:
-        world.context.sink.note(f"its world took over half of the trial's time ({WHOLE})")
+        world.context.sink.note(f"its sandbox used more than half of the trial's time ({WHOLE})")
 
 
 def _with_cause(answer: Answer, world: BoxedWorld, agents_ms: int) -> Answer:

@@ -118,7 +118,7 @@ class Consultation:
                     text, origin = await ask(judge.source, judge.meaning.provider, taken, conversation)
             except TimeoutError as late:
                 who = f"{self._role.shown} {judge.shown}"
-                raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s") from late
+                raise HarnessError(f"{who} gave no answer within {ANSWER_S:g} s", code="model-unavailable") from late
             except UpstreamDown as failed:
                 less = without(taken, failed) if isinstance(failed, ModelRefused) else None
                 if less is not None:
@@ -126,7 +126,7 @@ class Consultation:
                     continue
                 if attempt >= self._retries or not _may_pass(failed):
                     who = f"{self._role.shown} {judge.shown}"
-                    raise HarnessError(f"{who} could not be asked: {_why(failed)}") from failed
+                    raise HarnessError(f"{who} could not be asked: {_why(failed)}", code=failed.code) from failed
                 await self._sleep(_wait(failed, attempt))
                 attempt += 1
             else:

@@ -65,7 +65,7 @@ class Judges:
         if model not in self._known:
             found = meaning(self._models, model)
             if found is None:
-                raise HarnessError(without_meaning(model))
+                raise HarnessError(without_meaning(model), code="model-missing")
             self._known[model] = self._made(found)
         return self._known[model]
 

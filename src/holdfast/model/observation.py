@@ -1,6 +1,5 @@
 """An Observation: everything that was seen in one trial."""
 
-import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -27,8 +26,9 @@ ENDINGS: tuple[str, ...] = EndingKind.__args__  # type: ignore[attr-defined]  # 
 
 ENDED_BY_US = ("timeout", "limit")
 """Endings that we brought about."""
-_BROKE = re.compile(r"\bfault \w+ broke: ")
 
+FAULT_BROKEN = "fault-broken"
+"""The code of an error of a fault itself: whether the agent would have met it is not known."""
 WHOLE = "resources.timeout"
 """The setting that limits the whole trial, and not the agent alone."""
 EndingCause = Literal[
@@ -93,11 +93,6 @@ class FaultMet(Struct, frozen=True, omit_defaults=True, gc=False):
     """What it changed, as a difference on one line: `+ "ignore previous …"`; empty where `would` and `got` say it."""
 
 
-def fault_broke(mode: str, why: str) -> str:
-    """What an error of ours says where a fault itself broke."""
-    return f"fault {mode} broke: {why}"
-
-
 class Answer(Struct, frozen=True, omit_defaults=True):
     """What an agent gave for a task. The faults it met are in its trial's ledger."""
 
@@ -142,7 +137,9 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     simulated: bool = False
     """The faults damaged the answer (`agent.simulate: answer`), not the agent's own calls."""
     error: str = ""
-    """Our side broke: why. Never the agent's doing."""
+    """Why Holdfast failed in this trial; never the agent's doing."""
+    error_code: str = ""
+    """The code of that error. With several errors: of the first, or that of a broken fault."""
     masked: bool = False
     """A secret was masked in what the agent said."""
     calls_made: str = ""
@@ -186,8 +183,8 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def broken_fault(self) -> str:
-        """What went wrong in a fault of ours; empty if none broke."""
-        return next((part for part in self.error.split("; ") if _BROKE.search(part)), "")
+        """The error, if a fault itself broke."""
+        return self.error if self.error_code == FAULT_BROKEN else ""
 
     @property
     def met(self) -> tuple[FaultMet, ...]:

@@ -58,13 +58,15 @@ def make_check(invariant: Invariant) -> Check:
     """
     plugin = plugins.find("checks", invariant.check)
     if plugin is None:
-        raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})")
+        raise PluginError(f"there is no check called {invariant.check!r} (rule {invariant.id})", code="plugin-broken")
     types = {field.key: field.hint.base for field in keys_of(plugin)}
     try:
         settings = {name: convert(value, types.get(name, Any)) for name, value in invariant.settings.items()}
         check: Check = plugin(**settings)
     except (TypeError, ValueError, ValidationError) as broken:
-        raise PluginError(f"check {invariant.check!r} of rule {invariant.id}: {broken}") from broken
+        raise PluginError(
+            f"check {invariant.check!r} of rule {invariant.id}: {broken}", code="plugin-broken"
+        ) from broken
     return check
 
 

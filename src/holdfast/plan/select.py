@@ -48,7 +48,7 @@ class _Parser:
 
     def wrong(self, why: str) -> UsageError:
         hint = "write names or parts of them, with and, or, not and parentheses; text with spaces in quotes"
-        return UsageError(f"-k {self.expression!r} cannot be read: {why}", hint=hint)
+        return UsageError(f"-k {self.expression!r} cannot be read: {why}", code="selection-invalid", hint=hint)
 
     def either(self) -> Matcher:
         found = self.both()
@@ -207,7 +207,9 @@ def chosen(patterns: Sequence[str], names: Sequence[str], what: str) -> tuple[st
         return tuple(names)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise UsageError(f"no {what} matches {pattern!r}", hint=_near(pattern, names, what))
+            raise UsageError(
+                f"no {what} matches {pattern!r}", code="nothing-selected", hint=_near(pattern, names, what)
+            )
     return tuple(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
 
 
@@ -216,7 +218,11 @@ def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
     begins = tuple(dict.fromkeys(w.lower() for w in wanted))
     for begin in begins:
         if len(begin) < SHORTEST:
-            raise UsageError(f"trial {begin!r} is too short", hint=f"give at least {SHORTEST} digits of its id")
+            raise UsageError(
+                f"trial {begin!r} is too short",
+                code="selection-invalid",
+                hint=f"give at least {SHORTEST} digits of its id",
+            )
     found: dict[str, list[tuple[int, str]]] = {begin: [] for begin in begins}
     for position, id in enumerate(ids):
         if id.startswith(begins):
@@ -231,10 +237,12 @@ def positions(wanted: Sequence[str], ids: Iterable[str]) -> list[int]:
 def _only_one(begin: str, hits: Sequence[tuple[int, str]]) -> None:
     if not hits:
         why = "an id changes with the seed, the scenario, the prompt, the rule and the agent section"
-        raise UsageError(f"no trial's id begins with {begin!r}", hint=why)
+        raise UsageError(f"no trial's id begins with {begin!r}", code="nothing-selected", hint=why)
     if len(hits) > 1:
         ids = ", ".join(id for _, id in hits[:_SHOWN])
-        raise UsageError(f"{len(hits)} trials' ids begin with {begin!r}", hint=f"give more digits: {ids}")
+        raise UsageError(
+            f"{len(hits)} trials' ids begin with {begin!r}", code="selection-invalid", hint=f"give more digits: {ids}"
+        )
 
 
 def _near(pattern: str, names: Sequence[str], what: str) -> str:

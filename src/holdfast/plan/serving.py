@@ -19,7 +19,7 @@ def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) ->
     """The places of the trials that are selected; UsageError if nothing is left."""
     everything = range(len(layout))
     if not everything and select != EVERYTHING:
-        raise UsageError("nothing is left to run", hint=_left_out(spec, select))
+        raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
     kept: Sequence[int] = everything
     if select.trials:
         kept = positions(select.trials, (layout.trial(place).id for place in everything))
@@ -27,7 +27,7 @@ def kept_places(spec: Spec, select: Select, layout: Layout, serving: Serving) ->
         wanted = TaskFilter(select)
         kept = [place for place in kept if _keeps(wanted, spec, layout, serving, place)]
         if not kept:
-            raise UsageError("nothing is left to run", hint=_left_out(spec, select))
+            raise UsageError("nothing is left to run", code="nothing-selected", hint=_left_out(spec, select))
     return kept if select.shard is None else _share(kept, select.shard, spec.replicas)
 
 

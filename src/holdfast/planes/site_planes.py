@@ -244,7 +244,7 @@ class TrialPlanes:
         await self._shared.mcp.serve(exchange, server, self._context)
 
     def broke(self, why: str) -> None:
-        self._context.sink.add_error(why)
+        self._context.sink.add_error(why, "bug")
 
     def note(self, text: str) -> None:
         self._context.sink.note(text)

@@ -144,7 +144,7 @@ class TrialAddress(LoopbackAddress):
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)
         if self._early:
-            context.sink.add_error(f"{EARLY}: {self._early} got 503")
+            context.sink.add_error(f"{EARLY}: {self._early} got 503", "agent-early")
         self._early, self._used = 0, True
         try:
             yield

@@ -150,8 +150,11 @@ class TraceSink(Protocol):
         """Adds a note for the reader of the report; each text once."""
         ...
 
-    def add_error(self, why: str) -> None:
-        """Adds a failure of Holdfast or a provider that was not injected: the trial's fails become errors."""
+    def add_error(self, why: str, code: str) -> None:
+        """Adds a failure of Holdfast or a provider that was not injected: the trial's fails become errors.
+
+        `code` is one of `model/error_codes.py`.
+        """
         ...
 
     def mark_answered(self, at: str) -> None:

@@ -130,7 +130,7 @@ def check_judges(spec: Spec, rules: Iterable[Invariant], environ: Mapping[str, s
         variable = missing_key(models, model, environ)
         if variable:
             what = f"rule {rule.id}: the model {model} that judges has no key: {variable} is not set"
-            raise UserError(what, hint=f"set {variable}, or describe it in models:", key="models")
+            raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
 
 
 def asks_a_model(rule: Invariant) -> bool:

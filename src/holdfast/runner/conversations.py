@@ -64,7 +64,7 @@ def check_users(spec: Spec, environ: Mapping[str, str]) -> None:
         variable = missing_key(models, model, environ)
         if variable:
             what = f"the model {model} that plays the user has no key: {variable} is not set"
-            raise UserError(what, hint=f"set {variable}, or describe it in models:", key="models")
+            raise UserError(what, code="model-missing", hint=f"set {variable}, or describe it in models:", key="models")
 
 
 def user_calls(task: Task) -> int:

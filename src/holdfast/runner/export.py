@@ -23,9 +23,11 @@ _TRACES = b'{"resourceSpans"'
 def check_target(target: str) -> None:
     """Refuses what is neither a file nor a URL, before anything is run."""
     if "://" in target and urlsplit(target).scheme not in ("http", "https"):
-        raise UsageError(f"--otlp {target}: traces are sent by http or https only", hint="give such a URL, or a file")
+        raise UsageError(
+            f"--otlp {target}: traces are sent by http or https only", code="usage", hint="give such a URL, or a file"
+        )
     if "://" in target and not urlsplit(target).hostname:
-        raise UsageError(f"--otlp {target}: there is no host in it")
+        raise UsageError(f"--otlp {target}: there is no host in it", code="usage")
     if "://" not in target:
         check_writable("--otlp", Path(target))
         _check_ours(Path(target))
@@ -39,15 +41,21 @@ def _check_ours(path: Path) -> None:
     except FileNotFoundError:
         return
     if head.strip() and not head.lstrip().startswith(_TRACES):
-        raise UsageError(f"--otlp {path}: the file is there, and holds no traces", hint="name another file")
+        raise UsageError(
+            f"--otlp {path}: the file exists and does not hold traces", code="file-unusable", hint="name another file"
+        )
 
 
 def check_writable(option: str, path: Path) -> None:
     """Refuses a file that cannot be written: no folder is made for one that may be misspelt."""
     if path.is_dir():
-        raise UsageError(f"{option} {path}: it is a folder", hint="name a file in it")
+        raise UsageError(f"{option} {path}: it is a folder", code="file-unusable", hint="name a file in it")
     if not path.parent.is_dir():
-        raise UsageError(f"{option} {path}: no such folder: {path.parent}", hint="make it first, or name another")
+        raise UsageError(
+            f"{option} {path}: no such folder: {path.parent}",
+            code="file-unusable",
+            hint="make it first, or name another",
+        )
 
 
 def export(outcome: RunOutcome, target: str, environ: Mapping[str, str]) -> str | None:
@@ -70,7 +78,7 @@ def _write(path: Path, bodies: Iterator[bytes]) -> None:
                 file.write(body + b"\n")
         beside.replace(path)
     except OSError as refused:
-        raise UsageError(f"cannot write {path}: {refused.strerror}") from refused
+        raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
     finally:
         beside.unlink(missing_ok=True)
 

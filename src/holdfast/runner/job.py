@@ -74,7 +74,11 @@ def refuse_unrunnable(spec: Spec) -> None:
     """A contract that needs an engine this release does not have is refused, never run in part; so is one without a
     value for a number."""
     for name in spec.unsettled:
-        raise UserError(f"the variable {name} is not set", hint=f"export {name}=… or write ${{{name}:-default}}")
+        raise UserError(
+            f"the variable {name} is not set",
+            code="variable-unset",
+            hint=f"export {name}=… or write ${{{name}:-default}}",
+        )
     if not spec.unbuilt:
         return
     source = source_of(spec)
@@ -82,4 +86,8 @@ def refuse_unrunnable(spec: Spec) -> None:
         Problem(u.why, u.section, line=u.position.line, column=u.position.column, hint=u.hint, code="not-built")
         for u in spec.unbuilt
     ]
-    raise SpecError(spec.path, problems, source=source) if source or spec.built else NotBuilt(spec.unbuilt[0].why)
+    raise (
+        SpecError(spec.path, problems, source=source)
+        if source or spec.built
+        else NotBuilt(spec.unbuilt[0].why, code="not-built")
+    )

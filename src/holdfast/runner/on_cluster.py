@@ -93,7 +93,11 @@ def refuse_outside(spec: Spec, root: Path) -> None:
         path = os.path.normpath(name)
         if path == os.pardir or path.startswith(os.pardir + os.sep):
             hint = f"move it below {root.name}, or name it by a path that every machine of the cluster has"
-            raise UserError(f"{name} lies outside of the spec's folder, and no worker would see it", hint=hint)
+            raise UserError(
+                f"{name} is outside the spec's folder, so no worker could read it",
+                code="cluster-file-missing",
+                hint=hint,
+            )
 
 
 def _named_files(spec: Spec) -> Iterator[str]:
@@ -136,7 +140,11 @@ def check_cluster(spec: Spec, options: RunOptions) -> None:
         "a user that a model plays": any(task.user is not UNSET and task.user.model for task in spec.tasks),
     }
     for what in (name for name, there in here_only.items() if there):
-        raise UsageError(f"{what} is of one machine, and --on {options.on} is a cluster", hint="leave one of them out")
+        raise UsageError(
+            f"{what} works on one machine only and cannot be combined with --on {options.on}",
+            code="options-conflict",
+            hint="leave one of them out",
+        )
 
 
 def _needs(spec: Spec) -> WorkerNeeds:

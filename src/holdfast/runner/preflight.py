@@ -42,11 +42,12 @@ async def preflight(executor: Executor, spec: Spec, trial: Trial, warn: Callable
     """Asks once, or twice where state could leak; raises AgentUnavailable if there is no use in going on."""
     first = await _asked(executor, trial)
     if first.error:
-        raise AgentUnavailable(first.error)
+        raise AgentUnavailable(first.error, code=first.error_code)
     turn = first.turns[-1] if first.turns else None
     if turn is not None and turn.ending == "unreadable" and turn.cause != "not-text":
         raise AgentUnavailable(
             f"the agent's reply cannot be used: {turn.detail}",
+            code="answer-unreadable",
             hint=_HINTS["python" if spec.agent.in_python else "http"],
             body=turn.text or "",
             config=True,
@@ -82,7 +83,7 @@ async def _asked(executor: Executor, trial: Trial) -> Observation:
     async with aclosing(executor.execute((trial,))) as ended:
         async for _, seen in ended:
             return seen
-    raise HarnessError("an executor gave nothing for a trial")
+    raise HarnessError("an executor returned no observation for a trial", code="bug")
 
 
 def could_leak(spec: Spec) -> bool:

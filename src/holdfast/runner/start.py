@@ -103,12 +103,12 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
     _same_command(run, manifest, options)
     if manifest.built:
         what = f"run {run.id} is of a spec that Python code built, at {manifest.spec_path}:{manifest.built}"
-        raise UsageError(what, hint="run that code again")
+        raise UsageError(what, code="run-unusable", hint="run that code again")
     original = manifest.original
     if manifest.masked and config is None:
         if not original.is_file():
             what = f"the copy of the spec in run {run.id} lacks its secrets, and {original} is not there"
-            raise UsageError(what, hint="name the file by -c FILE")
+            raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
         config = original
     spec, problems = stored_spec(run, manifest, config, environ, anew=True)
     if not force:
@@ -116,7 +116,11 @@ def take_up(run: RunDir, *, config: Path | None, force: bool, options: RunOption
         _same_values(run, manifest.settled, spec.settled)
     other = manifest.options.other(options)
     if other:
-        raise UsageError(f"{other} cannot be changed when a run is taken up", hint="leave it out, or start a new run")
+        raise UsageError(
+            f"{other} cannot be changed when a run is resumed",
+            code="run-changed",
+            hint="leave it out, or start a new run",
+        )
     from holdfast.store.seal_check import check
 
     said = check(run, force=force)
@@ -141,8 +145,9 @@ def _same_sources(run: RunDir, manifest: Manifest, spec: Spec) -> None:
     which = f" ({', '.join(named[:SHOWN])}{', …' if named[SHOWN:] else ''})" if named else ""
     what = " and the ".join(name for name, differs in changed.items() if differs)
     raise UsageError(
-        f"the {what} changed since run {run.id}{which}; its results would be of two kinds",
-        hint="start a new run, or insist with --force",
+        f"the {what} changed since run {run.id}{which}; its results could not be combined",
+        code="run-changed",
+        hint="start a new run, or override with --force",
     )
 
 
@@ -152,8 +157,9 @@ def _same_values(run: RunDir, before: Mapping[str, str], now: Mapping[str, str])
         if before.get(path) != now.get(path):
             was = f"{path} was {before.get(path, 'not given by a variable')} when run {run.id} began"
             raise UsageError(
-                f"{was}, and is {now.get(path, 'without a value')} now; its results would be of two kinds",
-                hint="set the variable as it was, start a new run, or insist with --force",
+                f"{was}, and is {now.get(path, 'without a value')} now; its results could not be combined",
+                code="run-changed",
+                hint="set the variable as it was, start a new run, or override with --force",
             )
 
 
@@ -163,8 +169,9 @@ def _same_command(run: RunDir, manifest: Manifest, given: RunOptions) -> None:
     if given.part != part and not (given.part == "run" and part in ("scenario", "mutation", "chaos")):
         command = PART_COMMANDS[part]
         raise UsageError(
-            f"run {run.id} was begun by {command}",
-            hint=f"go on with it: {command} --resume {quote(name_here(run.path))}",
+            f"run {run.id} was started by {command}",
+            code="run-changed",
+            hint=f"continue it: {command} --resume {quote(name_here(run.path))}",
         )
 
 
@@ -203,8 +210,10 @@ def stored_spec(
     """
     path = config or _copy(run, manifest)
     if config is None and not path.is_file():
-        what = f"run {run.id}: its own copy of the spec, {path}, is gone, or no file"
-        raise UserError(what, hint=f"put it back (it was made of {manifest.original}), or run it anew")
+        what = f"run {run.id}: its own copy of the spec, {path}, is missing or not a file"
+        raise UserError(
+            what, code="run-unusable", hint=f"restore it (it was made from {manifest.original}), or run it again"
+        )
     if config is None and manifest.built:
         built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)
         path = Path(manifest.spec_path)

@@ -142,8 +142,12 @@ def stored_overall(whole: RunDir) -> Overall | None:
         return None
     found = read_json(path, decoder(Overall))
     if found.seal != _seal(found):
-        said = f"run {whole.id}: {OVERALL} changed since the run wrote it; what it holds may be forged"
-        raise UserError(said, hint=f"resume it, and it is concluded again: {run_command('ci')} --resume {whole.id}")
+        said = f"run {whole.id}: {OVERALL} changed since the run wrote it; it may have been tampered with"
+        raise UserError(
+            said,
+            code="run-tampered",
+            hint=f"resume it to compute it again: {run_command('ci')} --resume {whole.id}",
+        )
     return found
 
 

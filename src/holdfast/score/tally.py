@@ -324,7 +324,7 @@ class Tally:
 
 
 def _too_many(key: CellKey) -> HarnessError:
-    return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}")
+    return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
 
 
 def _cell(row: _Row, column: _Column, params: dict[str, Any], kept: Decision, fails_in_calm: bool = False) -> Cell:

@@ -24,7 +24,7 @@ def check(run: RunDir, *, force: bool = False) -> str:
     if not changed and not missing:
         return ""
     gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: the run had written it"
-    forged = f"{', '.join(changed)} changed since the run wrote it; what it holds may be forged"
+    forged = f"{', '.join(changed)} changed since the run wrote it; it may have been tampered with"
     said = f"run {run.id}: " + "; ".join(text for text, of in ((gone, missing), (forged, changed)) if of)
     if force:
         return said

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
-from holdfast.model.observation import FaultMet, fault_broke
+from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import said
 from holdfast.planes.injection.luck import Luck
@@ -164,9 +164,9 @@ class Disturbances:
         try:
             done = await placed.fault.disturb(world, placed.ctx)
         except HarnessError as broken:
-            self._context.sink.add_error(f"world fault {mode}: {broken}")
+            self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
         except Exception as broken:  # a bug of ours or of a plug-in
-            self._context.sink.add_error(f"world {fault_broke(mode, said(broken) + place_of(broken))}")
+            self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
         else:
             entry = self._entry(placed, done)
             if entry.effect == "met" and isinstance(placed.fault, ProvableFault):
@@ -193,7 +193,7 @@ class Disturbances:
                     why = placed.fault.unmet(world, placed.ctx)
                 except Exception as broken:  # of ours, or of a plug-in
                     self._context.sink.add_error(
-                        f"world {fault_broke(placed.injection.mode, said(broken) + place_of(broken))}"
+                        f"world fault {placed.injection.mode} broke: {said(broken)}{place_of(broken)}", "fault-broken"
                     )
                     continue
                 self._context.injector.amend_fault(
@@ -208,7 +208,7 @@ class Disturbances:
                 await placed.fault.heal(world, placed.ctx)
         except (HarnessError, OSError) as broken:  # OSError: a timeout, too
             self._context.sink.add_error(
-                f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}"
+                f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}", "fault-not-undone"
             )
 
 

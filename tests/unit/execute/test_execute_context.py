@@ -42,11 +42,20 @@ def test_an_event_that_comes_after_the_trial_is_dropped() -> None:
     assert seen.trace == (CALL,)
 
 
+def test_the_code_of_a_broken_fault_wins_over_the_first() -> None:
+    context = FakeContext()
+    context.sink.add_error("the provider is down", "model-unavailable")
+    context.sink.add_error("fault empty broke", "fault-broken")
+    context.sink.add_error("a bug", "bug")
+    observation = context.observe(Answer(()))
+    assert (observation.error_code, observation.broken_fault) == ("fault-broken", observation.error)
+
+
 def test_notes_and_troubles_are_capped_and_say_so() -> None:
     context = FakeContext()
     for n in range(NOTES_KEPT + 50):
         context.sink.note(f"note {n} " + "x" * 10_000)
-        context.sink.add_error(f"trouble {n}")
+        context.sink.add_error(f"trouble {n}", "bug")
     for kept in (context.notes, context.troubles):
         assert len(kept) == NOTES_KEPT + 1
         assert kept[-1] == "and more"
@@ -109,7 +118,7 @@ def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
     count = context.injector.count("http", HALF)
     context.sink.add(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
     context.injector.add_fault(FaultMet(0, "http", HALF, "timeout", count, would=HALF))
-    context.sink.add_error(HALF)
+    context.sink.add_error(HALF, "bug")
     context.findings = WorldFindings({HALF: Evidence({HALF: [HALF]})}, (), (), ())
     assert context.injector.modes_met("http", HALF, count) == "timeout", "the ledger knows the target by the same name"
     seen = context.observe(Answer((Turn(HALF, HALF, detail=HALF),), HALF, (HALF,), {HALF: 1}))

@@ -75,8 +75,9 @@ def ran(left_s):
 @pytest.mark.parametrize("left_s", [0.0, -0.5])
 def test_an_agent_that_no_time_is_left_for_is_not_asked_and_not_to_blame(left_s):
     agent, _, run = ran(left_s)
-    with pytest.raises(HarnessError, match=r"no time was left .* the trial's 2000 ms \(resources.timeout\)"):
+    with pytest.raises(HarnessError) as raised:
         run()
+    assert raised.value.code == "no-time-left"
     assert agent.asked == 0
 
 
@@ -85,7 +86,7 @@ def test_a_world_that_takes_most_of_the_time_is_noted(left_s, told):
     agent, context, run = ran(left_s)
     assert run().turns[0].text == "hi"
     assert agent.asked == 1
-    assert ("its world took over half of the trial's time (resources.timeout)" in context.notes) is told
+    assert bool(context.notes) is told
 
 
 @pytest.mark.parametrize("left_s", [0.0, 1.0])

@@ -161,9 +161,8 @@ def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPa
         raise KeyError("bug")
 
     monkeypatch.setattr(Malformed, "apply", broken)
-    assert simulated(fault("search", "malformed")).error.startswith(
-        f"fault malformed broke: KeyError: 'bug' ({__file__}:"
-    )
+    seen = simulated(fault("search", "malformed"))
+    assert (seen.error_code, f"({__file__}:" in seen.broken_fault) == ("fault-broken", True)
 
 
 def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last() -> None:

@@ -32,5 +32,6 @@ def test_expressions() -> None:
 
 @pytest.mark.parametrize("expression", ["and", "cite and", "(cite", "cite)", "not", "cite down", "'cite", "()", "   "])
 def test_what_cannot_be_read_is_refused(expression: str) -> None:
-    with pytest.raises(UsageError, match="-k"):
+    with pytest.raises(UsageError) as raised:
         matcher(expression)
+    assert raised.value.code == "selection-invalid"

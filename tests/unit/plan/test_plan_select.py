@@ -47,8 +47,9 @@ def test_globs_mind_case():
 
 
 def test_a_pattern_that_matches_nothing_names_the_near_miss_and_what_exists():
-    with pytest.raises(UsageError, match="no rule matches 'cite-sorce'") as caught:
+    with pytest.raises(UsageError) as caught:
         plan(spec(), Select(invariants=("cite-sorce",)))
+    assert caught.value.code == "nothing-selected"
     assert caught.value.hint == "did you mean cite-source? there are: cite-source, no-figures"
 
 
@@ -60,13 +61,15 @@ def test_of_many_rules_ten_are_named_and_the_others_counted():
 
 
 def test_one_good_pattern_does_not_hide_a_bad_one():
-    with pytest.raises(UsageError, match="zzz"):
+    with pytest.raises(UsageError) as raised:
         plan(spec(), Select(scenarios=("calm", "zzz")))
+    assert raised.value.code == "nothing-selected"
 
 
 def test_a_selection_that_leaves_nothing_to_run_is_a_usage_error():
-    with pytest.raises(UsageError, match="nothing is left"):
+    with pytest.raises(UsageError) as raised:
         plan(spec(), Select(scenarios=("calm",), invariants=("no-figures",)))
+    assert raised.value.code == "nothing-selected"
 
 
 def test_a_trial_is_chosen_by_id_or_by_its_beginning():
@@ -91,16 +94,19 @@ def test_a_shared_trial_that_is_chosen_fills_the_cells_of_all_its_rules():
 
 
 def test_an_unknown_trial_says_what_ids_depend_on():
-    with pytest.raises(UsageError, match="no trial's id begins with 'ffffffffffff'") as caught:
+    with pytest.raises(UsageError) as caught:
         plan(spec(), Select(trials=("ffffffffffff",)))
+    assert caught.value.code == "nothing-selected"
     assert "seed" in caught.value.hint
 
 
 def test_a_beginning_must_be_long_enough_and_name_one_trial():
-    with pytest.raises(UsageError, match="too short"):
+    with pytest.raises(UsageError) as raised:
         positions(["abc"], ["abcdef"])
-    with pytest.raises(UsageError, match="2 trials' ids begin with 'abcd'") as caught:
+    assert raised.value.code == "selection-invalid"
+    with pytest.raises(UsageError) as caught:
         positions(["abcd"], ["abcd01", "abcd02", "ffff00"])
+    assert caught.value.code == "selection-invalid"
     assert "abcd01, abcd02" in caught.value.hint
     assert positions(["ffff", "abcd01", "ffff0"], ["abcd01", "abcd02", "ffff00"]) == [0, 2]
 

@@ -53,7 +53,7 @@ class ServedTrial:
         await exchange.respond(200, body=b"served")
 
     def broke(self, why):
-        self.context.sink.add_error(why)
+        self.context.sink.add_error(why, "bug")
 
     def note(self, text):
         self.context.sink.note(text)

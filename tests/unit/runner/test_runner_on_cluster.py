@@ -37,8 +37,9 @@ def test_a_file_out_of_the_folder_is_refused_and_one_in_it_is_not(tmp_path: Path
     (tmp_path / "shared.txt").write_text("x")
     refuse_outside(job(tmp_path / "in").spec, tmp_path / "in")
     outside = job(tmp_path / "out", "../shared.txt").spec
-    with pytest.raises(UserError, match=r"\.\./shared\.txt lies outside of the spec's folder"):
+    with pytest.raises(UserError) as raised:
         refuse_outside(outside, tmp_path / "out")
+    assert raised.value.code == "cluster-file-missing"
 
 
 def test_secrets_in_files_travel_only_where_that_is_asked(tmp_path: Path) -> None:

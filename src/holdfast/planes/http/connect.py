@@ -61,7 +61,7 @@ class ConnectRequest:
         except Failed as failed:
             await self._fail(failed)
         except HarnessError as broken:
-            self.context.sink.add_error(str(broken))
+            self.context.sink.add_error(str(broken), broken.code)
             await self._turn_away(500, "harness", str(broken))
         except ConnectionError:
             self._event().trouble = "client_gone"
@@ -157,7 +157,8 @@ class ConnectRequest:
             f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
         )
         self.context.sink.add_error(
-            f"a client refused our certificate for {self._origin.host}: its call failed by our doing"
+            f"a client refused our certificate for {self._origin.host}: its call failed by our doing",
+            "certificate-refused",
         )
 
     async def _fail(self, failed: Failed) -> None:

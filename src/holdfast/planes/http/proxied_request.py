@@ -63,7 +63,7 @@ class ProxiedRequest:
             self._rules.blame(self.context, self._want.origin, self._want.url, str(failed))
             await self._turn_away(_GATEWAY_STATUS.get(failed.kind, 502), "upstream", f"Holdfast: {failed}")
         except HarnessError as broken:
-            self.context.sink.add_error(str(broken))
+            self.context.sink.add_error(str(broken), broken.code)
             await self._turn_away(500, "harness", f"Holdfast: {broken}")
         except ConnectionError:
             self._gone()

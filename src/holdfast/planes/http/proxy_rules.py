@@ -68,15 +68,17 @@ class ProxyRules:
         """Notes a place that the policy forbids. If Holdfast routed loopback calls here, that is a harness error."""
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
-        led = self.policy.on_loopback and why.loopback
-        (context.sink.add_error if led else context.sink.note)(text)
+        if self.policy.on_loopback and why.loopback:
+            context.sink.add_error(text, "call-failed")
+        else:
+            context.sink.note(text)
 
     def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
         """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
         text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
         self.note_model(context, origin, f"it could not be reached ({why})")
         if self.declares(url):
-            context.sink.add_error(text)
+            context.sink.add_error(text, "call-failed")
         else:
             context.sink.note(text)
 

@@ -12,7 +12,7 @@ from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import MARK, canaries
 from holdfast.model.completion import Completion
 from holdfast.model.delivery import AS_IT_IS
-from holdfast.model.observation import FaultMet, fault_broke
+from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said, same, witness
 from holdfast.planes.injection.fault_change import describe_change, describe_failure
@@ -203,7 +203,7 @@ class Firing:
         return tuple(word for word in canaries(shown) if word not in before)
 
     def _broke(self, why: str) -> HarnessError:
-        return HarnessError(fault_broke(self.injection.mode, why), code="fault-broken")
+        return HarnessError(f"fault {self.injection.mode} broke: {why}", code="fault-broken")
 
     def _note(
         self,

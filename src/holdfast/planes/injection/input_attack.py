@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HarnessError, place_of
 from holdfast.model.canary import canaries
-from holdfast.model.observation import FaultMet, fault_broke
+from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection
 from holdfast.planes.describe import describe, said
 from holdfast.planes.injection.fault_change import describe_change
@@ -39,9 +39,9 @@ class InputAttack:
         try:
             changed = self._fault.rewrite(text, ctx)
         except Exception as broken:
-            raise HarnessError(fault_broke(mode, said(broken) + place_of(broken)), code="fault-broken") from broken
+            raise HarnessError(f"fault {mode} broke: {said(broken)}{place_of(broken)}", code="fault-broken") from broken
         if not isinstance(changed, str):
-            raise HarnessError(fault_broke(mode, f"it gave {type(changed).__name__}, not text"), code="fault-broken")
+            raise HarnessError(f"fault {mode} broke: it gave {type(changed).__name__}, not text", code="fault-broken")
         return changed
 
     def entry(self, text: str, changed: str, turn: int) -> FaultMet:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError, place_of
-from holdfast.model.observation import FaultMet, fault_broke
+from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trial import Trial
@@ -119,7 +119,7 @@ class ActiveInjection:
             self.fault.watch(call, reply, self.memory)
         except Exception as broken:
             raise HarnessError(
-                fault_broke(self.injection.mode, said(broken) + place_of(broken)), code="fault-broken"
+                f"fault {self.injection.mode} broke: {said(broken)}{place_of(broken)}", code="fault-broken"
             ) from broken
 
 

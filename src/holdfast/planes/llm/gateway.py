@@ -239,7 +239,7 @@ class TrialGateway:
         try:
             return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
         except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
-            self._context.sink.add_error(str(broken))
+            self._context.sink.add_error(str(broken), broken.code)
             return {}
 
 

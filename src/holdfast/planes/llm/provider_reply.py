@@ -159,7 +159,7 @@ class ProviderReply:
         if self.aside:
             self._context.sink.note(why)
         else:
-            self._context.sink.add_error(why)
+            self._context.sink.add_error(why, "model-unavailable")
 
 
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:

@@ -104,7 +104,7 @@ class Websocket:
 
     async def _refuse(self, why: str, status: int) -> None:
         self._status, self._trouble = status, "upstream"
-        self._context.sink.add_error(why)
+        self._context.sink.add_error(why, "model-unavailable")
         await send_error(self._exchange, self._query.codec, why, status)
 
 

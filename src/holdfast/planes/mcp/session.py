@@ -149,7 +149,7 @@ class McpSession:
             self._reaches(outcome)
             return outcome
         except HarnessError as broken:
-            self._context.sink.add_error(str(broken))
+            self._context.sink.add_error(str(broken), broken.code)
             return ClientOutcome(line=rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
     async def _called(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:

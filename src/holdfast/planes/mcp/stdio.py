@@ -143,7 +143,7 @@ class Pipe:
         except (ServerGone, ConnectionError):
             return
         except Exception as bug:
-            self._context.sink.add_error(f"the MCP plane broke: {said(bug)}")
+            self._context.sink.add_error(f"the MCP plane broke: {said(bug)}", "bug")
             await self._send(b"C", rpc.error(request.id, rpc.INTERNAL_ERROR, "Internal error"))
 
     async def _ask(self, request: RpcRequest) -> RpcAnswer:
@@ -188,7 +188,9 @@ class Pipe:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
         if not self._answered and not self._ending and (why := _failure(self._server, told)):
-            self._context.sink.add_error(f"{why}: put its command right in the agent's MCP configuration")
+            self._context.sink.add_error(
+                f"{why}: put its command right in the agent's MCP configuration", "mcp-config-invalid"
+            )
 
 
 def _failure(server: str, told: bytes) -> str:

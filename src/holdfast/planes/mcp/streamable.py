@@ -214,7 +214,7 @@ class Post:
     async def _unreachable(self, failed: Exception) -> None:
         """Not an injected fault: the server that the configuration names is not there."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
-        self._context.sink.add_error(why)
+        self._context.sink.add_error(why, "mcp-config-invalid")
         if self._exchange.answered:
             self._exchange.cut()
         else:

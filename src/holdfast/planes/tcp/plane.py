@@ -63,7 +63,7 @@ class TcpPlane:
         self._open.pop(task, None)
         if not task.cancelled() and (broken := task.exception()) is not None:
             why = f"carrying a connection to {self._service.name} failed: {type(broken).__name__}: {broken}"
-            self._service.context.sink.add_error(why)
+            self._service.context.sink.add_error(why, "bug")
 
     def calm(self) -> None:
         """Whoever connects from now on is not the agent, and meets no fault."""

@@ -53,7 +53,7 @@ class ServiceConnection:
         except CutOff:
             self._client.cut(reset=False)
         except HarnessError as broken:
-            self._service.context.sink.add_error(str(broken))
+            self._service.context.sink.add_error(str(broken), broken.code)
             self._client.cut(reset=True)
         except OSError:  # one side left in the middle
             self._client.cut(reset=False)

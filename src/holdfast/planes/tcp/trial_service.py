@@ -65,7 +65,10 @@ class TrialService:
             end = await dial(self._upstream)
         except OSError as failed:
             why = f"the service {self.name} takes no connection, and no fault is why: {failed or 'timeout'}"
-            (self.context.sink.note if self._reached else self.context.sink.add_error)(why)
+            if self._reached:
+                self.context.sink.note(why)
+            else:
+                self.context.sink.add_error(why, "service-failed")
             raise Dropped(why, kind="closed") from failed
         self._reached = True
         return end

@@ -61,11 +61,15 @@ def refuse_uncacheable(spec: Spec, options: RunOptions) -> None:
     """UsageError where nobody can tell whether the agent is the same, or where asking has a purpose of its own."""
     unknown = _unknown(spec)
     if unknown:
-        what = f"--cached: {unknown}, and nobody can tell whether its code is still the same"
-        raise UsageError(what, hint="leave --cached out")
+        what = f"--cached: {unknown}, so Holdfast cannot tell whether its code has changed"
+        raise UsageError(what, code="cache-impossible", hint="leave --cached out")
     for option, given in (("--record", options.record is not None), ("--keep", options.keep)):
         if given:
-            raise UsageError(f"--cached and {option} exclude each other", hint=f"{option} needs the agent to be asked")
+            raise UsageError(
+                f"--cached and {option} cannot be combined",
+                code="options-conflict",
+                hint=f"{option} needs the agent to be asked",
+            )
 
 
 def _unknown(spec: Spec) -> str:
@@ -105,7 +109,9 @@ def files_digest(job: Job, but_for: Collection[Path] = ()) -> str:
                 found.append([str(path.relative_to(folder)), file_digest(path)])
             if len(found) > MOST_FILES:
                 hint = "put the spec into a folder with its agent, or leave --cached out"
-                raise UsageError(f"--cached: there are more than {MOST_FILES} files in {folder}", hint=hint)
+                raise UsageError(
+                    f"--cached: there are more than {MOST_FILES} files in {folder}", code="cache-impossible", hint=hint
+                )
     recording = file_digest(job.options.replay) if job.options.replay else ""
     made = digest(canonical([job.spec.tasks, job.spec.invariants]), 16)
     known = [found, recording, made, sys.version, _installed(), _environment(job)]

@@ -71,7 +71,7 @@ def compare_runs(before: RunDir, after: RunDir, *, environ: Mapping[str, str]) -
     counts, paired = count_pairs(earlier, later, plan)
     if not paired:
         what = f"runs {before.id} and {after.id} have no decided prompt in common"
-        raise UsageError(what, hint=_why(before, after))
+        raise UsageError(what, code="runs-incomparable", hint=_why(before, after))
     return Comparison(
         before.id,
         after.id,
@@ -101,7 +101,9 @@ def _part_of(run: RunDir, other: RunDir) -> RunDir:
     found = parts.get(wanted) or (parts.get("scenario") if wanted == "contract" else None)
     if found is None:
         what = f"run {run.id} has no {wanted} part: it has {', '.join(parts)}"
-        raise UsageError(what, hint=f"name a run that has one; run {other.id} is of {wanted} alone")
+        raise UsageError(
+            what, code="runs-incomparable", hint=f"name a run that has one; run {other.id} is of {wanted} alone"
+        )
     return found
 
 

@@ -38,7 +38,9 @@ def history(runs: Path, tell: Tell, step: Indexing | None = None) -> Iterator[Hi
             yield found
     except (sqlite3.Error, MsgspecError) as broken:
         file = own_folder_of(runs) / FILE
-        raise UserError(f"{file}: {broken}", hint="remove it: it is made anew from the runs") from broken
+        raise UserError(
+            f"{file}: {broken}", code="file-unusable", hint="delete it: Holdfast rebuilds it from the runs"
+        ) from broken
 
 
 def regressed(found: History, id: str) -> tuple[str | None, tuple[Regression, ...]]:

@@ -74,7 +74,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
     missing = (*_lost(shards), *_unfinished(shards, by_part))
     if missing and not partial:
         hint = "name all of them, or --partial to join what is there; --resume then runs the rest"
-        raise UsageError(f"the run is not whole: {'; '.join(missing)}", hint=hint)
+        raise UsageError(f"the run is incomplete: {'; '.join(missing)}", code="shards-missing", hint=hint)
     run = RunDir.create(runs)
     run.lock()
     try:
@@ -113,11 +113,11 @@ def _found(paths: Sequence[Path]) -> list[RunDir]:
         below = [path] if (path / "run.json").is_file() else list(_below(path, DEEPEST))
         shards = {place.resolve(): RunDir(place) for place in below if RunDir(place).manifest().options.select.shard}
         if not shards:
-            what = "is no shard" if below == [path] else "holds no shard"
+            what = "is not a shard" if below == [path] else "holds no shard"
             hint = "a shard is the run directory of a command with --shard I/N: .holdfast/runs/0001"
-            raise UsageError(f"{path} {what} of a run", hint=hint)
+            raise UsageError(f"{path} {what} of a run", code="shards-missing", hint=hint)
         for place in shards.keys() & found.keys():
-            raise UsageError(f"{place} is named twice", hint="name each shard once")
+            raise UsageError(f"{place} is named twice", code="shards-differ", hint="name each shard once")
         found |= shards
     return list(found.values())
 
@@ -127,7 +127,9 @@ def _below(folder: Path, deep: int) -> Iterator[Path]:
     try:
         inside = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
     except OSError as refused:
-        raise UsageError(f"{folder}: {refused.strerror}", hint="name the run directories of the shards") from refused
+        raise UsageError(
+            f"{folder}: {refused.strerror}", code="file-unusable", hint="name the run directories of the shards"
+        ) from refused
     for path in inside:
         if (path / "run.json").is_file():
             yield path
@@ -151,12 +153,15 @@ def _fit(shards: Sequence[FoundShard]) -> None:
             if of(other) != of(first):
                 raise UsageError(
                     f"{first} and {other} are not of one run: {what} differs",
+                    code="shards-differ",
                     hint="run every shard from the same files, with the same seed and options",
                 )
     for one, other in pairwise(shards):
         if one.shard == other.shard:
             numbers = f"shard {one.shard.number} of {one.shard.of}"
-            raise UsageError(f"{numbers} is given twice: {one} and {other}", hint="name each shard once")
+            raise UsageError(
+                f"{numbers} is given twice: {one} and {other}", code="shards-differ", hint="name each shard once"
+            )
 
 
 def _made(one: FoundShard) -> bytes:

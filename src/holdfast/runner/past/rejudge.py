@@ -101,7 +101,7 @@ def _refuse_digests(run: RunDir, spec: Spec) -> None:
     lacking = [rule.id for rule in spec.invariants if _DIGEST.search(canonical(rule))]
     if lacking:
         what = f"the copy of the spec in run {run.id} lacks secrets that its rules name ({', '.join(lacking)})"
-        raise UsageError(what, hint="name the file by -c FILE")
+        raise UsageError(what, code="run-unusable", hint="name the file by -c FILE")
 
 
 def _changed(run: RunDir, manifest: Manifest, spec: Spec, config: Path | None) -> Iterator[str]:
@@ -225,8 +225,9 @@ def _same_weather(before: Spec, now: Spec) -> None:
             continue
         if canonical(old[scenario.name].content) != canonical(scenario.content):
             raise UsageError(
-                f"the faults of scenario {scenario.name!r} changed since the run; its trials met other weather",
-                hint=f"run it anew: {command(now.path, part=now.part, seed=now.seed)}",
+                f"the faults of scenario {scenario.name!r} changed since the run; no stored trial met them",
+                code="run-changed",
+                hint=f"run it again: {command(now.path, part=now.part, seed=now.seed)}",
             )
 
 

@@ -33,10 +33,14 @@ def baseline_run(runs: Path, name: str, spec: Spec, but_for: RunDir | None = Non
     found = RunDir.find(runs, name)
     manifest = found.manifest()
     if manifest.original != original and manifest.spec_digest != spec.digest:
-        what = f"--baseline {name}: run {found.id} is of another file, {manifest.spec_path}"
-        raise UsageError(what, hint="name a run of the same file; holdfast runs lists them")
+        what = f"--baseline {name}: run {found.id} is from another file, {manifest.spec_path}"
+        raise UsageError(what, code="runs-incomparable", hint="name a run of the same file; holdfast runs lists them")
     if not manifest.parts:
-        raise UsageError(f"--baseline {name}: run {found.id} is of one part", hint="name a run of holdfast ci")
+        raise UsageError(
+            f"--baseline {name}: run {found.id} covers only one part",
+            code="runs-incomparable",
+            hint="name a run of holdfast ci",
+        )
     return found
 
 
