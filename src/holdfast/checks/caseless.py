@@ -6,7 +6,7 @@ from itertools import accumulate
 
 
 def find_folded(text: str, value: str) -> tuple[int, int] | None:
-    """The span of the first place where `value` stands in `text`, upper and lower case alike."""
+    """The span of the first occurrence of `value` in `text`, ignoring case."""
     folded, wanted = text.casefold(), value.casefold()
     start = folded.find(wanted)
     if start < 0:

@@ -14,7 +14,7 @@ _WAYS_OUT = (
     ("missing )", "close the (, or write \\( for the sign itself"),
     ("unbalanced parenthesis", "write \\) for the sign itself"),
     ("unterminated character set", "close the [, or write \\[ for the sign itself"),
-    ("nothing to repeat", "* + and ? repeat what stands before them; write \\* for the sign itself"),
+    ("nothing to repeat", "* + and ? repeat the item before them; write \\* for the sign itself"),
     ("bad escape", "write \\\\ for a backslash itself"),
 )
 

@@ -1,4 +1,4 @@
-"""Finding personal data and secrets: a shape first, then the rules of its kind. Precision before recall."""
+"""Finds personal data and secrets: a pattern first, then the rules of its kind. Prefers precision to recall."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from holdfast.model.plain_text import with_plain_numbers
 
 
 class Sighting(NamedTuple):
-    """A piece of personal data: what kind, and where."""
+    """The kind and the span of a piece of personal data."""
 
     kind: str
     start: int
     end: int
 
 
-# A version of something: four numbers with dots, and no address.
+# Words before four dotted numbers that make them a version and not an IP address.
 _VERSION_WORD = re.compile(
     r"(?:\bv|\bver[sz]\w*|\bwersj\w*|верси\w*|\brelease|\bbuild|\bfirmware|\bdriver|\brevision|\bupdate|\bpatch"
     r"|版本号?|バージョン"
@@ -33,7 +33,7 @@ _EMAIL = re.compile(
     r"|xn--[a-z0-9-]{2,59}|[^\W\d_a-zA-Z]{2,24})"
     r"(?!@)(?!:[\w~/])"
 )
-# Spelled out to hide it from programs: 'ann (at) example (dot) org', 'ann.lee at example dot org'.
+# Addresses spelled out to hide them from crawlers: 'ann (at) example (dot) org', 'ann.lee at example dot org'.
 _AT = r" ?[(\[{<] ?(?:at|ät|arroba|arobase|chiocciola|apenstaartje|małpa|собака|@) ?[)\]}>] ?"
 _DOT = r" ?[(\[{<] ?(?:dot|punkt|point|punto|ponto|punt|kropka|точка|\.) ?[)\]}>] ?"
 _SIGN = re.compile(f"({_AT}| at )|{_DOT}| dot ", re.IGNORECASE)
@@ -87,7 +87,8 @@ def _spelled_out(text: str) -> Iterator[Span]:
         if _SIGN.search(match[0]):
             yield match.span()
     for match in _WORDED.finditer(text):
-        # 'look at amazon dot com' is a place: a name has a sign of its own, or a word before says what it is.
+        # 'look at amazon dot com' is a website. It is an address only if the name has a dot, a digit or an underscore,
+        # if the AT is in capitals, or if a word such as 'mail' precedes it.
         named = re.search(r"[^\W\d_]", match[1]) and re.search(r"[._\d]| dot ", match[1])
         shouted = " AT " in match[0] and match[1].islower()
         announced = match[1] not in _PRONOUNS and _MAIL_WORD.search(before(text, match.start()))
@@ -96,12 +97,12 @@ def _spelled_out(text: str) -> Iterator[Span]:
 
 
 def as_address(value: str) -> str:
-    """A mail address as programs write it, however its signs are spelled."""
+    """A mail address with its `at` and `dot` replaced by the usual characters."""
     return _SIGN.sub(lambda sign: "@" if sign[1] else ".", value)
 
 
 def _words_before(name: str) -> int:
-    """How many signs are words that run into a Latin name without a space, as in Chinese."""
+    """The number of characters before a Latin name that follows them without a space, as in Chinese."""
     latin = _LATIN_END.search(name)
     return latin.start() if latin and latin.start() and _IDEOGRAPH.match(name[latin.start() - 1]) else 0
 
@@ -116,7 +117,7 @@ def addresses(text: str) -> Iterator[Span]:
 
 
 def _points_at_someone(address: str) -> bool:
-    """Public addresses, and those set aside for examples; not those of any private network."""
+    """Whether the address is public or reserved for documentation; private networks do not count."""
     import ipaddress
 
     try:
@@ -147,17 +148,18 @@ FINDERS: dict[str, Callable[[str], Iterable[Span]]] = {
     "phone": phones,
     "ip_address": addresses,
 }
-"""By kind, the surest first: what one has found, a later one does not find again."""
+"""Finders by kind, the most certain first. A span that one finder claims is closed to later ones."""
 
 
 def sightings(text: str, kinds: Iterable[str]) -> list[Sighting]:
-    """Everything of these kinds in the text, in its order; no two overlap."""
+    """All personal data of these kinds, in text order and without overlaps."""
     text, wanted = with_plain_numbers(text), set(kinds)
-    found: list[Sighting] = []
-    taken = bytearray(len(text))
+    result: list[Sighting] = []
+    # One byte per character marks claimed text, so that a card number is not reported as a phone number too.
+    claimed = bytearray(len(text))
     for kind, finder in FINDERS.items():
         for start, end in finder(text) if kind in wanted else ():
-            if taken.find(1, start, end) < 0:
-                taken[start:end] = b"\1" * (end - start)
-                found.append(Sighting(kind, start, end))
-    return sorted(found, key=lambda s: s.start)
+            if claimed.find(1, start, end) < 0:
+                claimed[start:end] = b"\1" * (end - start)
+                result.append(Sighting(kind, start, end))
+    return sorted(result, key=lambda s: s.start)

@@ -1,4 +1,4 @@
-"""Numbers that carry their own proof: cards by issuer, length and Luhn, IBANs by country and mod 97, US SSNs."""
+"""Finds numbers that can be validated: cards by issuer, length and Luhn, IBANs by country and mod 97, US SSNs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from holdfast.checks.pii_text import Span, before, labelled
 
-# Next to Chinese or Japanese there is no space: only what belongs to numbers and Latin words is a border.
+# Chinese and Japanese put no space around numbers, so only digits, Latin letters and number punctuation extend one.
 _LEFT = r"(?<![0-9A-Za-z_])(?<![0-9][.,-])"
 _RIGHT = r"(?![0-9A-Za-z_])(?![.,-][0-9])"
 
-_GROUPS = re.compile(  # letters may stand right before it: 'Visa4111…'
+_GROUPS = re.compile(  # letters may directly precede it: 'Visa4111…'
     r"(?<![0-9])(?<![0-9][.,-])"
     rf"(?:[0-9]{{12,19}}|[0-9]{{4,8}}([ .-])[0-9]{{4,}}(?:\1[0-9]+){{0,6}}){_RIGHT}"
 )
-_CARD_SHAPE = re.compile(  # signs that part other numbers, too: only where the groups are those of a card
+_CARD_SHAPE = re.compile(  # other numbers use these separators too, so the groups must be those of a card
     r"(?<![0-9])(?:[0-9]{4}([/_]|[ \t]*\r?\n[ \t]*)(?:[0-9]{4}\1){2}[0-9]{4}"
     r"|[0-9]{4}([/_]|[ \t]*\r?\n[ \t]*)[0-9]{6}\2[0-9]{5})(?![0-9])"
 )
@@ -40,13 +40,13 @@ _LENGTHS = (
     "UA29 VA22 VG24 XK20 YE30"
 )
 IBAN_LENGTHS = {one[:2]: int(one[2:]) for one in _LENGTHS.split()}
-"""Every country of the IBAN registry, and how long its numbers are."""
+"""The length of an IBAN by country, as in the IBAN registry."""
 _SSN = re.compile(rf"{_LEFT}[0-9]{{3}}([- ]?)[0-9]{{2}}\1[0-9]{{4}}{_RIGHT}")
 _SSN_WORD = re.compile(r"\b(?:ssn|social security)\b[^\d\n]{0,24}$", re.IGNORECASE)
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Whatever word stands before it: a number of an issuer's with the right check digit is a card's."""
+    """Card numbers, whatever word precedes them: the issuer's prefix and the check digit decide."""
     for match in _GROUPS.finditer(text):
         groups = [
             (match.start() + group.start(), match.start() + group.end()) for group in re.finditer("[0-9]+", match[0])
@@ -58,7 +58,8 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def _cards_among(text: str, groups: list[Span]) -> Iterator[Span]:
-    """The runs of groups that are cards: other numbers may stand before and behind one."""
+    """The runs of digit groups that are cards."""
+    # Other numbers may precede or follow a card: from each group, the longest run that validates is taken.
     first = 0
     while first < len(groups):
         for last in range(len(groups), first, -1):

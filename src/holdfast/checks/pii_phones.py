@@ -1,7 +1,7 @@
-"""Phone numbers: those with a country's code by the plan of that country, national ones by how they are written there.
+"""Finds phone numbers: international ones by their country's numbering plan, national ones by their notation.
 
-The plans alone do not tell a national number: any nine digits are one somewhere. So a way of writing counts, and where
-other numbers are written so, too, a word before it that leads to a phone.
+A numbering plan cannot identify a national number, because nearly any nine digits are valid in some country. So the
+notation decides; where other numbers share it, a word such as "call" must precede the number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEXT_GROUP = re.compile(" ([0-9]+)")
 _DATE = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1(?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}([./-])[0-9]{1,2}\2[0-9]{1,2}")
 
 _S = "[ .-]"
-_SURE = re.compile(  # written as nothing else is
+_SURE = re.compile(  # notations that only phone numbers have
     rf"0[1-9](?:{_S}[0-9]{{2}}){{4}}"  # France
     rf"|\(0[1-9][0-9]{{0,4}}\)[ ]?[0-9]{{2,4}}(?:{_S}?[0-9]{{2,5}}){{1,3}}"  # UK, Australia, Germany
     r"|0[1-9][0-9]{1,4} ?[ /-] ?[0-9]{3,8}(?:[ -][0-9]{2,5}){0,3}"  # UK, Germany, Netherlands, Korea, Japan
@@ -34,7 +34,7 @@ _SURE = re.compile(  # written as nothing else is
     rf"|1[3-9][0-9][ -][0-9]{{4}}[ -][0-9]{{4}}"  # China
     rf"|[6789][0-9]{{2}} [0-9]{{2}} [0-9]{{2}} [0-9]{{2}}"  # Spain
 )
-_LIKELY = re.compile(  # a number, if a word says so
+_LIKELY = re.compile(  # notations that other numbers share; a word must announce the phone number
     rf"0[1-9][0-9]{{7,10}}|1[3-9][0-9]{{9}}|[6-9][0-9]{{4}}[ -]?[0-9]{{5}}|[78][0-9]{{10}}"
     rf"|[1-9][0-9]{{2}}{_S}?[0-9]{{3}}{_S}?[0-9]{{3,4}}|[1-9][0-9]{_S}?[0-9]{{3}}{_S}?[0-9]{{2}}{_S}?[0-9]{{2}}"
     rf"|[1-9][0-9](?:{_S}[0-9]{{2}}){{3}}|3[0-9]{{2}}[ .-]?[0-9]{{6,7}}"
@@ -54,11 +54,12 @@ def phones(text: str) -> Iterator[Span]:
 
 
 def _national(text: str, start: int, end: int) -> Span | None:
-    """The span if it is a phone number; a parenthesis that is not closed, or another number behind it, is left out."""
+    """The span of a national phone number, without an unclosed parenthesis or another number after it."""
     words = before(text, start)
     if labelled(words) or _DATE.match(text, start, end):
         return None
     announced = announces_phone(words, text[end : end + 16])
+    # The candidate may include a number that follows. Groups are cut from its end until the rest is a phone number.
     while end > start:
         shown = text[start:end].rstrip(" ()./-")
         if _SURE.fullmatch(shown) and 9 <= _digits(shown) <= 12:
@@ -66,7 +67,8 @@ def _national(text: str, start: int, end: int) -> Span | None:
         if announced and _LIKELY.fullmatch(shown):
             return start, start + len(shown)
         if _AMERICAN.fullmatch(shown) and (_rings(shown) or re.match(r"\D*(?:1\D)?\D*555\D", shown)):
-            return start, start + len(shown)  # area code 555 does not exist; made-up people in test data have it
+            # Area code 555 does not exist, but invented people in test data have it.
+            return start, start + len(shown)
         end = text.rfind(" ", start, end)
         if _goes_on(text, start, end):
             return None
@@ -74,7 +76,7 @@ def _national(text: str, start: int, end: int) -> Span | None:
 
 
 def _goes_on(text: str, start: int, end: int) -> bool:
-    """Whether groups as long as the last one follow: then it is a row of numbers."""
+    """Whether a group as long as the last one follows; such a row of groups is not a phone number."""
     if end <= start:
         return False
     groups, follows = re.findall("[0-9]+", text[start:end]), _NEXT_GROUP.match(text, end)
@@ -86,9 +88,11 @@ def _digits(shown: str) -> int:
 
 
 def _callable(shown: str, announced: bool) -> bool:
-    """Whether it has a country's code and a length of that country; behind 00, only what is given to someone there."""
+    """Whether an international number can exist."""
     import phonenumbers
 
+    # "+" or a word such as "call" makes a phone number likely, so the right length is enough. After a bare 00 the
+    # number must be in use in that country.
     number = shown if shown.startswith("+") else f"+{shown[2:]}"
     try:
         parsed = phonenumbers.parse(number.replace("(0)", ""))
@@ -100,7 +104,7 @@ def _callable(shown: str, announced: bool) -> bool:
 
 
 def _rings(shown: str) -> bool:
-    """Whether the number can be given to someone in North America."""
+    """Whether the number is valid in North America."""
     import phonenumbers
 
     try:

@@ -33,7 +33,7 @@ _NEAR = 40
 
 
 def before(text: str, start: int) -> str:
-    """What stands before a place, in its sentence."""
+    """The part of the sentence before a position."""
     return re.split(r"(?<=\w{4})[.!?](?=\s)|[。！？\n]", text[max(0, start - _NEAR) : start])[-1]
 
 

@@ -32,7 +32,7 @@ def _with_word(encode: Callable[[str], str], says: str) -> Technique:
 
 
 def _in_part(change: Callable[[str], str], share: float = _PART) -> Technique:
-    """Some words encoded in a way that is read as it stands."""
+    """Encodes some words in a way that a model reads without decoding."""
 
     def encoded(prompt: str, rng: Random) -> str:
         words = free_words(prompt, _WORDS_KEPT) or free_words(prompt)

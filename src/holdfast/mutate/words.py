@@ -1,4 +1,4 @@
-"""The words of a prompt: which must stay as they are for the prompt to mean the same, and which may be changed."""
+"""Separates the words of a prompt that carry its meaning from those that a mutation may change."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _UNITS = re.compile(
     "[µm]g|mcg|kg|[mcd]l|mL|[kcmn]m|oz|lbs?|[mk]ph|[kKMGT]i?B|[kMG]b|[mkMG]W|[kM]?Wh|[mk]V|mAh?|[kMG]?Hz|[hk]Pa|psi|mmol|dB|px|[rp]pm"
 )
-"""Units that are not words; others are known by the number before them."""
+"""Units that are not ordinary words; other units are recognized by the number before them."""
 _UNIT_SIZE = 4
 _NUMBER_BEFORE = re.compile(r"\d[ \u00a0°/]*$")
 _NUMBER_REACH = 32
-"""Characters before a word in which its number is looked for."""
+"""Characters before a word that are searched for its number."""
 _FOLLOWED = re.compile(r"[ '’-]+([^\W\d_])")
 _NEGATED = re.compile("n['’]t$|^[nN]['’]")
 _INSIDE = 2
-"""Small words that a name may have side by side."""
+"""The most consecutive small words inside a name, as in `Lord of the Rings`."""
 _PRONOUN = re.compile("I(?:['’].*)?")
 _FEW = 3
 _TRIMMED = "\"'“”„«»「」`.,;:!?()¿¡。、！？"
 
 
 class Word(Struct, frozen=True):
-    """A word and where it stands."""
+    """A word and its position."""
 
     text: str
     start: int
@@ -55,26 +55,28 @@ class Word(Struct, frozen=True):
 
 
 def exact_parts(text: str) -> list[str]:
-    """What stands in the prompt to be taken to the letter: numbers, quoted text, addresses, URLs, paths, ids."""
-    found = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
-    return list(dict.fromkeys(part for part in found if part))
+    """The literal parts of a prompt: numbers, quoted text, addresses, URLs, paths, ids."""
+    parts = (match[0].strip().strip(_TRIMMED) for match in _EXACT.finditer(text))
+    return list(dict.fromkeys(part for part in parts if part))
 
 
 def names(text: str) -> list[str]:
-    """Words that are written as names are: a capital inside of a sentence, or several capitals."""
+    """Words written like names: a capital inside a sentence, or several capitals."""
     words = every_word(text)
-    found = [word.text for word in words if _is_name(word, text)]
-    titled = len(found) > _FEW and len(found) * 2 > len(words)  # a headline, or shouted: capitals mean nothing there
-    return [] if titled else list(dict.fromkeys(found))
+    capitalized = [word.text for word in words if _is_name(word, text)]
+    # In a headline, or in a text in capitals, a capital does not mark a name.
+    titled = len(capitalized) > _FEW and len(capitalized) * 2 > len(words)
+    return [] if titled else list(dict.fromkeys(capitalized))
 
 
 def free_words(text: str, least: int = 1) -> list[Word]:
-    """Words in an alphabet with capitals that may be changed, of at least so many letters.
+    """The words of at least `least` letters that a mutation may change, in alphabets with capitals.
 
-    Names, units, words of quantity, negation and condition, and all that is exact keep their form. A capital is the
-    mark of a name, unless a common word begins a sentence with it, or all of the text is in capitals.
+    Literal parts, names, units, and words of quantity, negation or condition are left out.
     """
     words = every_word(text)
+    # A wrong number, name, unit or "not" would make it another prompt with another right answer. A capital marks a
+    # name, unless a common word starts a sentence with it or the complete text is in capitals.
     shouted = len(words) > _FEW and all(word.text.isupper() for word in words)
     fixed = [not shouted and (_may_name(word, text) or _is_quantity(word, text)) for word in words]
     return [
@@ -85,38 +87,38 @@ def free_words(text: str, least: int = 1) -> list[Word]:
 
 
 def gaps(text: str) -> list[int]:
-    """Where a single space stands between two words that may be changed."""
+    """The positions of single spaces between two words that may be changed."""
     return [a.end for a, b in pairwise(free_words(text)) if text[a.end : b.start] == " "]
 
 
-def some(found: Sequence[Word], rng: Random, share: float) -> list[Word]:
-    """A share of the words, at least one of them, in order."""
-    count = max(1, round(len(found) * share))
-    return sorted(rng.sample(list(found), min(count, len(found))), key=lambda word: word.start)
+def some(words: Sequence[Word], rng: Random, share: float) -> list[Word]:
+    """A random fraction of the words, at least one, in text order."""
+    count = max(1, round(len(words) * share))
+    return sorted(rng.sample(list(words), min(count, len(words))), key=lambda word: word.start)
 
 
-def changed(text: str, found: Sequence[Word], change: Callable[[str], str]) -> str:
-    """The text with each of the words, which are in order, changed."""
+def changed(text: str, words: Sequence[Word], change: Callable[[str], str]) -> str:
+    """Applies `change` to each of the words, which must be in text order."""
     parts, at = [], 0
-    for word in found:
+    for word in words:
         parts += [text[at : word.start], change(word.text)]
         at = word.end
     return "".join([*parts, text[at:]])
 
 
 def is_cased(text: str) -> bool:
-    """Whether all of its letters are of an alphabet with capitals."""
+    """Whether all letters belong to an alphabet with capitals."""
     return all(sign.lower() != sign.upper() for sign in text if sign.isalpha())
 
 
 def every_word(text: str) -> list[Word]:
-    """Every word that is not part of something exact, names too."""
+    """Every word outside the literal parts, names included."""
     blank = _EXACT.sub(lambda part: " " * len(part[0]), text)
     return [Word(match[0], match.start()) for match in _WORD.finditer(blank)]
 
 
 def _may_name(word: Word, text: str) -> bool:
-    """Whether the word may be a name, or a part of one: a capital, unless it only begins a sentence."""
+    """Whether the word may be a name or part of one: it has a capital for another reason than starting a sentence."""
     if word.text == word.text.lower():
         return False
     followed = _FOLLOWED.match(text, word.end)
@@ -125,19 +127,19 @@ def _may_name(word: Word, text: str) -> bool:
 
 
 def _is_quantity(word: Word, text: str) -> bool:
-    """A unit, or a word of quantity, negation or condition."""
+    """Whether the word is a unit, or expresses quantity, negation or a condition."""
     if _UNITS.fullmatch(word.text) or word.text.lower() in quantities() or _NEGATED.search(word.text):
         return True
     return len(word.text) <= _UNIT_SIZE and _follows_number(word, text)
 
 
 def _follows_number(word: Word, text: str) -> bool:
-    # Not from the beginning of the text: a long one has many short words.
+    # Searching from the start of the text for each short word would be slow in a long text.
     return _NUMBER_BEFORE.search(text, max(0, word.start - _NUMBER_REACH), word.start) is not None
 
 
 def _is_between(fixed: Sequence[bool], n: int) -> bool:
-    """A small word between two that keep their form, as in `Lord of the Rings` and `all but the last`."""
+    """Whether the word lies between two fixed ones, as in `Lord of the Rings` and `all but the last`."""
     return any(fixed[max(0, n - _INSIDE) : n]) and any(fixed[n + 1 : n + 1 + _INSIDE])
 
 

@@ -1,7 +1,8 @@
-"""How each language declines, from its file: patterns of words, put together from the language's own parts.
+"""Reads the refusal patterns of each language from its TOML file.
 
-In a file `{name}` stands for a part of [words] or for a list of the file, a space for any space or comma, `…` for up
-to 60 signs of the same sentence, ` …` for the same with whole words. The rest is a regular expression over folded text.
+A phrase is a regular expression over folded text with four extensions: `{name}` inserts an entry of [words] or a list
+of the file, a space matches any space or comma, `…` matches up to 60 characters of the same sentence, and ` …` does
+the same at a word boundary.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SCRIPTS = (
     (re.compile("[\u0600-\u06ff]"), ("ar",)),
     (re.compile("[\u0900-\u097f]"), ("hi",)),
 )
-"""Languages by the letters that they are written in: the others need not be tried."""
+"""Languages by script; only languages whose script occurs in the text are tried."""
 UNSPACED = ("zh", "ja")
 _GAP = r"[^.!?;:\n。！？；।؟]{0,60}?"
 _NEVER = r"(?!)"
@@ -37,14 +38,14 @@ class RefusalLanguage:
     sorry: re.Pattern[str]
     but: re.Pattern[str]
     no: re.Pattern[str]
-    """A refusal if it is all that is said."""
+    """A refusal if it is the complete answer."""
     idioms: re.Pattern[str]
-    """Words that look like a refusal and are none: they are not read."""
+    """Phrases that look like a refusal but are not; they are ignored."""
     hedges: re.Pattern[str]
-    """Words after which a 'but' complies."""
+    """Phrases after which a 'but' means that the answer complies."""
     complies: re.Pattern[str]
     gives: re.Pattern[str]
-    """An answer that starts like this and declines only later gave what was asked."""
+    """Openings of an answer that complies first and refuses only later."""
     offers: re.Pattern[str]
     """Help of another kind."""
     declines: re.Pattern[str]
@@ -60,7 +61,7 @@ def language(name: str) -> RefusalLanguage:
 
 @lru_cache(maxsize=1)
 def latin_signs() -> dict[str, frozenset[str]]:
-    """Short common words of each language of Latin letters, by which it is told from the others."""
+    """Short common words that distinguish the languages in Latin script."""
     return {name: frozenset(fold(_data(name)["signs"]).split()) for name in LATIN}
 
 

@@ -107,7 +107,7 @@ def _known(event: AuditEvent) -> dict[str, Any]:
 def _path(url: str) -> str:
     try:
         return urlsplit(url).path or "/"
-    except ValueError:  # an agent may ask for what is no URL at all
+    except ValueError:  # an agent may request something that is not a URL
         return ""
 
 

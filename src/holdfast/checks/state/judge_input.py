@@ -1,4 +1,4 @@
-"""What a judge is shown: a text of the agent's making, cut to size."""
+"""The text that a judge rates: something the agent wrote, truncated to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 
 LARGEST = 10_000_000
-"""Bytes that a judge is shown at most, whatever `max_input` says: as much as any check records."""
+"""The most bytes a judge may see, whatever `max_input` says; checks record no more."""
 
 
 class Shown(Struct, frozen=True, omit_defaults=True):
@@ -21,11 +21,11 @@ class Shown(Struct, frozen=True, omit_defaults=True):
 
     text: str = ""
     cut: bool = False
-    """There was more than the judge may be shown."""
+    """The text was truncated."""
 
 
 def capped(text: str, limit: int) -> Shown:
-    """The text, fit for JSON, and of at most so many bytes."""
+    """The text, encodable as JSON and truncated to `limit` bytes."""
     data = encodable(text[: limit + 1]).encode()
     if len(text) <= limit and len(data) <= limit:
         return Shown(data.decode())
@@ -33,7 +33,7 @@ def capped(text: str, limit: int) -> Shown:
 
 
 def of_mock(mock: Mock, field: str, limit: int) -> Shown:
-    """A field of what a mock recorded; empty if there is no such request, or nothing there."""
+    """A field of a mock's recorded requests; empty if the request or the field is missing."""
     found = kept(mock)
     if field == "request_count":
         return capped(str(len(found.requests) + found.more), limit)
@@ -49,7 +49,7 @@ def of_mock(mock: Mock, field: str, limit: int) -> Shown:
 
 
 def of_workspace(world: World, limit: int) -> Shown:
-    """Every file that the agent changed, by path, with its content; no more is read than is shown."""
+    """Every file that the agent changed, with its path and content; reads no more than the limit."""
     parts: list[str] = []
     room = limit
     for change in world.changes():

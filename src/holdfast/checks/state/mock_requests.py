@@ -1,4 +1,4 @@
-"""The requests that a mock recorded: which of them count, and a field of theirs."""
+"""The requests that a mock recorded: filters on them and values of their fields."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIELD = re.compile(
     r"(?:\.(method|path|query|status|headers|headers\.(?:[^.\s]+)|body|body(?:\.|\[).+))?"
 )
 MISSING = object()
-"""Nothing is there. A null that is there is None."""
+"""The value is missing; a JSON null is None."""
 
 
 class SeenRequest(Struct, frozen=True, omit_defaults=True):
-    """One request as the evidence has it."""
+    """One recorded request, as stored in the evidence."""
 
     method: str
     path: str
@@ -33,36 +33,36 @@ class SeenRequest(Struct, frozen=True, omit_defaults=True):
     body: str = ""
     status: int = 0
     cut: bool = False
-    """The body was longer than what a mock keeps of one."""
+    """The mock stored only the beginning of the body."""
     unread: str = ""
-    """Why the body cannot be understood."""
+    """Why the body cannot be decoded."""
 
     @property
     def hidden(self) -> str:
-        """Why the body that was sent is not known; empty if it is."""
+        """Why the body is unknown; empty if it is known."""
         if self.unread:
             return f"the body cannot be read: {self.unread}"
-        return "the body was cut, since it is longer than what is kept of one" if self.cut else ""
+        return "the body was truncated because it is too long to store" if self.cut else ""
 
 
 class MockRequests(Struct, frozen=True, omit_defaults=True):
-    """The first requests that a mock got, and how many more there were."""
+    """The first requests that a mock received, and the number of further ones."""
 
     requests: tuple[SeenRequest, ...] = ()
     more: int = 0
 
 
 def kept(mock: Mock) -> MockRequests:
-    """What is recorded of a mock: requests in order, until there is no more room."""
-    found: list[SeenRequest] = []
+    """The requests of a mock in order, as many as fit into the evidence."""
+    requests: list[SeenRequest] = []
     size = 0
     for one in mock.requests:
         size += _size(one)
         if size > KEPT:
             break
         body = (one.body, one.status, one.cut, one.unread)
-        found.append(SeenRequest(one.method, one.path, one.query, one.headers, *body))
-    return MockRequests(tuple(found), len(mock.requests) - len(found) + mock.dropped)
+        requests.append(SeenRequest(one.method, one.path, one.query, one.headers, *body))
+    return MockRequests(tuple(requests), len(mock.requests) - len(requests) + mock.dropped)
 
 
 def _size(one: Recorded) -> int:
@@ -70,12 +70,12 @@ def _size(one: Recorded) -> int:
 
 
 def matching(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
-    """The requests that every filter fits."""
+    """The requests that match every filter."""
     return [one for one in requests if all(_fits(one, name, wanted) for name, wanted in filters.items())]
 
 
 def unclear(requests: Sequence[SeenRequest], filters: Mapping[str, Any]) -> list[SeenRequest]:
-    """The requests that may fit or not: a filter looks at a body that is not known, and the others fit."""
+    """The requests that match every filter except those on a body that is unknown."""
     found = []
     for one in requests if filters else ():
         others = {name: wanted for name, wanted in filters.items() if not _in_body(one, name)}
@@ -105,7 +105,7 @@ def _plain(wanted: Any) -> str:
 
 
 def headers_of(request: SeenRequest) -> dict[str, str]:
-    """By lower-case name; one that came several times is joined by commas."""
+    """Headers by lower-case name; repeated headers are joined by commas."""
     found: dict[str, str] = {}
     for name, value in request.headers:
         lower = name.lower()
@@ -114,7 +114,7 @@ def headers_of(request: SeenRequest) -> dict[str, str]:
 
 
 def json_of(body: str) -> Any:
-    """The body as JSON; MISSING if it is none."""
+    """The body as JSON; MISSING if it is not JSON."""
     try:
         return parse(body)
     except ValueError:
@@ -122,7 +122,7 @@ def json_of(body: str) -> Any:
 
 
 def value_at(request: SeenRequest, part: str) -> Any:
-    """A part of a request, such as `body` or `headers.x-key`; all of it if there is no part named."""
+    """A part of a request, such as `body` or `headers.x-key`; the complete request if `part` is empty."""
     name, dot, rest = part.partition(".")
     if part.startswith("body") and part != "body":
         return _inside(json_of(request.body), _json_path(part))
@@ -149,13 +149,13 @@ def _json_path(part: str) -> str:
 
 
 def _inside(value: Any, path: str) -> Any:
-    """One part by itself, several as a list."""
+    """A single match as a value, several as a list, none as MISSING."""
     found = [] if value is MISSING else parts(value, path)
     return MISSING if not found else found[0] if len(found) == 1 else found
 
 
 def fault_in_field(field: str) -> str | None:
-    """What is wrong with the path into a body, if the field has one."""
+    """What is wrong with the field's path into a body; None if nothing is."""
     found = FIELD.fullmatch(field)
     part = (found[3] or "") if found else ""
     return fault_in_path(_json_path(part)) if part.startswith("body") and part != "body" else None

@@ -23,7 +23,7 @@ class PathFound(Struct, frozen=True, omit_defaults=True):
     """Why it is out of reach, or which link of the agent's leaves the workspace."""
     content: str = ""
     otherwise: str = ""
-    """The content in another encoding that it may be meant in: whoever looks for a text looks in both."""
+    """The content decoded with the other likely encoding; text searches look in both."""
     cut: bool = False
     """Our limit cut the content."""
 

@@ -110,7 +110,7 @@ async def table_shapes(of: Database, dialect: Dialect, *, timeout_s: float) -> T
 
 
 async def _add_definitions(of: Database, found: TableComparison, timeout_s: float) -> None:
-    """What MySQL tells of a table in one statement, and its triggers."""
+    """The CREATE TABLE statement that MySQL reports for a table, and its triggers."""
     for (schema, table), entry in found.items():
         name = f"{quoted(schema, 'mysql')}.{quoted(table, 'mysql')}"
         said = await of.query(f"SHOW CREATE TABLE {name}", timeout_s=timeout_s)

@@ -1,6 +1,6 @@
-"""Writes that are in the state which was left: what the audit log has, held against the tables before and after.
+"""Finds the writes that are still in the database: compares the audit log with the tables before and after.
 
-The log has what was tried: statements, and rows of transactions that were rolled back. What counts is what is there.
+The log lists attempted writes, including those of transactions that were rolled back. Only rows that remain count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.sqltext.lexer import Dialect
 from holdfast.sqltext.tables import named, part
 
 ROWS_KEPT = 100_000
-"""Rows of a table that are compared one by one; nothing is known about a larger table."""
+"""The largest table that is compared row by row; a larger one cannot be judged."""
 READ_S = 30.0
 _DEFINES = ("create", "alter", "drop", "rename")
 _ANY = ("replace", "merge", "write")
@@ -30,11 +30,11 @@ _ADDS = frozenset(("insert", "create", "rename", *_ANY))
 
 
 class TableRows(Struct):
-    """One table: how it is made, and its rows by a digest of their key."""
+    """The definition of a table and the digests of its rows."""
 
     shape: str
     rows: Counter[tuple[str, str]] | None
-    """Key and content; None: too many. Without a primary key every row has the same key."""
+    """Digests of key and content; None if there are too many rows. Without a primary key all keys are equal."""
     keyed: bool
 
 
@@ -47,7 +47,10 @@ class DatabaseRows(Struct):
 
 
 class RowChanges(Struct, frozen=True):
-    """How many rows of a table are new, gone, and different; without a key, what was gained and lost is different."""
+    """The numbers of added, removed and changed rows.
+
+    Without a primary key, an added row and a removed row together count as a changed row.
+    """
 
     added: int
     removed: int
@@ -59,27 +62,27 @@ ClaimedRows = Callable[[str], bool]
 
 
 async def rows_of(of: Database, wanted: ClaimedRows, default: str | None = None) -> DatabaseRows:
-    """The tables of these names; `default` is the schema whose tables have bare ones, else the present one."""
+    """The wanted tables; `default` is the schema whose tables have bare names, or the current schema if None."""
     try:
         dialect = await dialect_of(of, timeout_s=READ_S)
         bare = await default_schema(of, timeout_s=READ_S) if default is None else default
-        found = DatabaseRows(dialect, bare, {})
+        database = DatabaseRows(dialect, bare, {})
         for name, table in (await table_shapes(of, dialect, timeout_s=READ_S)).items():
-            told = part(name[1]) if part(name[0]) == bare else named(*name)
-            if wanted(told):
+            label = part(name[1]) if part(name[0]) == bare else named(*name)
+            if wanted(label):
                 read = await of.query(row_digests(name, table, dialect), timeout_s=READ_S, keep=ROWS_KEPT)
                 whole = read.count == len(read.rows)
                 rows = Counter((str(key), str(row)) for key, row in read.rows) if whole else None
-                found.tables[told] = TableRows(table.shape, rows, any(column.primary for column in table.columns))
+                database.tables[label] = TableRows(table.shape, rows, any(column.primary for column in table.columns))
     except TimeoutError as late:
         raise HarnessError(
             f"reading the tables of {of.spec.name} took longer than {READ_S:g} s", code="check-timeout"
         ) from late
-    return found
+    return database
 
 
 async def rows_left(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> DatabaseRows:
-    """The same when the agent has ended; none are left of a database that it dropped."""
+    """The tables after the agent ended; none if it dropped the database."""
     try:
         return await rows_of(of, wanted, before.default)
     except QueryFailed:
@@ -87,7 +90,7 @@ async def rows_left(of: Database, wanted: ClaimedRows, before: DatabaseRows) -> 
 
 
 class KeptWrites:
-    """Tells which writes of the log are in the state."""
+    """Decides which writes of the audit log are still in the database."""
 
     def __init__(
         self, events: Iterable[AuditEvent], before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]
@@ -95,22 +98,22 @@ class KeptWrites:
         self._before = before
         self._after = after
         self._tried: dict[tuple[str, str], set[str]] = {}
-        """By service and table: the operations that the log has."""
+        """The logged operations by service and table."""
         for event in events:
             self._tried.setdefault(_table(event), set()).add(_operation(event))
 
     def of(self, event: AuditEvent) -> AuditEvent | str | None:
-        """The write with the rows that are there of it; None if nothing is; why, if that is not known."""
+        """The write with the number of rows that remain; None if none do; a reason if that is unknown."""
         service, table = _table(event)
         op = _operation(event)
         before, after = self._before.get(service), self._after.get(service)
         if before is None or after is None or table in ("", "*") or " " in table:
-            return f"whether {op or 'write'} {table} was kept is not seen"
+            return f"whether {op or 'write'} {table} was kept is unknown"
         was, now = before.tables.get(table), after.tables.get(table)
         if op in _DEFINES:
             return event if _defined(op, was, now) else None
         if (was is not None and was.rows is None) or (now is not None and now.rows is None):
-            return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is not seen"
+            return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
         rows = _count(event, _changes(was, now), self._tried[service, table], before.dialect)
         return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
 
@@ -124,7 +127,7 @@ def _operation(event: AuditEvent) -> str:
 
 
 def _defined(op: str, was: TableRows | None, now: TableRows | None) -> bool:
-    """Whether what a statement defined is so."""
+    """Whether the effect of a CREATE, ALTER, DROP or RENAME is still there."""
     if op == "drop":
         return now is None
     if op == "create" and now is None:
@@ -149,8 +152,9 @@ def _by_key(rows: Counter[tuple[str, str]]) -> Counter[str]:
 
 
 def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialect) -> int:
-    """Rows that such a statement left. An UPDATE may change keys; a row that was deleted and inserted is a changed one,
-    and so is one that MySQL's INSERT updated."""
+    """The number of rows that the statement left behind."""
+    # The tables show only the sum of all statements. A row that was deleted and inserted again looks changed, as does
+    # a row that MySQL's INSERT ... ON DUPLICATE KEY updated. An UPDATE of a key looks like a row removed and one added.
     op = _operation(event)
     if op in _ANY:
         return rows.added + rows.removed + rows.changed
@@ -165,13 +169,15 @@ def _count(event: AuditEvent, rows: RowChanges, tried: Set[str], dialect: Dialec
 
 
 def _replaced(rows: RowChanges, tried: Set[str], other_half: Set[str]) -> bool:
-    """Whether changed rows may be some that went and others that came: the other half of it was tried, too. Without a
-    key that is so unless an UPDATE was tried."""
+    """Whether changed rows may come from a DELETE and an INSERT: the log has the other half of the pair.
+
+    Without a key, it is assumed unless the log has an UPDATE.
+    """
     return bool(tried & other_half) or (not rows.keyed and "update" not in tried)
 
 
 def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str]) -> int:
-    """With the changed rows; where an UPDATE may have changed some, no more than the statement tried."""
+    """Adds the changed rows; if an UPDATE may have caused some, no more rows than the statement attempted."""
     most = event.details.get("rows")
     if "update" not in tried:
         return sure + rows.changed
@@ -181,7 +187,7 @@ def _with_changed(sure: int, event: AuditEvent, rows: RowChanges, tried: Set[str
 def kept_events(
     events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
-    """Events that are in the state, and those of which it is not known, with the reason."""
+    """The writes that remain, and the reasons for writes whose fate is unknown."""
     kept, writes = [], KeptWrites(events, before, after)
     unknown: list[tuple[AuditEvent, str]] = []
     for event in events:

@@ -1,4 +1,4 @@
-"""The agent's calls as checks see them: each once, though it may have been seen on several planes."""
+"""The agent's calls as checks see them: each call once, even if several planes saw it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from holdfast.planes.describe import TARGET_KEPT
 from holdfast.planes.urls import origin_matches, url_matches
 
 Glob = Annotated[str, Meta(min_length=1)]
-"""What names calls in a setting: a tool, a glob, or a URL with `://`."""
+"""A setting that selects calls: a tool name, a glob, or a URL with `://`."""
 
 ANY_URL = ("*",)
-"""What a check reads that looks at every request."""
+"""The URLs of a check that reads every request."""
 LISTED = 20
-"""Calls that are listed as evidence."""
+"""The number of calls listed as evidence."""
 
 _WRITES = ("tool", "context", "mcp", "http")
-"""Planes whose faults a write can meet."""
+"""Planes whose faults can act on a write."""
 _CALLS = (*_WRITES, "llm", "service")
 _METHOD = 60
-"""A cut URL is a little shorter than what is kept of it; no method is this long."""
+"""Room for the method: a truncated target is at most this much shorter than the limit."""
 _OF_TOOLS = ("tool_call", "mcp_call")
 _NEAREST = ("tool", "mcp", "tool_result")
-"""Planes on which one call of a tool may be seen, the one that sees most first."""
+"""Planes that may see the same tool call, the most detailed first."""
 
 
 def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Every call once. A tool that was seen at work is not counted by its traces in model traffic, too."""
+    """Every call once, as seen by the most detailed plane."""
     events = _each(trace)
+    # One tool call can appear as a function call, as MCP traffic and as a result in model traffic. Per tool, only the
+    # most detailed plane that saw it counts; declared calls are matched with made ones below.
     nearest: dict[str, int] = {}
     for event in events:
         if event.event_type in _OF_TOOLS and event.phase != "declared":
@@ -47,7 +49,7 @@ def calls(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Refused calls as often as they came."""
+    """Refused calls are stored once with a count; this repeats them as often as they were made."""
     events = list(trace)
     if all(event.times == 1 for event in events):
         return events
@@ -55,16 +57,16 @@ def _each(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
 
 
 def split(events: Iterable[TraceEvent]) -> tuple[list[TraceEvent], list[TraceEvent]]:
-    """The calls that were made, and those that a model asked for and whose making was not seen."""
+    """The calls that were made, and those that a model requested without Holdfast seeing them made."""
     made: list[TraceEvent] = []
-    asked: list[TraceEvent] = []
+    requested: list[TraceEvent] = []
     for event in events:
-        (asked if event.phase == "declared" else made).append(event)
-    return made, asked
+        (requested if event.phase == "declared" else made).append(event)
+    return made, requested
 
 
 def perhaps(asked: Sequence[TraceEvent]) -> str:
-    """What is to be said of calls that were asked for, and that decide a rule if they were made."""
+    """A note on requested calls that would decide a rule if they were made."""
     were = "1 more was" if len(asked) == 1 else f"{len(asked)} more were"
     return (
         f"{were} asked for by the model, and whether {'it was' if len(asked) == 1 else 'they were'} made was not seen"
@@ -72,9 +74,9 @@ def perhaps(asked: Sequence[TraceEvent]) -> str:
 
 
 def own(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """The agent's own calls: without the repetitions that a client library makes.
+    """The agent's own calls, without retries by client libraries.
 
-    Not every library says that it repeats itself: the same request to a model, after it failed, is taken for that.
+    Not every library marks its retries. The same model request after a failure counts as a retry.
     """
     known = outermost(calls(trace))
     return [event for event, n in zip(known, repetitions(known), strict=True) if not _by_library(event, n)]
@@ -85,7 +87,7 @@ def _by_library(event: TraceEvent, repetition: int) -> bool:
 
 
 def repetitions(events: Iterable[TraceEvent]) -> list[int]:
-    """For each call, how often in a row the same request had failed just before it."""
+    """For each call, the number of consecutive failures of the same request directly before it."""
     row: dict[tuple[str, str], int] = {}
     before: dict[tuple[str, str], TraceEvent] = {}
     found: list[int] = []
@@ -99,30 +101,29 @@ def repetitions(events: Iterable[TraceEvent]) -> list[int]:
 
 
 def outermost(events: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Without the requests that a model function of the agent's made: the function's call is the agent's."""
+    """The calls without requests made inside a model function; the call of the function counts instead."""
     known = list(events)
     functions = [e for e in known if e.in_process]
     return [e for e in known if e.in_process or not any(_makes(f, e) for f in functions)]
 
 
 def models(trace: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """What was asked of models, each once, where it says what it used: at the wire, else at the function."""
+    """Every model call once: on the wire, which reports token usage, or at the function if none was seen there."""
     asked = [e for e in trace if e.event_type == "llm_call"]
     return [e for e in asked if not e.in_process or not any(_makes(e, other) for other in asked)]
 
 
 def unsaid(asked: Iterable[TraceEvent]) -> str:
-    """Which model calls went well and did not say what they used; empty if all that did say so."""
+    """A sentence on successful model calls that reported no token usage; empty if there are none."""
     silent = [e for e in asked if e.cost is None and not e.failed]
     if not silent:
         return ""
     names = shorten(", ".join(dict.fromkeys(named(e) for e in silent)), 120)
-    what = "it used: no usage in its reply" if len(silent) == 1 else "they used: no usage in their replies"
-    return f"{times(len(silent), 'model call')} of {names} did not say what {what}"
+    return f"{times(len(silent), 'model call')} to {names} reported no token usage"
 
 
 def _makes(function: TraceEvent, event: TraceEvent) -> bool:
-    """Whether a request was under way inside of a model function's call."""
+    """Whether a request was made while the model function ran."""
     if event.in_process or event.event_type != "llm_call" or event.ts < function.ts:
         return False
     return function.phase == "unfinished" or event.ts <= function.ts + function.duration_ms / 1000
@@ -131,7 +132,7 @@ def _makes(function: TraceEvent, event: TraceEvent) -> bool:
 def naming(traits: CheckTraits, **globs: str | None) -> CheckTraits:
     """The traits of a check whose settings name calls: a tool, or a URL without its method.
 
-    A parameter in a URL may mean any.
+    A URL with a parameter can match any URL.
     """
     tools = tuple((setting, glob) for setting, glob in globs.items() if glob is not None)
     urls = tuple("*" if "{{" in glob else glob.rpartition(" ")[2] for _, glob in tools if "://" in glob)
@@ -139,7 +140,7 @@ def naming(traits: CheckTraits, **globs: str | None) -> CheckTraits:
 
 
 def unread(trace: Iterable[TraceEvent], urls: Iterable[str]) -> TraceEvent | None:
-    """A connection, or a request whose URL was cut, that may have been one of these and could not be read."""
+    """The first tunnel or truncated request that may have gone to one of these URLs but could not be read."""
     globs = tuple(urls)
     return next((e for e in trace if globs and _is_closed(e) and _could_mean(globs, url_of(e))), None)
 
@@ -156,12 +157,12 @@ def _could_mean(globs: Iterable[str], url: str) -> bool:
     origin = "/".join(url.split("/", 3)[:3])
     try:
         return any(origin_matches(glob, origin) for glob in globs)
-    except ValueError:  # an agent may ask for what is no URL at all
+    except ValueError:  # an agent may request something that is not a URL
         return False
 
 
 def matches(event: TraceEvent, glob: str) -> bool:
-    """Whether a glob means this call: a tool by its name; with `://` in it, a request by its URL or `METHOD URL`."""
+    """Whether a glob selects this call: a tool by name or, with `://`, a request by URL or `METHOD URL`."""
     if "://" not in glob:
         return event.event_type in _OF_TOOLS and fnmatchcase(event.tool, glob)
     if event.event_type != "http_call":
@@ -169,20 +170,20 @@ def matches(event: TraceEvent, glob: str) -> bool:
     method, _, wanted = glob.rpartition(" ")
     by = event.tool.partition(" ")[0]
     if by == "CONNECT" and method != by:
-        return False  # the connection itself; what went through it was not read
+        return False  # the tunnel itself, whose content was not read
     try:
         return fnmatchcase(by, method or "*") and url_matches(wanted, url_of(event))
-    except ValueError:  # an agent may ask for what is no URL at all
+    except ValueError:  # an agent may request something that is not a URL
         return False
 
 
 def modes(event: TraceEvent) -> frozenset[str]:
-    """The faults that it met."""
+    """The modes of the faults that the call met."""
     return frozenset(event.fault.split("+")) if event.fault else frozenset()
 
 
 def done(event: TraceEvent) -> bool | None:
-    """Whether the other side did what was asked; None if that is not known."""
+    """Whether the other side carried out the call; None if that is unknown."""
     met = modes(event)
     if event.unsent:
         return False
@@ -203,18 +204,18 @@ def done(event: TraceEvent) -> bool | None:
 
 
 def reached(mode: str) -> str:
-    """Whether a call that met the fault arrived at the other side."""
+    """Whether a call that met the fault reached the other side."""
     found = {traits.reached for traits in _traits(mode, _WRITES)}
     return found.pop() if len(found) == 1 else "maybe"
 
 
 def harmless(event: TraceEvent) -> bool:
-    """Whether the faults that a call met left it what it wanted: they change how a reply comes, or add to it."""
+    """Whether the faults on a call only changed how the reply arrived or added to it."""
     return all((found := _traits(mode, _CALLS)) and all(traits.harmless for traits in found) for mode in modes(event))
 
 
 def _traits(mode: str, planes: Iterable[str]) -> list[FaultTraits]:
-    """Of every fault of that name: a trace does not say on which plane it was placed."""
+    """The traits of every fault with that mode; a trace does not say which plane it is on."""
     found = ((plane, plugins.find(f"faults.{plane}", mode)) for plane in planes)
     return [plugins.fault_traits(plane, mode) for plane, fault in found if fault is not None]
 
@@ -243,7 +244,7 @@ def _rank(event: TraceEvent) -> int:
 
 
 def _undeclared(events: list[TraceEvent], answered: Counter[str]) -> list[TraceEvent]:
-    """Without the calls that a model asked for and that were seen being made; `answered` ones are asked for no more."""
+    """Removes requested calls that were also seen as made; `answered` counts those already matched by a result."""
     made = Counter(e.tool for e in events if e.plane in _NEAREST[:-1] and e.phase != "declared")
     made.subtract(answered)
     kept = []

@@ -73,7 +73,7 @@ class OnlyAfter:
 
 
 def _tells_error(output: str) -> bool:
-    """Whether a result that came as a success is an object that tells of an error."""
+    """Whether a successful result is an object that reports an error."""
     if not output.lstrip().startswith("{"):
         return False
     try:
