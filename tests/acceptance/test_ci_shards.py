@@ -103,4 +103,4 @@ def test_a_part_that_no_share_began_is_told_where_a_part_of_the_run_is_joined(ma
 
 def test_a_share_has_no_baseline(made: Project) -> None:
     refused = ci(made, "--shard", "1/2", "--baseline", "last")
-    assert (refused.code, "--baseline compares whole runs" in refused.out) == (4, True)
+    assert (refused.code, "options-conflict" in refused.out) == (4, True)

@@ -17,5 +17,7 @@ def find_config(given: Path | None) -> Path:
         if Path(name).is_file():
             return Path(name)
     raise UsageError(
-        f"there is no {' or '.join(DEFAULT_FILES)} here", hint="name one: FILE, or -c FILE; or write one: holdfast init"
+        f"there is no {' or '.join(DEFAULT_FILES)} here",
+        hint="name one: FILE, or -c FILE; or write one: holdfast init",
+        code="spec-missing",
     )

@@ -232,10 +232,14 @@ def _written(
 def _refuse_others(name: str, given: Any, kind: type, made: str) -> None:
     __tracebackhide__ = True
     if isinstance(given, str | kind) or not isinstance(given, Iterable):
-        raise explained(UsageError(f"{name} is {given!r}, expected a list", hint=f"write {name}=[{made}]"))
+        raise explained(
+            UsageError(f"{name} is {given!r}, expected a list", hint=f"write {name}=[{made}]", code="argument-invalid")
+        )
     for one in given:
         if not isinstance(one, kind):
-            raise explained(UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}"))
+            raise explained(
+                UsageError(f"{name} has {one!r} in it", hint=f"each is made by {made}", code="argument-invalid")
+            )
 
 
 def _known_by(value: CheckValue) -> str:
@@ -257,4 +261,4 @@ def _refuse_late(entry: RuleEntry) -> None:
     made, kind = entry.made, entry.invariant.check
     if isinstance(made, GatheringCheck | ConsultingCheck) or entry.traits.needs_control:
         hint = f"name it before: holdfast.run(…, checks=[holdfast.check({kind!r}, …)])"
-        raise explained(UsageError(f"{kind} cannot be asked for after the run", hint=hint))
+        raise explained(UsageError(f"{kind} cannot be asked for after the run", hint=hint, code="run-over"))

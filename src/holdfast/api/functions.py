@@ -119,7 +119,11 @@ def rejudge(
         from holdfast.runner.past.rejudge import judge_again
 
         if not isinstance(run, str | RunResult):
-            raise UsageError(f"{run!r} is no run", hint="give its id, latest, the path of its folder, or a RunResult")
+            raise UsageError(
+                f"{run!r} is not a run",
+                hint="give its id, latest, the path of its folder, or a RunResult",
+                code="argument-invalid",
+            )
         name = str(run.path) if isinstance(run, RunResult) else run
         with runs_in(_folder(runs)):
             found = RunDir.find(runs_folder().absolute(), name).single()

@@ -74,7 +74,9 @@ def _check_models(spec: Spec, given: RunOptions) -> None:
     option = "--record" if given.record else "--replay" if given.replay else ""
     if option and not needs_planes(spec, ModelOptions(given.record, given.replay)):
         hint = "start it with agent.command, or put it behind holdfast gateway; an inline agent needs isolation: fresh"
-        raise UsageError(f"{option}: this agent's model calls do not go through Holdfast", hint=hint)
+        raise UsageError(
+            f"{option}: this agent's model calls do not go through Holdfast", hint=hint, code="option-inapplicable"
+        )
 
 
 def carry_out(

@@ -183,7 +183,7 @@ def loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAsk
         return _again(source, options, part)
     if not isinstance(source, str | os.PathLike | Mapping):
         hint = "give the path of a file, a dict with its keys, or what load and build return"
-        raise UsageError(f"{source!r} is no spec", hint=hint)
+        raise UsageError(f"{source!r} is not a spec", hint=hint, code="argument-invalid")
     if isinstance(source, Mapping):
         builder = Builder(where)
         text = builder.text(source)
@@ -209,15 +209,17 @@ def _check_given(options: RunOptions, part: PartAsked | None) -> None:
         if given is not None and not (fits and least <= given and (most is None or given <= most)):
             number = "a whole number" if kind is int else "a number"
             upper = f" to {most}" if most is not None else " or more"
-            raise UsageError(f"{name} is {given!r:.60}, expected {number}, {least}{upper}")
+            raise UsageError(f"{name} is {given!r:.60}, expected {number}, {least}{upper}", code="argument-invalid")
     for name, flag in (("strict", options.strict), ("fail_fast", options.fail_fast), ("preflight", options.preflight)):
         if not isinstance(flag, bool):
-            raise UsageError(f"{name} is {flag!r:.60}, expected True or False")
+            raise UsageError(f"{name} is {flag!r:.60}, expected True or False", code="argument-invalid")
     parts = (*PART_COMMANDS, "run", "ci")
     if part is not None and part not in parts:
         miss = near(str(part), parts)
         hint = f"did you mean {miss}?" if miss else ""
-        raise UsageError(f"part is {part!r:.60}, expected one of {', '.join(parts)}", hint=hint)
+        raise UsageError(
+            f"part is {part!r:.60}, expected one of {', '.join(parts)}", hint=hint, code="argument-invalid"
+        )
 
 
 def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> LoadedSpec:
@@ -233,7 +235,7 @@ def _again(source: LoadedSpec, options: RunOptions, part: PartAsked | None) -> L
         return source
     spec, problems = load_part(Path(before.path), asked, before.built)
     if spec.digest != before.digest:
-        raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again")
+        raise UsageError(f"{before.path} has changed since it was loaded", hint="load it again", code="spec-changed")
     spec, made = made_part(spec, os.environ)
     warnings = (*spec_warnings(spec, problems), *made)
     return LoadedSpec(spec, warnings, asked.part, source.functions, asked.seed, asked.replicas)

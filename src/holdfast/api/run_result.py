@@ -88,7 +88,9 @@ class RunResult:
             if (row.cell.invariant, row.cell.scenario, row.cell.params) == (invariant, scenario, params):
                 return row
         there = ", ".join(f"{row.cell.invariant} in {row.cell.scenario}" for row in self.cells[:10])
-        raise UsageError(f"run {self.id} has no cell {invariant} in {scenario}", hint=f"there are: {there}")
+        raise UsageError(
+            f"run {self.id} has no cell {invariant} in {scenario}", hint=f"there are: {there}", code="cell-unknown"
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a report; what kind is told by its suffix: .html .json .md .xml .sarif"""

@@ -92,7 +92,9 @@ class SpecFile:
                 name += "'"
             found[name] = item if name == item.name else FileItem(name, *_rest(item))
         if not found and not self.no_items:
-            raise UsageError(f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`")
+            raise UsageError(
+                f"{self._path}: no rule applies in any scenario", hint="see each rule's `when`", code="nothing-to-run"
+            )
         self._items = list(found.values())
         return self._items
 

@@ -51,7 +51,9 @@ def fault(plane: Plane, mode: str, **settings: Any) -> FaultValue:
     family = next((one for one in FAMILIES.values() if one.plane == plane), None)
     if family is None:
         planes = [one.plane for one in FAMILIES.values()]
-        raise UsageError(f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"))
+        raise UsageError(
+            f"there is no plane {plane!r}", hint=near_hint(str(plane), planes, label="planes"), code="name-unknown"
+        )
     made = FaultValue(plane, mode, settings)
     where, reader = caller(), Reader()
     read_faults(reader, family.name, from_plain([made.entry], Node("null", where.line, 1, path=family.name)))

@@ -67,25 +67,28 @@ def plan_whole(
     """
     if baseline is not None and given.select.shard is not None:
         hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
-        raise UsageError("--baseline compares whole runs, and --shard runs a share", hint=hint)
+        raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
     whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:
         command = "holdfast contract run" if whole.manifest().options.part == "contract" else "holdfast run"
         hint = f"continue it: {command} --resume {quote(name_here(whole.path))}"
-        raise UsageError(f"run {whole.id} is of one part", hint=hint)
+        raise UsageError(f"run {whole.id} has only one part", hint=hint, code="run-unusable")
     if whole is not None:
         config = config or _file_of(whole)
         other = whole.manifest().options.other(given)
         if other:
-            raise UsageError(f"{other} cannot be changed when a run is resumed", hint="leave it out")
+            raise UsageError(
+                f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
+            )
         given = whole.manifest().options.taken_up(given)
     spec, _ = load_part(find_config(config), given)
     wanted = whole.manifest().parts if whole is not None else _wanted(spec)
     if not wanted:
         hint = "add golden_prompts with invariants, a contract with a chaos_matrix, a task, or replays"
-        raise UsageError(f"{spec.path} declares nothing to run", hint=hint)
+        raise UsageError(f"{spec.path} declares nothing to run", hint=hint, code="nothing-to-run")
     jobs: dict[Part, PreparedJob] = {}
     failed: dict[Part, str] = {}
+    code = ""
     left = {part: why for part, why in NOT_DECLARED.items() if part not in spec.declares}
     for part in wanted:
         try:
@@ -94,8 +97,9 @@ def plan_whole(
             left[part] = str(idle)
         except HarnessError as broken:  # a model that was to write mutations, a source that was to give sessions
             failed[part] = str(broken)
+            code = code or broken.code
     if not jobs and failed:
-        raise HarnessError(next(iter(failed.values())))
+        raise HarnessError(next(iter(failed.values())), code=code)
     before = baseline_run(runs_folder(spec.file).absolute(), baseline, spec, whole) if baseline is not None else None
     unfound = ""
     if baseline is not None and before is None:

@@ -96,7 +96,7 @@ def _named(kind: PluginKind, name: str) -> list[PluginPage]:
     other: PluginKind = "check" if kind == "fault" else "fault"
     if pages_named(other, name):
         hint = f"it is a {other}: holdfast {other}s {name}"
-    raise UsageError(f"there is no {kind} {name!r}", hint=hint)
+    raise UsageError(f"there is no {kind} {name!r}", hint=hint, code="name-unknown")
 
 
 def _listed(found: list[PluginPage]) -> Iterator[str]:

@@ -90,7 +90,11 @@ def run_several(
     for path in outputs:
         check_output(path)
     if cached and resume is not None:
-        raise UsageError("--cached and --resume exclude each other", hint="--resume asks what is left to ask")
+        raise UsageError(
+            "--cached and --resume cannot be combined",
+            hint="--resume runs the trials that are left",
+            code="options-conflict",
+        )
     plan = plan_whole(config, options, resume, force, warn=shared.option_warnings, baseline=baseline)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     with closing(run_shown(plan, screen, report=report, cached=cached, outputs=outputs)) as found:

@@ -51,5 +51,7 @@ def _seconds(text: str | None) -> float | None:
         return None
     found = duration_ms(text)
     if found is None:
-        raise UsageError(f"--older-than {text}: not a length of time", hint="write it as 90s, 30m or 24h")
+        raise UsageError(
+            f"--older-than {text}: not a duration", hint="write it as 90s, 30m or 24h", code="argument-invalid"
+        )
     return found / 1000

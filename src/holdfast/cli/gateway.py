@@ -56,7 +56,9 @@ def command(
     folder = own_folder(spec).absolute()
     if only_print:
         if not (folder / "gateway.sock").exists() or not stands(folder):
-            raise UsageError(f"no gateway runs in {path_here(folder)}", hint="start one: holdfast gateway")
+            raise UsageError(
+                f"no gateway runs in {path_here(folder)}", hint="start one: holdfast gateway", code="gateway-missing"
+            )
         _show(folder, place_in(folder), _settings(spec), as_json)
         return 0
     check_host(host or LOOPBACK, allow_network)
@@ -72,14 +74,16 @@ def check_host(host: str, allowed: bool) -> None:
         address = ip_address(host)
     except ValueError:
         raise UsageError(
-            f"--bind {host} is no IP address", hint="such as 172.17.0.1, Docker's on this machine"
+            f"--bind {host} is not an IP address",
+            hint="such as 172.17.0.1, Docker's on this machine",
+            code="argument-invalid",
         ) from None
     if address.version != 4 or address.is_unspecified:
         hint = "name the one that the agent reaches, such as 172.17.0.1"
-        raise UsageError(f"--bind {host} is not one IPv4 address of this machine", hint=hint)
+        raise UsageError(f"--bind {host} is not one IPv4 address of this machine", hint=hint, code="argument-invalid")
     if not address.is_loopback and not allowed:
         message = f"--bind {host}: other machines may reach it, and whoever has the token spends your keys"
-        raise UsageError(message, hint="if you mean it, add --allow-network")
+        raise UsageError(message, hint="if you mean it, add --allow-network", code="bind-refused")
 
 
 def _settings(path: Path | None) -> PlaneSettings | None:

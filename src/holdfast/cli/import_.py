@@ -35,17 +35,25 @@ def command(
       holdfast import logs/2026-11-17_shop.eval -o replays
     """
     if agent is not None and solution:
-        raise UsageError("--agent and --solution cannot be combined", hint="leave one of them out")
+        raise UsageError(
+            "--agent and --solution cannot be combined", hint="leave one of them out", code="options-conflict"
+        )
     absent = next((source for source in sources if not source.exists()), None)
     if absent is not None:
-        raise UsageError(f"there is no {absent}")
+        raise UsageError(f"there is no {absent}", code="file-missing")
     tasks = [source for source in sources if source.is_dir()]
     files = [source for source in sources if not source.is_dir()]
     if files and (agent is not None or solution):
         hint = "leave them out, or import it by itself"
-        raise UsageError(f"{files[0]} is no task folder, and --agent and --solution are of tasks", hint=hint)
+        raise UsageError(
+            f"{files[0]} is not a task folder; --agent and --solution apply only to tasks",
+            hint=hint,
+            code="option-inapplicable",
+        )
     if format is not None and not files:
-        raise UsageError("--format is of files, and these are task folders", hint="leave it out")
+        raise UsageError(
+            "--format applies to files, and these are task folders", hint="leave it out", code="option-inapplicable"
+        )
     sessions = _sessions(files, format)  # all is read before anything is written
     _import_tasks(tasks, folder or Path(), agent=agent, solution=solution, force=force)
     if sessions is not None:

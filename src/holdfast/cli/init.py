@@ -41,13 +41,15 @@ def _entry(name: str, recipe: Recipe, model: str) -> str:
 
     provider, _, called = model.partition("/")
     if provider not in HOSTS or not called:
-        raise UsageError(f"--model {model!r} is not PROVIDER/NAME", hint=f"providers: {', '.join(HOSTS)}")
+        raise UsageError(
+            f"--model {model!r} is not PROVIDER/NAME", hint=f"providers: {', '.join(HOSTS)}", code="argument-invalid"
+        )
     if not recipe.speaks:
-        raise UsageError(f"--model: {name} asks no model")
+        raise UsageError(f"--model: {name} does not call a model", code="option-inapplicable")
     able = [known for known in HOSTS if known == recipe.speaks or known in COMPATIBLE]
     if provider not in able:
         message = f"--model {model}: {name} asks in the format of {recipe.speaks}, which {provider} does not speak"
-        raise UsageError(message, hint=f"providers that can answer it: {', '.join(able)}")
+        raise UsageError(message, hint=f"providers that can answer it: {', '.join(able)}", code="option-inapplicable")
     key = "" if provider == "ollama" else f', api_key: "${{{HOSTS[provider].key_variables[0][0]}}}"'
     return f'models:\n  "*": {{provider: {provider}, name: "{called}"{key}}}\n'
 
@@ -118,9 +120,9 @@ def command(folder: Path, http: bool, as_command: bool, recipe: str | None, mode
       holdfast init --from claude-code
     """
     if http + as_command + (recipe is not None) > 1:
-        raise UsageError("--http, --command and --from exclude each other")
+        raise UsageError("--http, --command and --from cannot be combined", code="options-conflict")
     if model is not None and recipe is None:
-        raise UsageError("--model goes with --from")
+        raise UsageError("--model requires --from", code="option-inapplicable")
     if recipe == _NO_NAME:
         print(list_recipes())
         return 0
@@ -153,6 +155,7 @@ def _refuse_to_overwrite(paths: list[Path]) -> None:
         raise UsageError(
             f"{' and '.join(there)} {verb} already there; nothing was written",
             hint="name another folder, or overwrite with --force",
+            code="file-exists",
         )
 
 
@@ -174,7 +177,9 @@ def _write(folder: Path, files: dict[str, bytes], force: bool) -> None:
             place(folder / name, [_FOR_EDITORS, text] if name == _SPEC else [text])
         _write_schema(folder)
     except OSError as refused:
-        raise UsageError(f"cannot write {refused.filename or folder}: {refused.strerror}") from refused
+        raise UsageError(
+            f"cannot write {refused.filename or folder}: {refused.strerror}", code="file-unusable"
+        ) from refused
     for name in files:
         print(f"wrote {folder / name}")
 

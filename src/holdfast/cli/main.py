@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click import UsageError as ClickUsageError
 
 from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
 from holdfast.version import __version__
@@ -136,7 +137,7 @@ class Root(click.Group):
 
             near = get_close_matches(args[0], COMMANDS, 1)
             more = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(COMMANDS)}."
-            raise click.UsageError(f"there is no command {args[0]!r}.{more}", ctx)
+            raise ClickUsageError(f"there is no command {args[0]!r}.{more}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

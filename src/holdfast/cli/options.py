@@ -93,7 +93,7 @@ def config(command: F) -> F:
     @wraps(command)
     def with_file(*args: Any, file: Path | None = None, config: Path | None = None, **given: Any) -> Any:
         if file is not None and config is not None and file != config:
-            raise UsageError(f"two specs: {file} and -c {config}", hint="name one of them")
+            raise UsageError(f"two specs: {file} and -c {config}", hint="name one of them", code="options-conflict")
         return command(*args, config=file or config, **given)
 
     return cast(F, _CONFIG(_FILE(with_file)))
@@ -299,7 +299,9 @@ def options(
         most = max_replicas or MAX_REPLICAS
         given |= {"replicas": most, "max_replicas": most}
     elif max_replicas is not None:
-        raise UsageError("--max-replicas is of --replicas auto", hint="give both, or --replicas N")
+        raise UsageError(
+            "--max-replicas requires --replicas auto", hint="give both, or --replicas N", code="option-inapplicable"
+        )
     else:
         given |= {"replicas": replicas}
     _check_place(given.get("on"), send_secrets=given.get("send_secrets", False))
@@ -313,7 +315,7 @@ def _check_place(on: str | None, *, send_secrets: bool) -> None:
 
         check_target(on)
     elif send_secrets:
-        raise UsageError("--send-secrets sends them nowhere", hint="it is of --on ray://host:port")
+        raise UsageError("--send-secrets requires --on", hint="add --on ray://host:port", code="option-inapplicable")
 
 
 def warn(message: str) -> None:
@@ -340,8 +342,9 @@ def option_warnings(spec: Spec, given: RunOptions) -> list[RunWarning]:
     warnings = []
     if spec.part == "scenario" and not spec.matrix and given.min_score is not None:
         raise UsageError(
-            "--min-score is of a contract, and this file has no chaos_matrix",
+            "--min-score applies to a contract, and this file has no chaos_matrix",
             hint="set scoring.pass_threshold for composites",
+            code="option-inapplicable",
         )
     asked = {
         "--backend": given.backend != RunOptions().backend,

@@ -63,7 +63,9 @@ def command(trial: str, run: str | None, force: bool) -> int:
     from holdfast.store.rundir import RunDir
 
     if not trial:
-        raise UsageError("which trial?", hint="its id, or how that begins: the report has it")
+        raise UsageError(
+            "no trial is named", hint="give its id, or the start of it; the report shows it", code="argument-missing"
+        )
     place = trial_place(trial) if run is None else None
     if place is not None:  # the whole run: a trial may have failed in another of its parts
         run, trial = place[0].id.partition("/")[0], place[1]
@@ -71,7 +73,9 @@ def command(trial: str, run: str | None, force: bool) -> int:
     session = replace(_session(found, trial), contract="")
     refused = _replay_once(found, session)
     if refused:
-        raise UsageError(f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint)
+        raise UsageError(
+            f"trial {session.id} was not promoted: {refused.why}", hint=refused.hint, code="session-unusable"
+        )
     spec = found.manifest().original
     folder = (spec.parent if spec.is_file() else Path.cwd()) / FOLDER
     files = write_sessions((session,), folder, force=force)
@@ -95,12 +99,18 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
         return found.sessions[0]
     if found.sessions:
         ids = ", ".join(one.id for one in found.sessions[:8])
-        raise UsageError(f"more than one failed trial of run {run.id} begins with {trial}", hint=f"there are: {ids}")
+        raise UsageError(
+            f"more than one failed trial of run {run.id} begins with {trial}",
+            hint=f"there are: {ids}",
+            code="trial-ambiguous",
+        )
     if found.left_out:
-        raise UsageError(f"trial {found.left_out[0].name} becomes no session: {found.left_out[0].why}")
+        raise UsageError(
+            f"trial {found.left_out[0].name} cannot become a session: {found.left_out[0].why}", code="session-unusable"
+        )
     failed = run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
     hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "no trial of it failed"
-    raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint)
+    raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint, code="trial-unknown")
 
 
 def _replay_once(run: RunDir, session: RecordedSession) -> NotPromoted | None:

@@ -61,7 +61,9 @@ def run(
 
     source = asked_source(**{name: given.pop(name) for name in LANGSMITH})
     if given["resume"] is not None and (path is not None or source is not None):
-        raise UsageError("a run that is taken up has its sessions", hint="leave out what is named beside --resume")
+        raise UsageError(
+            "a resumed run keeps its sessions", hint="remove the sessions from the command", code="options-conflict"
+        )
     chosen = ChosenSessions(path, config, live)
     if source is not None:
         outputs = chosen.fetch(source, outputs, force=given["force"], quiet=as_json and run_now)
@@ -99,11 +101,11 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
 
     asked = asked_source(**langsmith)
     if source is not None and asked is not None:
-        raise UsageError(f"{source} and LangSmith exclude each other", hint="name one of them")
+        raise UsageError(f"{source} and LangSmith cannot be combined", hint="name one of them", code="options-conflict")
     if source is not None:
         return keep(from_source(source, format, folder), folder, force=force)
     if format is not None:
-        raise UsageError("--format says what SOURCE is, and none is named", hint="name a file")
+        raise UsageError("--format requires a SOURCE", hint="name a file", code="option-inapplicable")
     sources = (asked,) if asked is not None else spec_sources(config)
     return keep(from_langsmith(sources), folder, force=force)
 

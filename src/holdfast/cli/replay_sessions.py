@@ -58,11 +58,11 @@ def asked_source(*, run_id: str | None, project: str | None, date_range: str, **
     from holdfast.spec.sections.run import range_seconds
 
     if run_id is not None and project is not None:
-        raise UsageError("--from-langsmith and --from-langsmith-project exclude each other")
+        raise UsageError("--from-langsmith and --from-langsmith-project cannot be combined", code="options-conflict")
     try:
         range_seconds(date_range)
     except ValueError as wrong:
-        raise UsageError(f"--date-range: {wrong}") from wrong
+        raise UsageError(f"--date-range: {wrong}", code="argument-invalid") from wrong
     if run_id is not None:
         return SessionSource(run=run_id)
     return None if project is None else SessionSource(project=project, date_range=date_range, **more)
@@ -79,16 +79,22 @@ class ChosenSessions:
         self._found: SessionsFound | None = None
         if path is not None and _is_spec(path):
             if config is not None and config != path:
-                raise UsageError(f"two specs: {path} and -c {config}", hint="name one of them")
+                raise UsageError(f"two specs: {path} and -c {config}", hint="name one of them", code="options-conflict")
             self.spec, self.path = path, None
 
     def fetch(self, source: SessionSource, outputs: tuple[Path, ...], *, force: bool, quiet: bool) -> tuple[Path, ...]:
         """Imports them into the one folder among the outputs; the others are reports."""
         if self.path is not None:
-            raise UsageError(f"{self.path} and LangSmith exclude each other", hint="name one of them")
+            raise UsageError(
+                f"{self.path} and LangSmith cannot be combined", hint="name one of them", code="options-conflict"
+            )
         folders = [one for one in outputs if one.is_dir() or not one.suffix]
         if len(folders) > 1:
-            raise UsageError(f"two folders for sessions: {folders[0]} and {folders[1]}", hint="name one of them")
+            raise UsageError(
+                f"two folders for sessions: {folders[0]} and {folders[1]}",
+                hint="name one of them",
+                code="options-conflict",
+            )
         self._found, self.path = from_langsmith([source]), folders[0] if folders else FOLDER
         keep(self._found, self.path, force=force, quiet=quiet)
         return tuple(one for one in outputs if one not in folders)
@@ -117,7 +123,7 @@ def from_source(source: str, format: TraceFormat | None, folder: Path) -> Sessio
     if Path(source).is_file():
         return imported(Path(source), format)
     if format not in (None, "holdfast"):
-        raise UsageError(f"there is no file {source}", hint=f"--format {format} is of a file")
+        raise UsageError(f"there is no file {source}", hint=f"--format {format} reads a file", code="file-missing")
     return run_sessions(RunDir.find(runs_folder(), source), folder, environ=os.environ, failed_only=False)
 
 
@@ -136,7 +142,7 @@ def spec_sources(config: Path | None) -> tuple[SessionSource, ...]:
     spec, _ = load(find_config(config), environ=os.environ, options=LoadOptions(part="replay"))
     if spec.replays is None or not spec.replays.sources:
         hint = "name a file or a run, or --from-langsmith ID, or --from-langsmith-project NAME"
-        raise UsageError(f"nothing to import: {spec.path} has no replays.sources", hint=hint)
+        raise UsageError(f"nothing to import: {spec.path} has no replays.sources", hint=hint, code="nothing-to-import")
     return spec.replays.sources
 
 
@@ -152,7 +158,7 @@ def keep(found: SessionsFound, folder: Path, *, force: bool, quiet: bool = False
         print(f"note: {one_line(note)}", file=sys.stderr)
     if not found.sessions:
         what = f"all {plural(len(found.left_out), 'trace')} left out" if found.left_out else "no trace was found"
-        raise UserError(f"{what}: no session was written")
+        raise UserError(f"{what}: no session was written", code="nothing-to-import")
     files = write_sessions(found.sessions, folder, force=force)
     if not quiet:
         same = f", {len(files.unchanged)} there already" if files.unchanged else ""

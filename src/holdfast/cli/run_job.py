@@ -55,12 +55,14 @@ def prepare(
     if given.record is not None:
         _check_recording(given.record)
     if resume is not None and last_failed:
-        raise UsageError("--lf and --resume cannot be combined", hint="a resumed run keeps its selection")
+        raise UsageError(
+            "--lf and --resume cannot be combined", hint="a resumed run keeps its selection", code="options-conflict"
+        )
     if resume is not None:
         rundir = RunDir.find(runs_folder(config).absolute(), resume)
         if rundir.manifest().parts:
             hint = f"continue it: holdfast ci --resume {quote(name_here(rundir.path))}"
-            raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint)
+            raise UsageError(f"run {rundir.id} was started by holdfast ci", hint=hint, code="run-unusable")
         rundir = rundir.single()
         return PreparedJob(take_up(rundir, config=config, force=force, options=given, environ=os.environ), rundir)
     path = find_config(config)
@@ -114,7 +116,11 @@ def _check_recording(path: Path) -> None:
             Cassette(path, str)
         except UserError as wrong:
             hint = "name a new file, or a recording to add to"
-            raise UsageError(f"--record {path}: the file is there, and no recording ({wrong})", hint=hint) from wrong
+            raise UsageError(
+                f"--record {path}: the file exists and is not a recording ({wrong})",
+                hint=hint,
+                code="recording-unusable",
+            ) from wrong
 
 
 def execute(
@@ -252,7 +258,11 @@ def run_and_show(
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose)
     if cached and (resume is not None or last_failed):
         option = "--lf" if last_failed else "--resume"
-        raise UsageError(f"--cached and {option} cannot be combined", hint=f"{option} runs what is left to run")
+        raise UsageError(
+            f"--cached and {option} cannot be combined",
+            hint=f"{option} runs what is left to run",
+            code="options-conflict",
+        )
     asked = options(part=part, **given)
     prepared = prepare(config, resume, force, asked, outputs, last_failed=last_failed, make=make)
     if dry_run:

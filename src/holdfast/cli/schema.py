@@ -26,11 +26,15 @@ def command(output: Path | None) -> None:
         return
     folder = output.parent.parent if output.parent.name == OWN else output.parent
     if not folder.exists():
-        raise UsageError(f"cannot write {output}: there is no folder {folder}", hint=f"make it: mkdir -p {folder}")
+        raise UsageError(
+            f"cannot write {output}: there is no folder {folder}",
+            hint=f"make it: mkdir -p {folder}",
+            code="file-unusable",
+        )
     try:
         write_schema(output)
     except OSError as refused:
-        raise UsageError(f"cannot write {output}: {refused.strerror}") from refused
+        raise UsageError(f"cannot write {output}: {refused.strerror}", code="file-unusable") from refused
     print(f"wrote {output}")
 
 

@@ -88,4 +88,6 @@ def _chosen(trial: str, kept: list[Path]) -> Path:
     if len(found) == 1:
         return found[0]
     hint = f"there are: {', '.join(folder.name for folder in kept[:20])}" if kept else "run with --keep first"
-    raise UsageError(f"{'no' if not found else 'more than one'} kept world is called {trial}", hint=hint)
+    raise UsageError(
+        f"{'no' if not found else 'more than one'} kept world is called {trial}", hint=hint, code="kept-world-invalid"
+    )

@@ -42,13 +42,19 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
         except UsageError as unknown:
             where = trial_place(what)
             if where is None:
-                raise UsageError(f"there is no run and no trial {what!r}", hint=unknown.hint) from None
+                raise UsageError(
+                    f"there is no run and no trial {what!r}", hint=unknown.hint, code="name-unknown"
+                ) from None
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)
     else:
         where = place_in_run(RunDir.find(runs_folder(), run), what)
         if where is None:
-            raise UsageError(f"run {run} has no trial that begins with {what}", hint=f"holdfast show {run} lists them")
+            raise UsageError(
+                f"run {run} has no trial that begins with {what}",
+                hint=f"holdfast show {run} lists them",
+                code="trial-unknown",
+            )
     return _tell(*where, as_json=as_json, verbose=verbose)
 
 
@@ -67,7 +73,9 @@ def _tell(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
         try:
             document = trial_document(outcome.run, files.trial(trial), files.again(trial))
         except KeyError:
-            raise UsageError(f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it") from None
+            raise UsageError(
+                f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"
+            ) from None
     if as_json:
         print_document({**document, "run": run.id, "timeline": to_builtins(timeline(document))})
         return 0

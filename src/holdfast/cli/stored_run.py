@@ -57,7 +57,9 @@ def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
         except (OSError, UserError):
             continue  # a run that cannot be read any more has no trial to show
         if len(ids) > 1:
-            raise UsageError(f"{len(ids)} trials of run {part.id} begin with {what}", hint=", ".join(ids[:8]))
+            raise UsageError(
+                f"{len(ids)} trials of run {part.id} begin with {what}", hint=", ".join(ids[:8]), code="trial-ambiguous"
+            )
         if ids:
             return part, ids[0]
     return None

@@ -55,12 +55,16 @@ def _file(spec: Path | None, runs: Sequence[PastRun], looked: str) -> str:
 
     known = list(dict.fromkeys(run.spec for run in runs if run.spec))
     if not known:
-        raise UsageError(f"no run is stored in {looked}", hint="holdfast contract run makes one")
+        raise UsageError(f"no run is stored in {looked}", hint="create one: holdfast contract run", code="run-unknown")
     if spec is None:
         here = (str(Path(name).resolve()) for name in DEFAULT_FILES)
         return next((path for path in here if path in known), known[0])
     if str(spec.resolve()) not in known:
-        raise UsageError(f"no run of {spec} is stored in {looked}", hint=f"there are runs of: {', '.join(known[:8])}")
+        raise UsageError(
+            f"no run of {spec} is stored in {looked}",
+            hint=f"there are runs of: {', '.join(known[:8])}",
+            code="run-unknown",
+        )
     return str(spec.resolve())
 
 
@@ -73,7 +77,7 @@ def _check_rule(rule: str | None, made: Sequence[Trend]) -> None:
 
         near = get_close_matches(rule, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known[:20]) or 'none'}"
-        raise UsageError(f"--rule {rule}: no whole run of this file has such a rule", hint=hint)
+        raise UsageError(f"--rule {rule}: no complete run of this file has this rule", hint=hint, code="name-unknown")
 
 
 def _show(made: Sequence[Trend], rule: str | None) -> None:

@@ -61,7 +61,9 @@ def _folder_of(run: RunDir) -> Path:
     runs = run.path.parents[2] if "/" in run.id else run.path.parent
     if not is_run_id(run.id):
         what = f"{run.path} is a run outside of a project: its folder must be a number"
-        raise UsageError(what, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001")
+        raise UsageError(
+            what, hint=f"rename it: mv {run.path.name} 0001, then holdfast view path/to/0001", code="run-unusable"
+        )
     return runs
 
 
@@ -71,7 +73,8 @@ def _refuse_no_project(runs: Path) -> None:
         return
     raise UsageError(
         f"no run is stored here: there is no folder {runs}",
-        hint="go to the folder of your project, or make a run: holdfast demo, holdfast contract run",
+        hint="go to the folder of your project, or create a run: holdfast demo, holdfast contract run",
+        code="run-unknown",
     )
 
 
@@ -91,7 +94,9 @@ async def _serve(runs: Path, run: str, port: int | None, *, opens: bool, as_json
             await viewer.open(port or 0)
         except OSError as taken:
             what = f"port {port} of 127.0.0.1 cannot be used: {taken.strerror}"
-            raise UsageError(what, hint="name another by --port, or leave it out: any that is free is taken") from None
+            raise UsageError(
+                what, hint="choose another with --port, or leave it out to use any free port", code="port-taken"
+            ) from None
         url = viewer.url + (f"#/run/{run}" if run else "")
         _tell(url, viewer.port, as_json)
         with opened_page(url, own_folder_of(runs)) if opens else nullcontext():

@@ -28,6 +28,7 @@ def reporter(path: Path) -> Reporter:
     raise UsageError(
         f"cannot tell the format of {path}: its name ends in {suffix or 'no suffix'}",
         hint=example or f"end it in one of {', '.join(suffixes())}",
+        code="format-unknown",
     )
 
 
@@ -52,7 +53,9 @@ def named(name: str) -> Reporter:
     """The reporter of that name."""
     found = plugins.find(_FAMILY, name)
     if found is None:
-        raise UsageError(f"there is no format {name!r}", hint=f"formats: {', '.join(plugins.names(_FAMILY))}")
+        raise UsageError(
+            f"there is no format {name!r}", hint=f"formats: {', '.join(plugins.names(_FAMILY))}", code="format-unknown"
+        )
     made: Reporter = found()
     return made
 
@@ -64,7 +67,8 @@ def suffix_of(name: str) -> str:
     suffix = getattr(plugins.find(_FAMILY, name), "suffix", None)  # of somebody else's class
     if not isinstance(suffix, str) or not suffix.startswith(".") or suffix != suffix.lower():
         raise PluginError(
-            f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in small letters"
+            f"reporter {name!r} has no suffix: a class variable such as suffix = '.{name}', in small letters",
+            code="plugin-broken",
         )
     return suffix
 
@@ -92,7 +96,7 @@ def write(run: Run, path: Path, by: Reporter | None = None) -> None:
         for n, (name, pieces) in enumerate(rendered.items()):
             place(path if n == 0 else path.with_name(Path(name).name), _checked(pieces))
     except OSError as refused:
-        raise UsageError(f"cannot write {path}: {refused.strerror}") from refused
+        raise UsageError(f"cannot write {path}: {refused.strerror}", code="file-unusable") from refused
 
 
 def place(path: Path, pieces: Iterable[bytes]) -> None:
@@ -111,7 +115,7 @@ def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
     try:
         for piece in pieces:
             if not isinstance(piece, bytes):
-                raise PluginError(f"a reporter gave {type(piece).__name__}, not bytes")
+                raise PluginError(f"a reporter returned {type(piece).__name__}, expected bytes", code="plugin-broken")
             yield piece
     except OSError as broken:
-        raise UserError(f"cannot read {broken.filename}: {broken.strerror}") from broken
+        raise UserError(f"cannot read {broken.filename}: {broken.strerror}", code="file-unusable") from broken

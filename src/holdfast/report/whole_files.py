@@ -29,9 +29,11 @@ def check_output(path: Path) -> None:
     """Refuses a file of a format that several parts have not; a name without a suffix is a folder."""
     if path.suffix and path.suffix.lower() not in JOINED and not path.is_dir():
         hint = f"end it in one of {', '.join(JOINED)}, or name a folder"
-        raise UsageError(f"cannot tell the format of {path}: its name ends in {path.suffix}", hint=hint)
+        raise UsageError(
+            f"cannot tell the format of {path}: its name ends in {path.suffix}", hint=hint, code="format-unknown"
+        )
     if path.is_file() and not path.suffix:
-        raise UsageError(f"-o {path} is a file", hint="name a folder, or a file by its suffix")
+        raise UsageError(f"-o {path} is a file", hint="name a folder, or a file by its suffix", code="argument-invalid")
 
 
 def write_whole(found: Overall, runs: Runs, path: Path, *, home: Path) -> str:

@@ -39,5 +39,7 @@ def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
         return replace(spec, tasks=kept.tasks, invariants=kept.invariants, scenarios=kept.scenarios)
     if spec.part == "replay":
         hint = "replay the sessions anew: holdfast replay run -c FILE"
-        raise UsageError(f"run {run.id}: sessions are judged by the contracts that they name", hint=hint)
+        raise UsageError(
+            f"run {run.id}: its sessions are judged by the contracts they name", hint=hint, code="run-unusable"
+        )
     return replace(spec, tasks=kept.tasks, invariants=tuple(rule.on_tasks() for rule in spec.invariants))

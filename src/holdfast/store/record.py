@@ -132,7 +132,7 @@ class RunRecord:
                 self._files.append(self._invented)
             self._invented.write(encode(scenario))
         elif known.content != scenario.content:
-            raise HarnessError(f"two scenarios of one run are called {scenario.name!r}")
+            raise HarnessError(f"two scenarios of one run are called {scenario.name!r}", code="scenario-doubled")
         self._scenarios[scenario.name] = scenario
 
     def event(self, trial: str, event: TraceEvent, *, changed: bool = False) -> None:

@@ -41,7 +41,7 @@ def records(
 
 def unreadable(where: str, broken: Exception, hint: str) -> UserError:
     """Says where something stands that is not ours; the user is to put it right."""
-    return UserError(f"{where}: not a record of a run: {broken}", hint=hint)
+    return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -95,7 +95,9 @@ def single_run(run: Path) -> Path:
     parts = parts_of(run)
     if len(parts) > 1:
         names = ", ".join(map(id_of, parts))
-        raise UsageError(f"run {id_of(run)} has {len(parts)} parts", hint=f"name one of them: {names}")
+        raise UsageError(
+            f"run {id_of(run)} has {len(parts)} parts", hint=f"name one of them: {names}", code="run-ambiguous"
+        )
     return parts[0] if parts else run
 
 
@@ -111,8 +113,12 @@ def find_run(runs: Path, name: str) -> Path:
         if is_run(path) or is_damaged(path):
             return path
     if os.path.isfile(name):
-        raise UsageError(f"{name} is a file, not a run", hint=f"name a run by its id or its folder, as {runs}/0007")
-    raise UsageError(f"there is no run {name!r}", hint=_hint(runs, stored, tried if part else ()))
+        raise UsageError(
+            f"{name} is a file, not a run",
+            hint=f"name a run by its id or its folder, such as {runs}/0007",
+            code="run-unknown",
+        )
+    raise UsageError(f"there is no run {name!r}", hint=_hint(runs, stored, tried if part else ()), code="run-unknown")
 
 
 def _hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, ...]) -> str:

@@ -191,7 +191,9 @@ class RunDir:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fd)
-            raise UserError(f"run {self.id} is being written by another process", hint="wait for it to end") from None
+            raise UserError(
+                f"run {self.id} is being written by another process", hint="wait for it to end", code="run-busy"
+            ) from None
         self._lock = fd
 
     def unlock(self) -> None:
@@ -223,14 +225,16 @@ class RunDir:
             return self._manifest
         path = self.path / "run.json"
         if not path.is_file():  # a pipe that somebody put there would never end
-            what = "no run.json: it was removed, or the run was killed as it began"
-            what = "a run.json that is no file" if os.path.lexists(path) else what
-            raise UserError(f"run {self.id} has {what}", hint=f"put it back, or remove what is left: {self.path}")
+            what = "no run.json: it was removed, or the run was killed at its start"
+            what = "a run.json that is not a regular file" if os.path.lexists(path) else what
+            raise UserError(
+                f"run {self.id} has {what}", hint=f"restore it, or remove the rest: {self.path}", code="run-damaged"
+            )
         data = path.read_bytes()
         number = _decoded(decoder(Numbered).decode, data, str(path), _MEND_FILE).format
         if number != RUN_DIRECTORY:  # told before its other keys are looked at: they may be others
             said = too_new(f"run {self.id}", number, RUN_DIRECTORY)
-            raise UserError(said, hint="use the version of Holdfast that wrote it")
+            raise UserError(said, hint="use the version of Holdfast that wrote it", code="run-too-new")
         return _decoded(decoder(Manifest).decode, data, str(path), _MEND_FILE)
 
     def ended(self) -> RunEnd | None:

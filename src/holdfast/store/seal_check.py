@@ -23,10 +23,14 @@ def check(run: RunDir, *, force: bool = False) -> str:
     changed = [name for name in names if name not in missing and seal_of(found[name]) != ended.sealed.get(name)]
     if not changed and not missing:
         return ""
-    gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: the run had written it"
-    forged = f"{', '.join(changed)} changed since the run wrote it; it may have been tampered with"
+    gone = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, although the run wrote it"
+    forged = f"{', '.join(changed)} changed after the run wrote it; the results may have been tampered with"
     said = f"run {run.id}: " + "; ".join(text for text, of in ((gone, missing), (forged, changed)) if of)
     if force:
         return said
     again = run_command(run.manifest().options.part)
-    raise UserError(said, hint=f"run it anew, or insist: {again} --resume {quote(name_here(run.path))} --force")
+    raise UserError(
+        said,
+        hint=f"run it again, or override: {again} --resume {quote(name_here(run.path))} --force",
+        code="run-tampered",
+    )

@@ -26,5 +26,7 @@ class AddressQuery:
         if not text:
             return default
         if not (text.isascii() and text.isdigit() and len(text) < 12):
-            raise UsageError(f"{name} is {text[:40]!r}, and must be a whole number", hint="leave it out")
+            raise UsageError(
+                f"{name} is {text[:40]!r}, expected a whole number", hint="leave it out", code="argument-invalid"
+            )
         return min(int(text), most)

@@ -154,7 +154,9 @@ class Api:
     def _search(self, query: AddressQuery) -> dict[str, Any]:
         project, text, run = self._project, query.text("q").strip(), query.text("run")
         if len(text) < LEAST:
-            raise UsageError("too little to look for", hint=f"type {LEAST} letters or more")
+            raise UsageError(
+                "the search text is too short", hint=f"type {LEAST} letters or more", code="argument-invalid"
+            )
         limit, notes = query.number("limit", 100, 500), project.notes.all()
         if run:
             folder = project.opened.folder(run)

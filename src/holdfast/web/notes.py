@@ -58,9 +58,13 @@ def read_text(body: bytes) -> NoteText:
     try:
         sent = _texts.decode(body)
     except (MsgspecError, ValueError, RecursionError) as wrong:
-        raise UsageError(f"not a note: {wrong}", hint='send {"mark": "star", "note": "…"}') from wrong
+        raise UsageError(
+            f"not a note: {wrong}", hint='send {"mark": "star", "note": "…"}', code="argument-invalid"
+        ) from wrong
     if len(sent.note) > LONG:
-        raise UsageError(f"the note has {len(sent.note):,} characters", hint=f"at most {LONG:,} are kept")
+        raise UsageError(
+            f"the note has {len(sent.note):,} characters", hint=f"at most {LONG:,} are kept", code="argument-invalid"
+        )
     return sent
 
 

@@ -150,8 +150,9 @@ def test_something_else_in_the_place_of_the_manifest_is_told_and_not_waited_for(
     tmp_path: Path, put: Callable[[Path], None]
 ) -> None:
     put(tmp_path / "run.json")
-    with pytest.raises(UserError, match=r"has a run\.json that is no file"):
+    with pytest.raises(UserError) as refused:
         RunDir(tmp_path).manifest()
+    assert refused.value.code == "run-damaged"
 
 
 def test_a_verdict_that_no_trial_can_have_is_no_record(tmp_path: Path) -> None:
