@@ -86,13 +86,18 @@ class LiveContext:
         found = None if self.findings is None else sink.storable(self.findings)
         answer = sink.storable(answer)
         weather = None if injector is None else injector.weather
-        took_s = sink.now()
+        notes = sink.all_notes()
+        if self.trial.task.recording is not UNSET:
+            from holdfast.planes.recorded_tools import replay_notes
+
+            notes = [*notes, *replay_notes(self.trial.task, self.injector.uses)]
+        took_s = perf_counter() - sink.began
         return Observation(
             trial=self.trial.id,
             turns=answer.turns,
             ledger=() if injector is None else tuple(injector.ledger),
             output=answer.output,
-            notes=(*answer.notes, *self._notes()),
+            notes=(*answer.notes, *notes),
             calls=self.calls(answer),
             concurrent=answer.concurrent or (weather is not None and weather.concurrent),
             unmatched=answer.unmatched if weather is None else answer.unmatched | weather.unmatched,
@@ -122,15 +127,6 @@ class LiveContext:
         if injector is None:
             return len(self.sink.trace)
         return len(self.sink.trace) + len(injector.ledger) + sum(injector.weather.calls.values())
-
-    def _notes(self) -> Sequence[str]:
-        sink = self.sink
-        notes = [*sink.notes, sink.side_calls] if sink.side_calls else sink.notes
-        if self.trial.task.recording is UNSET:
-            return notes
-        from holdfast.planes.recorded_tools import replay_notes
-
-        return [*notes, *replay_notes(self.trial.task, self.injector.uses)]
 
     def _error(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""

@@ -44,7 +44,7 @@ class LiveSink:
     def __init__(self, trial: Trial, on_call: OnCall | None = None, limits: UsageLimits | None = None) -> None:
         self._trial = trial
         self._on_call = on_call
-        self._began = perf_counter()
+        self.began = perf_counter()
         self.watch: Callable[[str], None] | None = None
         self.limit = ""
         self.on_limit: Callable[[], None] | None = None
@@ -170,7 +170,7 @@ class LiveSink:
         return entry if self._replies <= REPLIES_KEPT else replace(entry, reply=write_lost("too-long"))
 
     def now(self) -> float:
-        return perf_counter() - self._began
+        return perf_counter() - self.began
 
     def add_error(self, why: str, code: str) -> None:
         _keep(self.errors, why)
@@ -182,6 +182,11 @@ class LiveSink:
 
     def note(self, text: str) -> None:
         _keep(self.notes, text)
+
+    def all_notes(self) -> Sequence[str]:
+        """The notes, and one that counts calls that are not in the trace."""
+        side_calls = "" if self._refused is None else self._refused.side_calls
+        return [*self.notes, side_calls] if side_calls else self.notes
 
 
 def _short(event: TraceEvent) -> TraceEvent:

@@ -164,8 +164,10 @@ class RuleJudge:
 
 def _is_sound(found: Finding) -> bool:
     """Whether a finding holds what its types say: nothing else looks at what a plug-in returns."""
-    keyed = isinstance(found.key, tuple) and all(isinstance(one, str) for one in found.key)
-    return keyed and isinstance(found.code, str) and (found.passed is None or isinstance(found.passed, bool))
+    decided = found.passed is True or found.passed is False or found.passed is None
+    if not (decided and isinstance(found.code, str) and isinstance(found.key, tuple)):
+        return False
+    return not found.key or all(isinstance(one, str) for one in found.key)
 
 
 def _default_over(negative: bool, every_turn: bool) -> str:

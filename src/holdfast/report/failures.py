@@ -28,6 +28,9 @@ def explain_cell(run: Run, row: CellRow, width: int = 100) -> list[str]:
 
 def unexplained(run: Run) -> Iterator[CellRow]:
     """The troubled cells that no case explains, in the order of the run."""
+    counts = (run.contract or run.score).counts
+    if counts and not any(counts.get(outcome) for outcome in wording.TROUBLE):
+        return iter(())  # a run that passed may have 100,000 cells
     trials = explained(run)
     troubled = (row for row in run.cells if row.cell.outcome in wording.TROUBLE and not wording.to_come(run, row.cell))
     return (row for row in troubled if not (trials and _is_explained(row, trials)))

@@ -52,11 +52,11 @@ def set_environment(trial: Trial) -> None:
     """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
     global _environment
     wanted = variables(trial)
-    for name in _environment.keys() - wanted.keys():
-        os.environ.pop(name, None)
-    for name, text in wanted.items():
-        if _environment.get(name) != text:
-            os.environ[name] = text
+    for name in _environment:
+        if name not in wanted:
+            os.environ.pop(name, None)
+    for name, text in wanted.items() - _environment.items():
+        os.environ[name] = text
     _environment = wanted
 
 

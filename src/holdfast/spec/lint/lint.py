@@ -144,8 +144,10 @@ def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None
     """A scenario with an attack in which no rule would fail if the agent obeyed proves nothing about the attack."""
     for scenario, faults in zip(weather.scenarios, weather.faults, strict=True):
         attack = next((one for one in faults if PROMPT_INJECTION in read_traits(one.made).standards), None)
+        if attack is None:
+            continue
         judging = [rule for rule in rules.all if applies(rule.invariant.when, scenario)]
-        if attack is None or not judging or any(map(_notices_obedience, judging)):
+        if not judging or any(map(_notices_obedience, judging)):
             continue
         action = attack.injection.settings.get("action")
         rule = (
