@@ -196,18 +196,18 @@ def test_two_runs_at_once_the_second_is_told(project: MakeProject) -> None:
         process.send_signal(signal.SIGINT)
         assert finish(process).code == 2
     assert second.code == 4
-    assert "the gateway is taken by another run" in second.err
+    assert "the gateway is in use by another run" in second.err
 
 
 def test_without_a_gateway_the_run_ends_and_says_how_to_start_one(project: MakeProject) -> None:
     found = made(project)
     result = found.command("contract", "run")
     assert result.code == 4
-    assert "no gateway runs in .holdfast" in result.err
+    assert "no gateway is running in .holdfast" in result.err
     assert "holdfast gateway" in result.err
     printed = found.command("gateway", "--print")
     assert (printed.code, printed.out) == (4, "")
-    assert "no gateway runs in .holdfast" in printed.err
+    assert "no gateway is running in .holdfast" in printed.err
 
 
 def test_print_gives_a_shell_what_an_agent_is_started_with(project: MakeProject) -> None:
@@ -330,7 +330,7 @@ def test_a_second_gateway_names_the_first_and_leaves_it_alone(project: MakeProje
             second = found.command("gateway", *args)
             assert second.code == 4
             assert f": pid {pid}\n" in second.err
-            assert f"holdfast gateway --print; to end it: kill {pid}" in second.err
+            assert f"holdfast gateway --print; to stop it: kill {pid}" in second.err
         assert found.read(".holdfast/gateway.json") == before
         assert ask_model(environ)[0] == 503
         assert Path(environ["SSL_CERT_FILE"]).exists()

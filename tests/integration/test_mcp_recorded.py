@@ -88,7 +88,7 @@ def test_unknown_and_used_up_tools_get_the_servers_error_and_the_session_goes_on
 
     got, place = over_stdio(talk, answer("describe", "a lamp"), answer("shop/search", ["late"]))
     assert got[0] == "a lamp"
-    assert got[1] == [f"{name}: the recording does not know this call" for name in ("describe", "book")]
+    assert got[1] == [f"{name}: the recording has no reply for this call" for name in ("describe", "book")]
     assert "late" in got[2]
     assert [(use.tool, use.known, use.call) for use in place.context.recorded] == [
         ("describe", True, "describe(item=lamp)"),
@@ -178,5 +178,5 @@ def test_a_server_over_http_is_not_asked_either(form: str) -> None:
             got, place = asyncio.run(asyncio.wait_for(run(url), LIMIT_S))
         finally:
             server.terminate()
-    assert got == ("recorded", "book: the recording does not know this call")
+    assert got == ("recorded", "book: the recording has no reply for this call")
     assert [use.known for use in place.context.recorded] == [True, False]

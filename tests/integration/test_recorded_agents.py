@@ -124,8 +124,8 @@ def test_a_tool_over_http_answers_what_was_recorded(tmp_path: Path, shop: Server
     assert shop.seen == []
     assert [use.known for use in seen.recorded] == [True, True, True, True, False, False]
     assert seen.notes[-3:] == (
-        "the recording does not know: GET https://other.test/",
-        f"the recording does not know: GET {url}; all that was recorded for it was used up",
+        "the recording has no reply for: GET https://other.test/",
+        f"the recording has no reply for: GET {url}; all its recorded replies were used",
         "never called: stock (1 response)",
     )
 
@@ -188,9 +188,9 @@ def test_a_tool_over_mcp_answers_what_was_recorded(tmp_path: Path) -> None:
         "recorded",
         "error book: connection error",
         '500 Internal Server Error: {"it":"is"}',
-        "error book: the recording does not know this call",
+        "error book: the recording has no reply for this call",
     ]
-    assert seen.notes == ("the recording does not know: book(item=lamp); all that was recorded for it was used up",)
+    assert seen.notes == ("the recording has no reply for: book(item=lamp); all its recorded replies were used",)
 
 
 # -- tools of the agent's framework ----------------------------------------------------------------
@@ -234,7 +234,7 @@ OWNERS = {name: HTTP_AGENTS[name] for name in ("command", "fresh")}
     [
         (answer("price", {"price": 3}, latency_ms=50), '{"price": 3}'),
         (answer("price", None, 503), "Error: 503 Service Unavailable"),
-        (answer("other", 1), "Error: price: the recording does not know this call"),
+        (answer("other", 1), "Error: price: the recording has no reply for this call"),
     ],
     ids=["value", "error", "unknown"],
 )
@@ -247,7 +247,7 @@ def test_the_model_of_an_agent_that_owns_its_tools_reads_the_recorded_result(
     assert seen.error == ""
     assert (seen.turns[0].text or "").strip() == f"I read: {read}"
     assert (tmp_path / "ran.log").read_text() == "lamp"
-    ran = "the model read the recorded result; the tool itself had run: price"
+    ran = "the model received the recorded result, but the tool also ran: price"
     assert (ran in seen.notes) == (recorded.tool == "price")
 
 

@@ -30,5 +30,5 @@ def test_a_sandboxed_agent_gets_what_was_recorded(tmp_path: Path, backend: str, 
     found = ran(tmp_path, spec_of(ASKS, **network), backend=backend, tasks=(task,))
     assert [line for line in found.lines if line] == ['{"id": "ch_1"}', "1.08", "curl failed"]
     assert found.only.error == ""
-    note = f"the recording does not know: GET {CHARGES}; all that was recorded for it was used up"
+    note = f"the recording has no reply for: GET {CHARGES}; all its recorded replies were used"
     assert note in found.only.notes

@@ -1,4 +1,4 @@
-"""Tools inside an agent are met by name, in its model traffic: what the model reads differs from what the tool gave."""
+"""Tools inside an agent are met by name, in its model traffic: what the model reads differs from the tool's result."""
 
 from __future__ import annotations
 

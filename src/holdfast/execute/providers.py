@@ -108,7 +108,7 @@ def silent(answer: Answer, trace: Iterable[TraceEvent], providers: Providers) ->
     for waited, what in waits.values():
         if turn is not None and _too_long(waited, turn):
             until = "until its time was up" if turn.ending == "timeout" else "and gave up"
-            yield f"the agent waited {waited:.0f} ms for {what} {until}, and no fault is why"
+            yield f"the agent waited {waited:.0f} ms for {what} {until}, and no fault caused it"
 
 
 def place(event: TraceEvent) -> str:

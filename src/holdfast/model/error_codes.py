@@ -58,7 +58,7 @@ ERROR_CODES = {
     "model-format": "`models:` names a server that cannot be asked in the agent's format.",
     "model-missing": "Nothing answers for a model: no key, no script, no recording.",
     "model-refused": "The server of a model answered with an error.",
-    "model-unavailable": "A model gave no answer, and no fault is why.",
+    "model-unavailable": "A model gave no answer, and no fault caused it.",
     "mutation-impossible": "A type of mutation cannot be made here.",
     "mutation-unwritten": "The model wrote no usable mutation of a type.",
     "name-unknown": "Nothing has this name.",

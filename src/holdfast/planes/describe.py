@@ -1,4 +1,4 @@
-"""Values in a few words for the ledger, and whether two of them are the same."""
+"""Describes values in a few words for the ledger, and compares them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from holdfast.model.shorten import shorten
 from holdfast.model.trace import TEXT_KEPT
 
 TARGET_KEPT = 500
-"""Characters of a tool's name, a model's or a URL that are kept."""
+"""Maximum length, in characters, of a tool name, model name or URL."""
 
 _JSON_KINDS = (dict, list, tuple, int, float, bool, type(None), Completion)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def brief(target: str) -> str:
-    """A target as counters, ledger and trace know it: one that is too long by its ends and a digest."""
+    """A target as counters, ledger and trace record it; a long one is shortened to its ends and a digest."""
     if not target.isascii():
         target = encodable(target)
     if len(target) <= TARGET_KEPT:
@@ -28,7 +28,7 @@ def brief(target: str) -> str:
 
 
 def cut_off(text: str) -> tuple[str, ...]:
-    """The canaries in a text of which an event keeps only the ends."""
+    """The canaries in a text that is too long for an event, which keeps only the text's ends."""
     if len(text) <= TEXT_KEPT:
         return ()
     from holdfast.model.canary import echoes
@@ -37,43 +37,43 @@ def cut_off(text: str) -> tuple[str, ...]:
 
 
 def describe(value: Any) -> str:
-    """A value as a person would recognise it, shortened."""
+    """A short, readable form of a value."""
     if isinstance(value, Completion):
         return encodable(shorten(value.shown or "an empty reply"))
     return encodable(shorten(str.__str__(value) if isinstance(value, str) else witness(value)))
 
 
 def witness(value: Any) -> str:
-    """All that can be told of a value, as text that does not depend on memory addresses."""
+    """The value as complete text, without memory addresses."""
     if isinstance(value, _JSON_KINDS):
         try:
             return _steady(canonical(value).decode())
-        except Exception:  # an odd value inside
+        except Exception:  # a value inside it cannot be serialised
             return _printed(value)
     return _printed(value)
 
 
 def as_json(value: Any) -> str:
-    """A tool's value as JSON; of what JSON cannot carry, the text that it prints."""
+    """A tool's value as JSON; if JSON cannot represent it, its printed form."""
     if isinstance(value, bytes | bytearray):
         value = bytes(value).decode("utf-8", "replace")
     try:
-        return encode(encodable(value) if isinstance(value, str) else value).decode()  # keys in their order
-    except Exception:  # an odd value inside
+        return encode(encodable(value) if isinstance(value, str) else value).decode()  # keys keep their order
+    except Exception:  # a value inside it cannot be serialised
         return encode(encodable(witness(value))).decode()
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether the agent could not tell the two apart."""
+    """Whether the agent could not distinguish the two values."""
     if one is other:
         return True
     if type(one) is not type(other):
         return False
     try:
         equal = bool(one == other)
-    except Exception:  # arrays and proxies refuse comparison; what they print is the next best witness
+    except Exception:  # arrays and proxies refuse comparison, so their printed form decides
         equal = True
-    if equal:  # 1, 1.0 and True are equal, and look different
+    if equal:  # 1, 1.0 and True are equal but look different
         return _printed(one) == _printed(other)
     by_identity: Any = type(one).__eq__
     return by_identity is object.__eq__ and _printed(one) == _printed(other) and _alike(one, other)
@@ -83,7 +83,7 @@ def arguments_digest(arguments: Mapping[str, Any]) -> str:
     """A digest of a call's arguments that does not depend on memory addresses or on order."""
     try:
         return digest(_steady(canonical(dict(arguments)).decode()).encode())
-    except Exception:  # values that JSON cannot carry: fall back on what they print
+    except Exception:  # JSON cannot represent these values: use their printed form
         shown = [f"{name}={_printed(arguments[name])}" for name in sorted(arguments)]
         return digest("\n".join(shown).encode("utf-8", "surrogatepass"))
 
@@ -98,7 +98,7 @@ def said(raised: BaseException) -> str:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Objects that compare by identity: whether they hold the same."""
+    """Whether two objects that compare by identity have equal fields."""
     try:
         return same(vars(one), vars(other))
     except TypeError:  # no fields to compare

@@ -1,7 +1,7 @@
-"""Where the proxy connects to: egress rules by name, and never this machine itself unless the spec names it.
+"""Decides where the proxy may connect: egress rules by name, and this machine only if the spec names it.
 
-Addresses are checked after the name is resolved, and the connection goes to the address that was checked: a name that
-resolves differently the second time gains nothing.
+Addresses are checked after the name is resolved, and the connection goes to the checked address. A name that resolves
+differently the second time therefore cannot bypass the check.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _METADATA = frozenset(map(ip_address, (
     "fd20:ce::254",  # Google Cloud by IPv6
     "fe80::a9fe:a9fe",  # OpenStack by IPv6
 )))  # fmt: skip
-"""Where clouds tell a machine who it is, with its credentials."""
+"""Metadata services of cloud providers, which hand out a machine's identity and credentials."""
 _NAT64 = ip_network("64:ff9b::/96")
 _LOOPBACK = ("127.0.0.1", "::1")
 
@@ -41,14 +41,15 @@ class NotPermitted(Exception):
     def __init__(self, why: str, *, loopback: bool = False) -> None:
         super().__init__(why)
         self.loopback = loopback
-        """The place is a loopback address, which the spec does not name."""
+        """The target is a loopback address that the spec does not name."""
 
 
 class Policy:
-    """Decides where the proxy connects to.
+    """Decides where the proxy may connect.
 
-    `allowed` are URLs, URL globs or `host:port` that the spec names; one that names a host and a port literally is
-    declared, and may be on this machine. `allow` and `deny` are egress globs: `*.example.com`, `api.x.com:443`.
+    `allowed` holds the URLs, URL globs and `host:port` pairs that the spec names. An entry with a literal host and port
+    counts as declared and may be on this machine. `allow` and `deny` are egress globs: `*.example.com`,
+    `api.x.com:443`.
     """
 
     def __init__(
@@ -67,16 +68,16 @@ class Policy:
         self._resolve = resolve or _resolved
 
     def declared(self, host: str, port: int) -> bool:
-        """Whether the spec names this very host and port."""
+        """Whether the spec names exactly this host and port."""
         return (host.lower().rstrip("."), port) in self._declared
 
     @property
     def on_loopback(self) -> bool:
-        """Whether a declared target is on this machine, by its name."""
+        """Whether a declared target is on this machine, judged by its name."""
         return any(host == "localhost" or _local(host) for host, _ in self._declared)
 
     def permit(self, host: str, port: int) -> None:
-        """Raises NotPermitted where the egress rules say no. Asked for every request."""
+        """Raises NotPermitted if the egress rules deny the request. Called for every request."""
         if self.declared(host, port):
             return
         if any(_fits(glob, host, port) for glob in self._deny):
@@ -85,7 +86,7 @@ class Policy:
             raise NotPermitted(f"network.egress does not allow {host}:{port}")
 
     def permits(self, host: str, port: int) -> bool:
-        """Whether the egress rules say yes."""
+        """Whether the egress rules allow the request."""
         try:
             self.permit(host, port)
         except NotPermitted:
@@ -93,7 +94,7 @@ class Policy:
         return True
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, each checked; raises NotPermitted if none may be, OSError if there is none."""
+        """The checked addresses to connect to. Raises NotPermitted if all are denied, OSError if there are none."""
         self.permit(host, port)
         found = [str(ip_address(host))] if _is_address(host) else await self._resolve(host, port)
         if self.declared(host, port):
@@ -112,15 +113,15 @@ class Policy:
 
 
 def _places(url: str) -> Iterable[tuple[str, int]]:
-    """The host and ports that a URL or `host:port` names; `localhost` is also its addresses.
+    """The host and ports that a URL or `host:port` names; `localhost` includes its addresses.
 
-    Without a scheme and a port both usual ports are meant, as everywhere that a URL is named.
+    Without a scheme and a port, both default ports are meant, as for every other URL in a spec.
     """
     text = url if "://" in url else f"//{url}"
     try:
         parts = urlsplit(text)
         host, given = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
-    except ValueError:  # a glob where the port is
+    except ValueError:  # the port is a glob
         return
     if not host or (given is None and parts.scheme) or any(sign in host for sign in "*?["):
         return
@@ -150,7 +151,7 @@ def _local(host: str) -> bool:
 
 
 def _inner(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, if it does."""
+    """The IPv4 address embedded in an IPv6 address, if there is one."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
@@ -159,7 +160,7 @@ def _inner(address: Address) -> Address:
 
 
 def _kind(address: Address) -> str | None:
-    """What is wrong with an address; None if nothing is."""
+    """Why the proxy must not connect to an address; None if it may."""
     if address in _METADATA:
         return "a metadata service"
     if address.is_loopback:
@@ -167,12 +168,12 @@ def _kind(address: Address) -> str | None:
     if address.is_link_local:
         return "a link-local address"
     if address.is_unspecified or address.is_multicast or address.is_reserved:
-        return "no address of a single host"
+        return "not an address of a single host"
     return "an address of this machine" if _ours(address) else None
 
 
 def _ours(address: Address) -> bool:
-    """Only an address of this machine can be bound."""
+    """Whether this is an address of this machine: only those can be bound."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:

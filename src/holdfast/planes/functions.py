@@ -1,6 +1,6 @@
-"""The function plane: declared tools and model functions of a Python agent, in its own process.
+"""The function plane: declared tools and model functions of a Python agent, in the agent's process.
 
-It is cooperative: the agent could look behind it. Reports say so.
+It is cooperative: the agent could bypass it. Reports say so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kwargs: TypeAlias = dict[str, Any]
 
 
 class Hook:
-    """What stands in a wrapped function's place."""
+    """The hook that replaces a wrapped function."""
 
     def __init__(
         self, plane: str, name: str, original: FunctionType, owner: object | None = None, *, method: bool = False
@@ -34,7 +34,7 @@ class Hook:
         self._is_tool = plane == "tool"
         self.original = original
         self._owner = owner
-        """The object the function must be called on to count; None for any."""
+        """The object that the function must be called on to count; None for any object."""
         self._method = method or owner is not None
         self._kind = kind_of(original)
         self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
@@ -44,7 +44,7 @@ class Hook:
     def __call__(self, args: Args, kwargs: Kwargs) -> Any:
         weather = current()
         if weather is None or not self._concerns(args) or self.key in inside():
-            return self.original(*args, **kwargs)  # a tool that calls itself is still one call of the agent's
+            return self.original(*args, **kwargs)  # a tool that calls itself is still one call by the agent
         if self._kind == "coroutine" or (self._wraps_coroutine and _in_loop()):
             return self._coroutine(weather, args, kwargs)
         if self._kind == "plain":
@@ -139,13 +139,13 @@ class Hook:
             return (await weather.inject(call, forward, sleep, modes=modes, sent=sight.sent)).value
         except Failed as failure:
             raised = exception_of(failure)
-            raise raised from raised.__cause__  # a recorded exception has its own
+            raise raised from raised.__cause__  # a recorded exception has its own traceback
         except HarnessError as ours:
             weather.broke(str(ours))
             raise
 
     def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
-        """The call as the trace will have it; None if nobody watches."""
+        """The call as the trace will record it; None if nothing observes it."""
         watch = weather.watch
         number = 0 if watch is None else watch.number()
         if watch is None or not number:
@@ -170,28 +170,28 @@ class Hook:
             raise
 
     def _called(self, args: Args, kwargs: Kwargs) -> Any:
-        """The plain function's value, fit to leave a coroutine."""
+        """The value of a plain function, in a form that can leave a coroutine."""
         try:
             value = self.original(*args, **kwargs)
-        except StopIteration as stop:  # would become a RuntimeError on its way out
+        except StopIteration as stop:  # would become a RuntimeError when it leaves the coroutine
             raise _Stopped(stop) from None
         if inspect.isawaitable(value):
             if inspect.iscoroutine(value):
                 value.close()
             raise HarnessError(
-                f"{self.key[1]!r} is not async and gives an awaitable; declare the async function itself",
+                f"{self.key[1]!r} is not async but returns an awaitable; declare the async function instead",
                 code="tool-unusable",
             )
         return value
 
     def _arguments(self, args: Args, kwargs: Kwargs) -> dict[str, Any]:
-        """The arguments by name, defaults included, without the object a method is called on."""
+        """The arguments by name, including defaults, without the object that a method is called on."""
         if self._signature is None:
             self._signature = inspect.signature(self.original)
         signature = self._signature
         try:
             bound = signature.bind(*args, **kwargs)
-        except TypeError:  # a call the function itself will refuse
+        except TypeError:  # the function itself will reject this call
             return {**{str(i): a for i, a in enumerate(args)}, **kwargs}
         bound.apply_defaults()
         named = dict(bound.arguments)
@@ -204,7 +204,8 @@ class Hook:
 
 
 class _Watched:
-    """Tells the trace how the body ended, unless it said so itself: one that is left early has done its work."""
+    """Reports the end of the body to the trace, unless the body did so itself. A generator that is left early counts as
+    finished."""
 
     def __init__(self, sight: TracedCall | None) -> None:
         self._sight = sight
@@ -240,13 +241,13 @@ class _Stopped(Exception):
 
 
 def _followed(sight: TracedCall, items: Iterator[Any]) -> Generator[Any, Any, Any]:
-    """The same items, and what is sent to them; the trace is told of the end."""
+    """Yields the same items, passes on sent values, and reports the end to the trace."""
     with _Watched(sight):
         return (yield from items)
 
 
 def _plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | None:
-    """The parameters that the trampoline hands on by position; None where only the signature can name them."""
+    """The parameters that the trampoline passes by position; None if only the signature can name them."""
     code = function.__code__
     if code.co_flags & inspect.CO_VARARGS or hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
         return None
@@ -254,7 +255,7 @@ def _plain_names(function: FunctionType, *, skip: bool) -> tuple[str, ...] | Non
 
 
 def _in_loop() -> bool:
-    """Whether an event loop runs in this thread: there a wrapper of a coroutine function is awaited."""
+    """Whether an event loop is running in this thread; if so, the wrapper of a coroutine function is awaited."""
     from asyncio import _get_running_loop
 
     return _get_running_loop() is not None

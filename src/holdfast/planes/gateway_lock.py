@@ -1,4 +1,4 @@
-"""One gateway stands in a folder at a time: who holds it, and what one that was killed has left there."""
+"""Allows one gateway per folder: finds its process, and cleans up after one that was killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCK = "gateway.lock"
 
 
 class _Held(Exception):
-    """Another process has the lock; its number, 0 if it does not say."""
+    """Another process holds the lock; carries its pid, or 0 if unknown."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid)
@@ -25,13 +25,13 @@ class _Held(Exception):
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keeps every other gateway out of this folder; UserError, with what to do, if one is here already."""
+    """Locks this folder for one gateway; raises UserError, with what to do, if another gateway is running in it."""
     try:
         lock = _locked(folder)
     except _Held as held:
-        end = f"; to end it: kill {held.pid}" if held.pid else ""
+        end = f"; to stop it: kill {held.pid}" if held.pid else ""
         raise UserError(
-            f"a gateway already runs in {path_here(folder)}" + (f": pid {held.pid}" if held.pid else ""),
+            f"a gateway is already running in {path_here(folder)}" + (f": pid {held.pid}" if held.pid else ""),
             code="gateway-running",
             hint=f"its variables: holdfast gateway --print{end}",
         ) from None
@@ -44,7 +44,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def stands(folder: Path) -> bool:
-    """Whether a gateway runs in this folder."""
+    """Whether a gateway is running in this folder."""
     if not (folder / LOCK).exists():
         return False
     try:
@@ -55,7 +55,7 @@ def stands(folder: Path) -> bool:
 
 
 def clear(folder: Path) -> list[Path]:
-    """Removes what a gateway that was killed left in this folder; what was removed."""
+    """Removes the files that a killed gateway left in this folder, and returns what it removed."""
     left = [path for path in (folder / "gateway", folder / "gateway.sock") if path.exists()]
     if not left or stands(folder):
         return []

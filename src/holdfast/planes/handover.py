@@ -1,8 +1,8 @@
-"""How a gateway that waits hands its listening socket to a run, and takes it back.
+"""How a waiting gateway hands its listening socket to a run, and takes it back.
 
-The socket is bound once, so an agent that was started with the gateway's variables reaches the run that drives it, and
-the run after that. Between runs every request gets 503. The connection between the two is a Unix socket that its owner
-alone may open; the listening socket itself is sent on it, so there is nothing to control.
+The socket is bound once. An agent that was started with the gateway's variables therefore reaches the current run, and
+the one after that. Between runs every request gets 503. The run and the gateway talk over a Unix socket that only its
+owner may open. The gateway sends the listening socket itself over it, so no control protocol is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class GatewayAddress(Struct, frozen=True):
-    """The address of a gateway: kept in a file, so that it is the same after a restart."""
+    """The address of a gateway, kept in a file to stay the same after a restart."""
 
     port: int
     token: str
@@ -41,15 +41,15 @@ class GatewayAddress(Struct, frozen=True):
 
 
 class HandedSocket(Struct, frozen=True):
-    """What a run is told with the socket."""
+    """What the gateway sends to a run together with the socket."""
 
     token: str
     authority: bytes
-    """The gateway's certificate authority, key included."""
+    """The gateway's certificate authority, including its key."""
 
 
 def place_in(folder: Path, port: int | None = None, host: str | None = None) -> GatewayAddress:
-    """The gateway's place, made up at its first start. Another port or host makes it another place."""
+    """The gateway's address, chosen at its first start. Another port or host makes a new address."""
     path = folder / "gateway.json"
     known = _known(path)
     if known is not None and port in (None, known.port) and host in (None, known.host):
@@ -67,8 +67,8 @@ def _known(path: Path) -> GatewayAddress | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=GatewayAddress)
     except (msgspec.MsgspecError, ValueError) as broken:
-        hint = "remove it: the next start makes another, and the agent is then started anew"
-        raise UserError(f"{path}: not where a gateway stands: {broken}", code="gateway-missing", hint=hint) from broken
+        hint = "remove it: the next start creates a new one; then restart the agent"
+        raise UserError(f"{path}: not a gateway address: {broken}", code="gateway-missing", hint=hint) from broken
 
 
 def _free_port() -> int:
@@ -81,10 +81,10 @@ def _free_port() -> int:
 def variables(
     folder: Path, place: GatewayAddress, environ: Mapping[str, str], settings: PlaneSettings | None = None
 ) -> dict[str, str]:
-    """What an agent is started with so that its calls come to the gateway in this folder.
+    """The variables to start an agent with, to route its calls to the gateway in this folder.
 
-    `settings` are what its spec says: a URL on loopback goes through the proxy only if a fault names it, and the MCP
-    configuration is written where the variable says.
+    `settings` come from the agent's spec. A loopback URL goes through the proxy only if a fault names it. The MCP
+    configuration is written to the path in its variable.
     """
     from holdfast.planes.egress_policy import Policy
     from holdfast.planes.http import trust
@@ -107,7 +107,7 @@ def variables(
 
 
 def _led(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
-    """What leads to the proxy. Calls to the gateway's own address do not go by way of it."""
+    """The proxy variables. Calls to the gateway's own address bypass the proxy."""
     from holdfast.planes.http import trust
 
     found = trust.proxy_environ(proxy, loopback_declared)
@@ -116,9 +116,10 @@ def _led(proxy: str, host: str, *, loopback_declared: bool) -> dict[str, str]:
 
 
 class Standby:
-    """A gateway between runs. Its certificate authority lives as long as it does.
+    """A gateway between runs. Its certificate authority lives as long as the gateway.
 
-    `tell` hears who takes the socket: any process of the same user can, and whoever has it has the authority's key.
+    `tell` receives the name of each process that takes the socket. Any process of the same user can take it, and gets
+    the authority's key with it.
     """
 
     def __init__(self, folder: Path, place: GatewayAddress, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -138,7 +139,7 @@ class Standby:
         self._closed = False
 
     async def open(self) -> None:
-        """Answers 503 until a run comes for the socket."""
+        """Answers 503 until a run takes the socket."""
         self._path.unlink(missing_ok=True)
         bound = socket.socket(socket.AF_UNIX)
         before = os.umask(0o177)
@@ -150,7 +151,7 @@ class Standby:
         await self._stand_by()
 
     async def close(self) -> None:
-        """Ends it, also while a run has the socket: the run keeps its own."""
+        """Stops the gateway. A run that has the socket keeps it."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -167,11 +168,11 @@ class Standby:
         self._listener = await serve(_refuse, sock=self._socket.dup())
 
     async def _hand_over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One run has the socket at a time; it is back when the run's connection closes."""
+        """Lends the socket to one run at a time; it returns when the run's connection closes."""
         connection: socket.socket = writer.get_extra_info("socket")
         peer = _peer(connection)
         if self._listener is None or (peer is not None and peer.uid != os.getuid()):
-            self._tell(f"refused to {_named(peer)}: {'it is taken' if self._listener is None else 'another user'}")
+            self._tell(f"refused to {_named(peer)}: {'it is in use' if self._listener is None else 'another user'}")
             writer.close()
             return
         self._tell(f"taken by {_named(peer)}")
@@ -186,7 +187,7 @@ class Standby:
             writer.transport.resume_reading()  # type: ignore[attr-defined]  # the same
             await reader.read()
         except OSError:
-            pass  # the run is gone: the socket is ours again
+            pass  # the run has ended: the gateway owns the socket again
         except asyncio.CancelledError:
             if not self._closed:
                 raise
@@ -199,7 +200,7 @@ class Standby:
 
 
 class TakenSocket:
-    """The socket of a gateway, for the time of one run."""
+    """A gateway's socket, for the duration of one run."""
 
     def __init__(self, connection: socket.socket, listening: socket.socket, handed: HandedSocket) -> None:
         self._connection = connection
@@ -212,7 +213,7 @@ class TakenSocket:
 
 
 def take(folder: Path) -> TakenSocket:
-    """The socket of the gateway that stands by in this folder; raises AgentUnavailable if there is none."""
+    """The socket of the gateway waiting in this folder; raises AgentUnavailable if there is none."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(5)
     try:
@@ -221,13 +222,13 @@ def take(folder: Path) -> TakenSocket:
     except OSError as broken:
         connection.close()
         raise AgentUnavailable(
-            f"agent.gateway is true, and no gateway runs in {path_here(folder)} ({broken.strerror or broken})",
+            f"agent.gateway is true, but no gateway is running in {path_here(folder)} ({broken.strerror or broken})",
             hint="start `holdfast gateway` with this spec, and the agent with the variables that it prints",
             config=True,
         ) from None
     if not data or not fds:
         connection.close()
-        raise AgentUnavailable("the gateway is taken by another run", hint="wait for it to end", config=True)
+        raise AgentUnavailable("the gateway is in use by another run", hint="wait for it to end", config=True)
     return TakenSocket(connection, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
 
 
@@ -242,7 +243,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except OSError as taken:
         bound.close()
-        hint = "stop what holds it, or take another: holdfast gateway --port N"
+        hint = "stop the program that uses it, or choose another: holdfast gateway --port N"
         raise UserError(
             f"port {port} of {host} cannot be had: {taken.strerror}", code="port-taken", hint=hint
         ) from None
@@ -259,7 +260,8 @@ class Peer(Struct, frozen=True):
 
 
 def _peer(connection: socket.socket) -> Peer | None:
-    """As the kernel has it; None where the system cannot tell: there the file's mode decides."""
+    """The peer's credentials from the kernel; None if the system cannot provide them, and the file mode is the only
+    guard."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
@@ -271,14 +273,15 @@ def _named(peer: Peer | None) -> str:
     if peer is None:
         return "a process"
     try:
-        name = Path(f"/proc/{peer.pid}/comm").read_bytes().decode("utf-8", "replace").strip()  # its words may be secret
+        # its arguments may contain secrets
+        name = Path(f"/proc/{peer.pid}/comm").read_bytes().decode("utf-8", "replace").strip()
     except OSError:
         return f"process {peer.pid}"
     return f"process {peer.pid} ({name})"
 
 
 def shown(variables: Mapping[str, str]) -> str:
-    """Variables as a shell takes them."""
+    """Variables in shell syntax."""
     from shlex import quote
 
     return "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())

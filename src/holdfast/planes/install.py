@@ -1,4 +1,4 @@
-"""Finds an agent's declared tools and model functions and puts hooks in place of them."""
+"""Finds an agent's declared tools and model functions and replaces them with hooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.planes.functions import Hook
 from holdfast.planes.swap import CallableHome, Declared, exchange, put_back, replace, restore
 
 _FAMILIES = (("_run", "_arun"), ("invoke", "ainvoke"), ("__call__",))
-"""Where a tool object does its work, the innermost first: only the first family found is wrapped."""
+"""The methods in which a tool object does its work, innermost first: only the first family that exists is wrapped."""
 
 
 class Installed:
@@ -27,10 +27,10 @@ class Installed:
         self.llm: list[str] = []
         self._wrapped: dict[tuple[int, int], str] = {}
         self._undo: list[Callable[[], None]] = []
-        self._kept: list[Declared] = []  # ids above stay true only while the objects live
+        self._kept: list[Declared] = []  # the ids above stay valid only while the objects live
 
     def add(self, declared: Declared) -> None:
-        """Wraps one callable wherever it is known to live."""
+        """Wraps one callable wherever it is referenced."""
         names = self.tools if declared.plane == "tool" else self.llm
         pieces = list(_functions(declared.target))
         fresh = [piece for piece in pieces if not self._known(piece, declared.name)]
@@ -51,7 +51,7 @@ class Installed:
             self._wrap(declared, function, owner)
 
     def remove(self) -> None:
-        """Puts everything back as it was."""
+        """Restores everything to its original state."""
         while self._undo:
             self._undo.pop()()
 
@@ -59,7 +59,7 @@ class Installed:
         known = self._wrapped.get((id(piece[0]), id(piece[1])))
         if known is not None and known != name:
             raise UserError(
-                f"{name!r} and {known!r} are one and the same function; a fault could not tell them apart",
+                f"{name!r} and {known!r} are the same function; a fault could not distinguish them",
                 code="tool-unusable",
                 hint="declare it once",
             )
@@ -75,7 +75,7 @@ class Installed:
 
 
 def install(agent: AgentSpec) -> Installed:
-    """Wraps everything the spec and the decorator declare. The agent's modules are imported by now."""
+    """Wraps everything the spec and the decorator declare. The agent's modules must already be imported."""
     done = Installed()
     try:
         for declared in _grouped(_declarations(agent)):
@@ -121,7 +121,7 @@ def _registered(path: str) -> Iterator[Declared]:
             code="tool-unusable",
             hint="use a dict or holdfast.ToolRegistry",
         )
-    for name in list(mapping):  # not items(): a list of pairs would count as one more reference
+    for name in list(mapping):  # not items(): a list of pairs would count as another reference
         yield _keyed(mapping, name, str(name), mapping[name])
 
 
@@ -130,7 +130,7 @@ def _keyed(mapping: Mapping[Any, Any], key: Any, name: str, target: Any) -> Decl
 
 
 def _grouped(found: Iterator[Declared]) -> list[Declared]:
-    """One entry per callable and name: a callable that must be replaced is replaced at all its homes."""
+    """One entry per callable and name. A callable that must be replaced is replaced wherever it is referenced."""
     groups: dict[tuple[str, str, int], Declared] = {}
     for declared in found:
         group = groups.setdefault((declared.plane, declared.name, id(declared.target)), declared)
@@ -146,7 +146,7 @@ def _functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
     elif isinstance(target, MethodType) and isinstance(target.__func__, FunctionType):
         yield target.__func__, target.__self__
     elif not isinstance(target, type) and type(target).__module__ != "functools":
-        yield from _object_functions(target)  # of a partial the function may serve other tools too
+        yield from _object_functions(target)  # the function of a partial may serve other tools, too
 
 
 def _object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None]]:
@@ -164,7 +164,7 @@ def _object_functions(target: Any) -> Iterator[tuple[FunctionType, object | None
 
 
 def resolve(path: str) -> tuple[Any, Any, str]:
-    """The object, what holds it, and under which name; UserError with the near miss if it is not there."""
+    """The object, its owner and its attribute name; raises UserError with the nearest match if it does not exist."""
     module_name, _, attributes = path.partition(":")
     if not module_name or not attributes:
         raise UserError(f"{path!r} is not of the form module:attribute", code="tool-unusable")

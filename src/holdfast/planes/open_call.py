@@ -1,4 +1,4 @@
-"""The weather that a call in this process meets, and the calls that are under way in it."""
+"""The weather for calls in this process, and the calls that are in progress."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CallKey: TypeAlias = tuple[str, str]
 
 _task_weather: ContextVar[Weather | None] = ContextVar("holdfast_weather", default=None)
 _inside: ContextVar[tuple[CallKey, ...]] = ContextVar("holdfast_inside", default=())
-_weather: Weather | None = None  # for threads the agent starts itself: they do not inherit the context
+_weather: Weather | None = None  # for threads that the agent starts: they do not inherit the context
 
 
-class under:  # a function in all but name: `with under(weather, broke):`
-    """Runs the body in this weather. `broke` hears of failures that are ours, `watch` of the agent's calls."""
+class under:  # used like a function: `with under(weather, broke):`
+    """Runs the body in this weather. `broke` receives harness errors, `watch` receives the agent's calls."""
 
     __slots__ = ("_before", "_token", "_weather")
 
@@ -44,17 +44,17 @@ class under:  # a function in all but name: `with under(weather, broke):`
 
 
 def current() -> Weather | None:
-    """The weather around this call, if a trial is under way."""
+    """The weather for this call, if a trial is in progress."""
     return _task_weather.get() or _weather
 
 
 def inside() -> tuple[CallKey, ...]:
-    """The calls that this one is made in."""
+    """The calls that enclose this one."""
     return _inside.get()
 
 
 class OpenCall:
-    """One call under way. Notices calls that overlap; a call made inside another one does not count."""
+    """One call in progress. Detects overlapping calls; a call made inside another one does not count."""
 
     __slots__ = ("_key", "_token", "_weather")
 
@@ -64,7 +64,8 @@ class OpenCall:
 
     def __enter__(self) -> None:
         weather, around = self._weather, _inside.get()
-        weather.in_flight.append(None)  # before looking: of two that come at once, one sees the other
+        # registered before the check: of two simultaneous calls, at least one sees the other
+        weather.in_flight.append(None)
         if not around and len(weather.in_flight) > 1:
             weather.concurrent = True
         self._token: Token[tuple[CallKey, ...]] = _inside.set((*around, self._key))
@@ -77,11 +78,11 @@ class OpenCall:
 
 
 class Waited(HarnessError):
-    """A fault waited for something else than its call or its clock."""
+    """A fault awaited something other than its call or its clock."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that never really waits, as a fault on a plain function must not."""
+    """Runs a coroutine that must finish without waiting, because a fault on a plain function cannot wait."""
     try:
         coroutine.send(None)
     except StopIteration as done:

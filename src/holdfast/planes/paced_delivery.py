@@ -1,4 +1,4 @@
-"""A Delivery carried out: which bytes go out when."""
+"""Carries out a Delivery: decides which bytes are sent when."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from msgspec.structs import replace
 from holdfast.model.delivery import Delivery, DeliveryPart
 
 TICK_S = 0.05
-"""Under a bandwidth, what may go in so long goes at once."""
+"""Under a bandwidth limit, the bytes that fit into this time are sent together."""
 FELT_MS = 1.0
-"""A reply that a bandwidth holds back for less is not held back: clocks and schedulers do as much."""
+"""A bandwidth limit that delays a reply by less than this is ignored: clocks and schedulers cause as much."""
 
 
 class PacedDelivery:
-    """Splits the bytes of one reply as its delivery says."""
+    """Splits the bytes of one reply according to its delivery."""
 
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
         self._rng = Random(delivery.slices.seed if delivery.slices else 0)
         self.sent = 0
-        """Bytes that have gone out."""
+        """Bytes sent so far."""
 
     @property
     def cut_off(self) -> bool:
-        """So much was sent that the connection closes."""
+        """Whether enough was sent to close the connection."""
         limit = self._delivery.limit
         return limit is not None and self.sent >= limit
 
     def pieces(self, data: bytes) -> Iterator[tuple[float, bytes]]:
-        """The next bytes, piece by piece, each with the wait before it in ms."""
+        """The next bytes in pieces, each with the wait before it in ms."""
         limit = self._delivery.limit
         if limit is not None:
             data = data[: max(0, limit - self.sent)]
@@ -44,7 +44,7 @@ class PacedDelivery:
             self.sent += len(piece)
 
     def size(self) -> int:
-        """Of the next piece, at most."""
+        """The maximum size of the next piece."""
         slices, rate = self._delivery.slices, self._delivery.rate
         size = 65_536 if rate is None else max(1, int(rate * TICK_S))
         if slices is None:
@@ -59,7 +59,7 @@ class PacedDelivery:
 
 
 def felt(delivery: Delivery, size: int) -> tuple[Delivery, list[DeliveryPart]]:
-    """The delivery as a body of so many bytes meets it, and the parts of it that have no effect."""
+    """The delivery for a body of this size, and the parts of it that have no effect."""
     idle: list[DeliveryPart] = []
     if delivery.limit is not None and delivery.limit >= size:
         idle.append("limit")

@@ -1,4 +1,4 @@
-"""A port forward: a loopback port of this machine that leads to one port inside a sandbox."""
+"""A port forward: a loopback port of this machine that forwards to one port inside a sandbox."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from holdfast.protocols.sandbox import Sandbox
 from holdfast.streams.connection_end import ConnectionEnd, join
 
 AT_ONCE = 256
-"""Connections of one port forward at a time; the rest is closed, so that nobody fills our memory."""
+"""Maximum number of concurrent connections; further ones are closed, to bound our memory."""
 CONNECT_S = 10.0
-"""For a program inside that listens, and takes no connection."""
+"""Timeout for a program inside that listens but accepts no connection."""
 
 
 class PortForward:
-    """One port of this machine's. Close it after use."""
+    """One forwarded port of this machine. Close it after use."""
 
     def __init__(self, sandbox: Sandbox, port: int) -> None:
         self._sandbox = sandbox
         self._inside = port
         self.port = 0
-        """Where it begins."""
+        """The local address."""
         self._server: asyncio.Server
         self._open: dict[asyncio.Task[None], ConnectionEnd] = {}
 
     @classmethod
     async def open(cls, sandbox: Sandbox, port: int, at: socket | None = None) -> PortForward:
-        """Leads to a port inside, from the socket `at`, which it closes in the end, or from a free port."""
+        """Forwards to a port inside, from the socket `at`, which it closes in the end, or from a free port."""
         forward = cls(sandbox, port)
         loop = asyncio.get_running_loop()
         if at is None:
@@ -48,7 +48,7 @@ class PortForward:
         return True
 
     async def close(self) -> None:
-        """Ends every connection; afterwards no task and no socket is left."""
+        """Closes every connection; afterwards no task and no socket is left."""
         self._server.close()
         under_way = dict(self._open)
         for task in under_way:
@@ -66,12 +66,12 @@ class PortForward:
         task.add_done_callback(self._open.pop)
 
     async def _forward(self, outer: ConnectionEnd) -> None:
-        """Copies both ways until both have ended; where nothing listens inside, the connection is closed."""
+        """Copies in both directions until both have ended; if nothing listens inside, the connection is closed."""
         inner = ConnectionEnd()
         try:
             await self._reach(inner)
             await join(outer, inner)
-        except (OSError, HarnessError):  # nobody there, nobody who answers in time, or no sandbox any more
+        except (OSError, HarnessError):  # nothing listens, nothing answers in time, or the sandbox is gone
             outer.close()
         except BaseException:
             outer.abort()

@@ -1,6 +1,6 @@
-"""RecordedTools: the tools of a replayed session. Each call gets what the recording has for it, and no tool is asked.
+"""RecordedTools: answers tool calls of a replayed session from its recording. No tool is called.
 
-It stands where the real tool would: faults, if there are any, act around it.
+It replaces the real tool, so faults act on its replies as they would on the tool's.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from holdfast.protocols.fault import Call, Dropped, Failed, Forward, Reply, Slee
 TellUse: TypeAlias = Callable[[RecordedUse], None]
 
 _BODY_KEPT = 2_000
-"""Characters of a recorded error that its message has."""
+"""Maximum length of a recorded error's message, in characters."""
 
 
 class ReplayedReply(Reply, frozen=True):
-    """A reply out of a recording."""
+    """A reply from a recording."""
 
     status: int = 200
 
 
 class _Waiting(Struct, frozen=True):
-    """A response that no call has got yet, and which of its tool it is."""
+    """A response that no call has received yet, and its position among the responses of its tool."""
 
     n: int
     response: RecordedResponse
 
 
 class RecordedTools:
-    """What one trial has left of its recording. Calls may come from several threads."""
+    """The unused part of one trial's recording. Calls may come from several threads."""
 
     def __init__(self, recording: Recording, tell: TellUse) -> None:
         self._live = recording.live
@@ -59,9 +59,9 @@ class RecordedTools:
         self._only_urls = bool(counts) and all(map(is_url, counts))
 
     def answers_for(self, plane: str, target: str) -> bool:
-        """Whether calls there are answered here: those of tools. What only makes a connection is not.
+        """Whether the recording answers this call. It answers tool calls, but not calls that only open a connection.
 
-        Where all that was recorded are URLs, a tool with a name is run: what it asks for is met at its URL.
+        If the recording holds only URLs, a named tool is run: its requests are answered at their URLs.
         """
         if plane == "http":
             return not is_origin(target)
@@ -70,7 +70,8 @@ class RecordedTools:
     def before(
         self, forward: Forward, names: Sequence[str], sleep: Sleep, sent: Callable[[], None] | None = None
     ) -> Forward:
-        """The way on for a call whose tool has these names; `sent` hears that it was done, here or there."""
+        """How to forward a call to the tool with these names. `sent` is called when it was forwarded, to the recording
+        or to the tool."""
 
         async def answer(call: Call) -> Reply:
             return await self._answer(call, forward, names, sleep, sent or _unheard)
@@ -84,7 +85,7 @@ class RecordedTools:
         if found is None:
             self._tell(RecordedUse(self._called(call.plane, names), 0, call.plane, 0, shown(call), passed=self._live))
             if not self._live:
-                raise _cut_off(call, "the recording does not know this call")
+                raise _cut_off(call, "the recording has no reply for this call")
             sent()
             return await forward(call)
         response = found.response
@@ -101,7 +102,7 @@ class RecordedTools:
         return ReplayedReply(value, status=response.status)
 
     def _take(self, call: Call, names: Sequence[str]) -> _Waiting | None:
-        """The response for a tool with one of these names whose call was most like this one; of several, the next."""
+        """The recorded response of a tool with one of these names whose call is most similar; of several, the next."""
         with self._lock:
             at = _first(call.plane, names, [one.response.tool for one in self._left])
             if at is None:
@@ -113,13 +114,13 @@ class RecordedTools:
             return best
 
     def _called(self, plane: str, names: Sequence[str]) -> str:
-        """What the recording calls a tool that it has nothing more for; else its first name."""
+        """The recording's name for a tool that has no responses left; otherwise the first name."""
         at = _first(plane, names, self._tools)
         return brief(names[0]) if at is None else self._tools[at]
 
 
 def _first(plane: str, names: Sequence[str], tools: Sequence[str]) -> int | None:
-    """Where the tool with one of these names stands first: the first name first, and before any glob of URLs."""
+    """The first recorded name that matches: exact names in order, then URL globs."""
     for name in names:
         if name in tools:
             return tools.index(name)
@@ -133,25 +134,26 @@ _MADE = re.compile(
     r"|(?<![\w.])1[6-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?(?![\w.])"  # seconds to nanoseconds since 1970, to 2033
     r"|(?<!\w)(?=\w*\d)(?=\w*[a-zA-Z])\w{16,}(?!\w)"  # a token of letters and digits
 )
-"""What agents make up for one call: ids, times and tokens."""
+"""Values that agents generate for each call: ids, times and tokens."""
 _LONG_NUMBER = re.compile(r"(?<![\w.])-?(?=[\d.]{4})\d+(?:\.\d+)?(?![\w.])|(?<![\w.])[a-zA-Z]+[_-]?\d{4,}(?![\w.])")
-"""A number by which an agent may know its call again, alone or behind a word: `483920`, `req-483920`."""
+"""A number that may identify a call, alone or after a word: `483920`, `req-483920`."""
 
 
 def without_made_parts(text: str, mark: str = "#") -> str:
-    """The text with a mark for each id, time or token in it: the same for two attempts at one call."""
+    """The text with each id, time or token replaced by a mark, so that two attempts at one call are equal."""
     return _MADE.sub(mark, text)
 
 
 def without_numbers(text: str) -> str:
-    """The text without its made parts, and without the numbers that may be random."""
+    """The text without generated values and without numbers that may be random."""
     return _LONG_NUMBER.sub("#", without_made_parts(text))
 
 
 def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
-    """How much a call's arguments are like recorded ones; 0 where none were recorded.
+    """Similarity of a call's arguments to recorded ones; 0 if none were recorded.
 
-    What is the same counts twice, what is the same but for ids and times once, and anything else against it.
+    An equal argument counts double, one that differs only in ids and times counts once, and any other difference is
+    subtracted.
     """
     had = decoded(recorded) if recorded else {}
     if not isinstance(had, dict):
@@ -160,7 +162,7 @@ def likeness(recorded: str, arguments: Mapping[str, Any]) -> int:
 
 
 def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
-    """The recorded reply; where it repeats an id, a time or a number of the recorded call, it has that of this call."""
+    """The recorded reply, with ids, times and numbers of the recorded call replaced by those of this call."""
     had = decoded(response.arguments) if response.arguments else {}
     now: dict[str, str] = {}
     for name in had if isinstance(had, dict) else ():
@@ -175,7 +177,7 @@ def _addressed(response: RecordedResponse, arguments: Mapping[str, Any]) -> str:
 
 
 def _repeatable(value: Any) -> list[str]:
-    """What a reply may repeat of an argument: its ids, times and tokens, or a number of at least four digits."""
+    """The parts of an argument that a reply may repeat: ids, times, tokens, and numbers of at least four digits."""
     text = given_as({"": value}).decode()
     return _MADE.findall(text) or _LONG_NUMBER.findall(text)
 
@@ -190,7 +192,7 @@ def _alike(recorded: bytes, arguments: Mapping[str, Any], name: str) -> int:
 
 
 def decoded(response: str) -> Any:
-    """The value of a recorded response; what is no JSON is text."""
+    """The value of a recorded response; text that is not JSON stays text."""
     try:
         return msgspec.json.decode(response)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -206,7 +208,8 @@ def shown(call: Call) -> str:
 
 
 def _cut_off(call: Call, why: str) -> Failed:
-    """No connection, as the plane shows it. An MCP server says so itself: its other tools are still there."""
+    """A missing connection, as the plane presents it. An MCP server reports it as an error: its other tools
+    still work."""
     message = f"{shorten(call.target)}: {why}"
     return Failed(message, kind="rpc_error") if call.plane == "mcp" else Dropped(message, kind="closed")
 
@@ -232,50 +235,50 @@ def _failure(response: RecordedResponse, value: Any) -> Failed:
 
 
 def _unheard() -> None:
-    """Nobody asks whether it was sent."""
+    """The default of `sent`."""
 
 
 USES_KEPT = 1_000
-"""Calls of one trial that are listed, whatever the agent does."""
+"""Maximum number of calls listed per trial."""
 _LISTED = 10
 
 
 def replay_notes(task: Task, seen: Sequence[RecordedUse]) -> tuple[str, ...]:
-    """How the calls that were seen differ from what the task's session recorded; nothing for another task."""
+    """How the observed calls differ from the session recorded for the task; empty for another task."""
     if task.recording is UNSET:
         return ()
     recorded = Counter(one.tool for one in task.recording.responses)
     used = Counter(one.tool for one in seen if one.known)
     notes = _unknown(seen, recorded)
-    if task.recording.seed is None:  # a trial that became a session has replies in store for an agent that was fixed
+    if task.recording.seed is None:  # a session made from a trial has replies in reserve for a fixed agent
         notes += _left(recorded, used)
     if recorded and not used and task.recording.seed is None:
-        notes.append("none of the recorded tools was called; the rules were judged all the same")
+        notes.append("none of the recorded tools was called; the rules were still judged")
     ran = dict.fromkeys(one.tool for one in seen if one.known and one.plane == "tool_result")
     if ran:
-        notes.append(f"the model read the recorded result; the tool itself had run: {', '.join(ran)}")
+        notes.append(f"the model received the recorded result, but the tool also ran: {', '.join(ran)}")
     if len(seen) >= USES_KEPT:
-        notes.append(f"only the first {USES_KEPT} calls of tools are compared with the recording")
+        notes.append(f"only the first {USES_KEPT} tool calls are compared with the recording")
     return tuple(notes)
 
 
 def _unknown(seen: Iterable[RecordedUse], recorded: Counter[str]) -> list[str]:
-    """Calls that the recording has nothing for, each once."""
+    """Calls that the recording has no reply for, each listed once."""
     calls = Counter((one.passed, one.tool in recorded, one.call) for one in seen if not one.known)
     notes = [_unknown_call(*key, times) for key, times in list(calls.items())[:_LISTED]]
     if len(calls) > _LISTED:
-        notes.append(f"the recording does not know {len(calls) - _LISTED} more calls")
+        notes.append(f"the recording has no reply for {len(calls) - _LISTED} more calls")
     return notes
 
 
 def _unknown_call(passed: bool, named: bool, call: str, times: int) -> str:
     often = f" ({times} times)" if times > 1 else ""
-    spent = "; all that was recorded for it was used up" if named else ""
-    return f"the recording does not know: {call}{often}{spent}{'; it was let through' if passed else ''}"
+    spent = "; all its recorded replies were used" if named else ""
+    return f"the recording has no reply for: {call}{often}{spent}{'; the tool was called' if passed else ''}"
 
 
 def _left(recorded: Counter[str], used: Counter[str]) -> list[str]:
-    """Responses that nobody asked for."""
+    """Recorded responses that no call used."""
     notes = []
     for tool, count in recorded.items():
         if not used[tool]:

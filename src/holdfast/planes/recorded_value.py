@@ -1,7 +1,7 @@
-"""What a tool gave, as JSON that gives it back. What JSON does not have is `{"$python": kind, …}`.
+"""Writes a tool's value as JSON that can be read back. Values that JSON lacks become `{"$python": kind, …}`.
 
-The agent's process writes a value where it arises, and makes it again when a session is replayed. A value that would
-not come back as it was is written as lost, with the reason: `promote` refuses it.
+The agent's process writes a value when it is returned, and recreates it when a session is replayed. A value that would
+not survive the round trip is written as lost, with the reason; `promote` refuses it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from holdfast.model.codec import encodable, encode
 
 TAG = "$python"
 REPLY_KEPT = 500_000
-"""Characters of a reply that are kept for a replay."""
+"""Maximum length of a reply kept for a replay, in characters."""
 LossCode: TypeAlias = Literal["too-long", "too-deep", "no-json", "not-text", "packed", "streamed", "argument-changed"]
 
 _MARK = f'{{"{TAG}":'
 _LOST = "lost"
 _LARGEST = 2**63
-"""From here on our reader of YAML takes a number for text."""
+"""From this size on, our YAML reader reads a number as text."""
 _ITEMS = ("builtins:tuple", "builtins:set", "builtins:frozenset")
 _BYTES = ("builtins:bytes", "builtins:bytearray")
 _DATES = ("datetime:date", "datetime:datetime", "datetime:time")
@@ -36,11 +36,11 @@ _TEXTS = (
     "builtins:int", "builtins:float", "builtins:complex", "decimal:Decimal", "fractions:Fraction", "uuid:UUID",
     "pathlib:PosixPath", "pathlib:PurePosixPath", "pathlib._local:PosixPath", "pathlib._local:PurePosixPath",
 )  # fmt: skip
-"""Classes that make the same value of the text that it prints."""
+"""Classes that recreate an equal value from its printed text."""
 _DURATION = "datetime:timedelta"
 _MAPS = ("builtins:dict", "collections:OrderedDict")
 _NEW_OBJECT: Any = vars(copyreg)["__newobj__"]
-"""How copying says that an object is made by its class's `__new__` alone."""
+"""The function with which `copy` says that an object is created by its class's `__new__` alone."""
 
 
 class UnkeptReply(Struct, frozen=True):
@@ -48,18 +48,18 @@ class UnkeptReply(Struct, frozen=True):
 
     code: LossCode
     kind: str = ""
-    """`module:Class` of the value that no file can hold."""
+    """`module:Class` of the value that cannot be written to a file."""
 
 
 class _Unkept(Exception):
-    """A value that would not come back as it was."""
+    """A value that would not survive the round trip."""
 
     def __init__(self, code: LossCode, kind: type | None = None) -> None:
         self.lost = UnkeptReply(code, "" if kind is None else f"{kind.__module__}:{kind.__qualname__}")
 
 
 def write_reply(value: Any) -> str:
-    """The value as JSON; `lost_reply` tells what could not be kept."""
+    """The value as JSON; `lost_reply` says what could not be kept."""
     try:
         written = _write(value)
         text = encode(written).decode()
@@ -73,7 +73,7 @@ def write_reply(value: Any) -> str:
 
 
 def write_lost(code: LossCode, kind: str = "") -> str:
-    """What stands for a reply that is not kept."""
+    """The placeholder for a reply that is not kept."""
     return encode({TAG: _LOST, "code": code, "kind": encodable(kind)}).decode()
 
 
@@ -85,22 +85,22 @@ def lost_reply(text: str) -> UnkeptReply | None:
 
 
 def has_python(text: str) -> bool:
-    """Whether a written reply has values that only a Python process can make again."""
+    """Whether a written reply has values that only a Python process can recreate."""
     return _MARK in text
 
 
 def read_reply(text: str) -> Any:
-    """The value of a written reply. HarnessError: it cannot be made in this process."""
+    """The value of a written reply. Raises HarnessError if it cannot be recreated in this process."""
     try:
         return _read(msgspec.json.decode(text))
     except Exception as broken:  # classes may have moved or changed since
         raise HarnessError(
-            f"a recorded reply cannot be made again: {type(broken).__name__}: {broken}", code="recording-unusable"
+            f"a recorded reply cannot be recreated: {type(broken).__name__}: {broken}", code="recording-unusable"
         ) from broken
 
 
 def load_class(path: str) -> Any:
-    """What lies at `module:Class`."""
+    """The object at `module:Class`."""
     module, _, names = path.partition(":")
     found: Any = import_module(module)
     for name in names.split("."):
@@ -129,7 +129,7 @@ def _write(value: Any) -> Any:
         return _write_other(value, kind)
     except (_Unkept, RecursionError):
         raise
-    except Exception as broken:  # the agent's own classes are asked for their state, and may fail in any way
+    except Exception as broken:  # the agent's classes provide their state, and may fail in any way
         raise _Unkept("no-json", kind) from broken
 
 
@@ -153,10 +153,10 @@ def _write_other(value: Any, kind: type) -> Any:
     leaf = _write_leaf(value, path)
     if leaf is not None:
         written = {TAG: path, "value": leaf}
-        if repr(_read(written)) != repr(value):  # a time zone by name, for one, would become an offset
+        if repr(_read(written)) != repr(value):  # a named time zone, for example, would become an offset
             raise _Unkept("no-json", kind)
         return written
-    # made inside a function, or in a main program, which is another one when the session is replayed
+    # Defined inside a function, or in a main program, which is a different one when the session is replayed.
     if kind.__module__ == "__main__" or load_class(path) is not kind:
         raise _Unkept("no-json", kind)
     if isinstance(value, Enum):
@@ -165,7 +165,7 @@ def _write_other(value: Any, kind: type) -> Any:
 
 
 def _write_cause(value: Any) -> dict[str, Any]:
-    """The exception that another was raised from. Few agents read it, so one that cannot be kept is left out."""
+    """The exception that this one was raised from. Few agents read it, so one that cannot be kept is left out."""
     if not isinstance(value, BaseException) or value.__cause__ is None:
         return {}
     try:
@@ -188,7 +188,7 @@ def _write_leaf(value: Any, path: str) -> str | None:
 
 
 def _write_state(value: Any, kind: type) -> dict[str, Any]:
-    """What copying it would take; an object that only a call of its class can make is not kept."""
+    """The state that `copy` would take; an object that only its class's constructor can create is not kept."""
     made, given, *rest = value.__reduce_ex__(2)
     state, items = (rest[0] if rest else None), rest[1:]
     if isinstance(value, BaseException) and made is kind:
@@ -203,7 +203,7 @@ def _write_state(value: Any, kind: type) -> dict[str, Any]:
 
 
 def _ensure_same(written: Any, value: Any) -> None:
-    """What is made again has to be written alike: then whatever copying sees of it is the same."""
+    """Recreates the value and writes it again. If both texts are equal, `copy` sees the same state in both."""
     try:
         again = _read(written)
     except Exception as broken:
@@ -239,10 +239,10 @@ def _read_enum(written: dict[str, Any]) -> Any:
 
 
 def _read_object(written: dict[str, Any]) -> Any:
-    """An object as copying would make it: its class's `__init__` is not called, since nobody knows with what."""
+    """An object created as `copy` would: without calling `__init__`, whose arguments are unknown."""
     kind, args, state = load_class(written["class"]), _read(written["args"]), _read(written["state"])
     made = kind.__new__(kind, *args)
-    if isinstance(made, BaseException):  # the built-in part of an exception keeps fields of its own, such as errno
+    if isinstance(made, BaseException):  # the built-in part of an exception has fields of its own, such as errno
         next(base for base in kind.__mro__ if base.__module__ == "builtins").__init__(made, *args)
         if "cause" in written:
             made.__cause__ = _read(written["cause"])
@@ -253,7 +253,7 @@ def _read_object(written: dict[str, Any]) -> Any:
         return made
     fields, slots = state if isinstance(state, tuple) else (state, None)
     for name, one in {**(fields or {}), **(slots or {})}.items():
-        object.__setattr__(made, name, one)  # a frozen dataclass refuses any other way
+        object.__setattr__(made, name, one)  # a frozen dataclass rejects any other way
     return made
 
 

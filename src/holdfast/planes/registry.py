@@ -1,4 +1,4 @@
-"""The two ways for Python code to say what its tools are: a registry, and a decorator."""
+"""The two ways for Python code to declare its tools: a registry and a decorator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.errors import UserError
 F = TypeVar("F", bound=Callable[..., Any])
 
 declared: dict[str, Callable[..., Any]] = {}
-"""What `@holdfast.tool` marked in this process, by name."""
+"""The functions that `@holdfast.tool` marked in this process, by name."""
 
 
 class ToolRegistry(Mapping[str, Callable[..., Any]]):
@@ -53,7 +53,8 @@ def tool(function: F | None = None, *, name: str | None = None) -> F | Callable[
 
 def _declare(name: str, function: Callable[..., Any]) -> None:
     before = declared.get(name, function)
-    if before is not function and _home(before) != _home(function):  # a module imported anew declares it anew
+    # a module that is imported again declares its tools again
+    if before is not function and _home(before) != _home(function):
         raise UserError(
             f"two tools are called {name!r}: {'.'.join(_home(before))} and {'.'.join(_home(function))}",
             code="tool-unusable",

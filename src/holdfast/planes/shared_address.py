@@ -1,7 +1,7 @@
-"""A SharedAddress: one address for all trials forked from one process, told apart by the process that connects.
+"""A SharedAddress: one address for all trials forked from one process, distinguished by the connecting process.
 
-An agent makes its model's client when it is imported, once for all trials, and the client keeps the address that it
-found then. So the address cannot say which trial a request is of; the kernel can.
+An agent creates its model client at import time, once for all trials, and the client keeps the address it read then.
+The address therefore cannot identify the trial of a request, but the kernel can: it knows which process connected.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from holdfast.processes.peers import owner
 from holdfast.protocols.trial import TrialContext
 
 WAIT_S = 0.5
-"""A process may connect before we are told that it was made."""
+"""How long to wait for the news of a new process: it may connect before that arrives."""
 
 
 class SharedAddress(LoopbackAddress):
-    """One listener on loopback for many trials at once."""
+    """One loopback listener for many concurrent trials."""
 
     def __init__(self, open_trial: OpenTrial, variables: Variables) -> None:
         super().__init__(secrets.token_urlsafe(18), variables)
         self._open_trial = open_trial
         self._served: dict[int, TrialServer] = {}
         self._of: dict[ClientConnection, tuple[int, TrialServer | None]] = {}
-        """Connections whose process is known, as they were made: inside of one, TLS may have taken it over."""
+        """Connections whose process is known, keyed by the original socket: TLS may have wrapped it since."""
 
     @classmethod
     async def open(cls, open_trial: OpenTrial, variables: Variables) -> SharedAddress:
@@ -39,7 +39,7 @@ class SharedAddress(LoopbackAddress):
 
     @contextmanager
     def serving(self, context: TrialContext) -> Iterator[Callable[[int], None]]:
-        """Serves a trial from the moment its process is known: the given function is called with it."""
+        """Serves a trial as soon as its process is known: calls the given function with it."""
         served = self._open_trial(self, context)
         pids: list[int] = []
 
@@ -62,7 +62,7 @@ class SharedAddress(LoopbackAddress):
         await serve_request(exchange, self.token, await self._whose(exchange))
 
     def _leave(self, pid: int) -> None:
-        """Cuts off what the trial's process still had under way."""
+        """Closes the connections that the trial's process still has open."""
         theirs = {one for one, (held, _) in self._of.items() if held == pid}
         for connection in theirs:
             del self._of[connection]
@@ -80,7 +80,8 @@ class SharedAddress(LoopbackAddress):
                 self._of[connection] = (pid, self._served[pid])
                 return self._served[pid]
             await asyncio.sleep(WAIT_S / 10)
-        self._of[connection] = (0, None)  # of no trial: a process that inherits it later does not make it one's own
+        # The process belongs to no trial. A process that inherits the connection later does not change that.
+        self._of[connection] = (0, None)
         return None
 
     def _forget_closed(self) -> None:

@@ -1,6 +1,6 @@
-"""SitePlanes: what all addresses of a site share: models, certificates, MCP servers, where the proxy may go.
+"""SitePlanes: what all addresses of a site share: models, certificates, MCP servers and egress policy.
 
-TrialPlanes: the planes as one trial meets them, behind one address.
+TrialPlanes: the planes of one trial, behind one address.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HTTPS = 443
 
 
 class PlaneSettings(Struct, frozen=True):
-    """What the planes of a site are opened for: an agent with its references resolved, and the weather it will meet."""
+    """What a site's planes are opened for: an agent with resolved references, and the weather of its trials."""
 
     agent: AgentSpec
     root: Path
@@ -53,16 +53,17 @@ class PlaneSettings(Struct, frozen=True):
     models: Mapping[str, ModelSpec] = {}
     scenarios: tuple[Scenario, ...] = ()
     web: bool = True
-    """The agent's HTTP goes through the proxy."""
+    """Whether the agent's HTTP goes through the proxy."""
     read: tuple[str, ...] = ()
-    """URL globs of the requests that rules read: TLS there is looked into, too."""
+    """URL globs of the requests that rules read: TLS to these hosts is intercepted, too."""
     record: Path | None = None
     replay: Path | None = None
     mask: Callable[[str], str] = str
     tool_results: bool = True
-    """Faults of tools meet their results in the model traffic; not where functions of the agent's own are wrapped."""
+    """Whether faults of tools act on tool results in the model traffic. False if the agent's own functions are wrapped.
+    """
     network: Network | None = None
-    """Where a sandboxed agent may connect to; None: anywhere but this machine itself."""
+    """Where a sandboxed agent may connect; None: anywhere except this machine."""
 
     @property
     def injections(self) -> Iterable[Injection]:
@@ -76,13 +77,13 @@ class PlaneSettings(Struct, frozen=True):
 
 
 class SitePlanes:
-    """Opens addresses, and gives each trial its planes."""
+    """Opens addresses, and creates the planes of each trial."""
 
     def __init__(self, settings: PlaneSettings, authority: bytes | None = None) -> None:
-        """`authority` is that of a gateway, to go on with."""
+        """`authority` is that of a gateway, to be reused."""
         self.settings = settings
         self.tools: frozenset[str] = frozenset()
-        """Tools that are wrapped in the agent's own process."""
+        """Tools that are wrapped in the agent's process."""
         self.folder = scratch.make("planes")
         self.environ = {**settings.environ, **settings.agent.env}
         self.upstreams = Upstreams(self._trusted)
@@ -122,17 +123,17 @@ class SitePlanes:
             self.authority = Authority(self.folder, authority, self.environ)
 
     def _trusted(self) -> SSLContext:
-        """Whom the agent itself would trust."""
+        """The certificates that the agent itself would trust."""
         from holdfast.planes.http.roots import trusted
 
         return trusted(self.environ)
 
     async def open_address(self, *, sock: socket | None = None, token: str | None = None) -> TrialAddress:
-        """An address for one instance of the agent."""
+        """Opens an address for one instance of the agent."""
         return await TrialAddress.open(self.open_trial, self.variables, sock=sock, token=token)
 
     async def shared_address(self) -> SharedAddress:
-        """An address for all trials that are forked from one process."""
+        """Opens an address for all trials that are forked from one process."""
         return await SharedAddress.open(self.open_trial, self.variables)
 
     async def close(self) -> None:
@@ -145,18 +146,18 @@ class SitePlanes:
                 scratch.remove(self.folder)
 
     def open_trial(self, address: LoopbackAddress, context: TrialContext) -> TrialPlanes:
-        """The planes as one trial meets them."""
+        """The planes of one trial."""
         trial_planes = TrialPlanes(self, address, context)
         self._served.add(trial_planes)
         return trial_planes
 
     def _note(self, text: str) -> None:
-        """Something that concerns a recording, and so every trial that is under way."""
+        """Notes something about a recording for every trial in progress."""
         for trial_planes in self._served:
             trial_planes.note(text)
 
     def variables(self, address: LoopbackAddress) -> dict[str, str]:
-        """What an agent is started with so that its calls come here."""
+        """The variables to start an agent with, to route its calls here."""
         found = {**model_variables(address.url), **placeholders(self.environ)}
         if self.authority is not None:
             found |= proxy_environ(address.proxy_url, self.policy.on_loopback)
@@ -175,7 +176,7 @@ def _policy(settings: PlaneSettings) -> Policy:
 
 
 def model_variables(url: str) -> dict[str, str]:
-    """The variables by which the providers' libraries find their API."""
+    """The variables from which the providers' libraries read the API address."""
     return {
         name: f"{url}/{provider}{'/v1' if provider == 'openai' else ''}"
         for provider, host in HOSTS.items()
@@ -184,7 +185,8 @@ def model_variables(url: str) -> dict[str, str]:
 
 
 def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, proxy_url: str) -> dict[str, str]:
-    """The variables by which MCP relays and clients find us; the client's configuration is written to `path`."""
+    """The variables from which MCP relays and clients read their address; the client configuration is written to
+    `path`."""
     led = {"HOLDFAST_MCP": proxy_url}
     config = _mcp_config(agent, root) if agent is not None else None
     if not config:
@@ -195,17 +197,17 @@ def mcp_variables(agent: AgentSpec | None, root: Path, path: Path, url: str, pro
 
 
 def placeholders(environ: Mapping[str, str]) -> dict[str, str]:
-    """Keys for libraries that refuse to start without one: where the user has none, ours, which opens nothing."""
+    """Keys for libraries that refuse to start without one: dummy keys where the user has none."""
     found: dict[str, str] = {}
     for host in HOSTS.values():
         if not any(environ.get(name) for name, _, _ in host.key_variables):
-            usual = host.key_variables[0][1:]  # a key by another name is one; what is sent otherwise is another thing
+            usual = host.key_variables[0][1:]  # a provider may have its key under several names
             found |= {name: PLACEHOLDER_KEY for name, *sent in host.key_variables if tuple(sent) == usual}
     return found
 
 
 def _servers(config: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Target]:
-    """The servers over HTTP, which we ask ourselves: with what the agent's own environment fills in."""
+    """The HTTP servers, which Holdfast itself connects to, with placeholders filled in from the agent's environment."""
     _, servers = rewrite(config, relay=(), environ={}, base_url="", fill=filling(environ))
     return servers
 
@@ -253,10 +255,10 @@ class TrialPlanes:
         self._traffic.close()
         if self._proxy is not None:
             self._proxy.leave(self._context)
-        self._shared.mcp.leave(self._context)  # last: until then the traffic knows which tools are MCP's
+        self._shared.mcp.leave(self._context)  # last: until then the traffic needs to know which tools belong to MCP
 
     def _elsewhere(self) -> frozenset[str]:
-        """Tools that are met by another plane than the model's traffic."""
+        """Tools that another plane than the model traffic handles."""
         return self._shared.mcp.names(self._context) | self._shared.tools
 
     def _web(self) -> Proxy:
@@ -280,8 +282,8 @@ class TrialPlanes:
         return self._proxy
 
     async def _by_host(self, exchange: Exchange, context: TrialContext, origin: str) -> None:
-        """A call to a provider's own host, through the proxy. Where egress rules keep it from there, the gateway
-        goes in its stead: as for any other call, and not to a host of the agent's choice."""
+        """Handles a call to a provider's own host through the proxy. If egress rules deny that host, the gateway calls
+        the configured provider, as for any other model call, instead of a host that the agent chooses."""
         host = origin.partition("://")[2].partition(":")[0]
         provider = provider_of_host(host) or "openai"
         led = is_public(provider, host) and not self._shared.policy.permits(host, _HTTPS)
@@ -290,5 +292,5 @@ class TrialPlanes:
         await self._traffic.serve(exchange, provider, path, base_url=None if led else origin)
 
     async def _own(self, exchange: Exchange, context: TrialContext, path: str) -> None:
-        """A call to our own address that a client sent through the proxy."""
+        """Handles a call to our own address that a client sent through the proxy."""
         await route(exchange, path, self._address.token, self)

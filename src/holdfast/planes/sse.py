@@ -1,4 +1,4 @@
-"""Server-sent events, cut out of a stream as they came, whatever their line ends and wherever they are split."""
+"""Splits a stream into server-sent events, for any kind of line ending and wherever chunks split."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import re
 from msgspec import Struct
 
 LIMIT = 64_000_000
-"""Bytes of one event that are kept."""
+"""Maximum size of an event that is kept, in bytes."""
 
 _BREAK = re.compile(rb"\r\n|\n|\r")
 _END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
-"""Two line ends, of whatever kind; CRLF is one and never split."""
+"""Two line ends of any kind; CRLF counts as one and is never split."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class SseEvent(Struct, frozen=True):
-    """One event, with its bytes. One that was too long has neither."""
+    """One event, with its bytes. An event that was too long has neither data nor bytes."""
 
     raw: bytes
     name: str = ""
     data: bytes | None = None
-    """None where the event carries none: a comment, a retry time."""
+    """None if the event has no data: a comment, a retry time."""
     id: bytes = b""
 
     @property
@@ -43,8 +43,8 @@ class EventSplitter:
         self._begun = False
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that are whole by now."""
-        fresh = max(0, len(self._partial) - 3)  # an end may have begun before
+        """The events that are complete so far."""
+        fresh = max(0, len(self._partial) - 3)  # the separator may have begun in the previous chunk
         self._partial += data
         found, at = [], 0
         while end := _END.search(self._partial, max(at, fresh)):
@@ -66,7 +66,7 @@ class EventSplitter:
 
 
 def data_of(stream: bytes) -> list[bytes]:
-    """The data of every event of a whole stream; one that the end cut off counts, too."""
+    """The data of every event of a complete stream, including one that the end cut off."""
     return [event.data for event in EventSplitter().feed(stream + b"\n\n") if event.data is not None]
 
 

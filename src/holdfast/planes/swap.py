@@ -1,9 +1,9 @@
-"""Exchanges the code of a Python function, so that every reference to it meets the hook.
+"""Exchanges the code of a Python function, to make every reference to it call the hook.
 
-Aliases, partials, closures and `from x import f` all hold the same function object; only its code
-object changes. The trampoline has the function's own parameters, so its signature stays; it carries
-the hook as a constant, since it runs with the function's own globals; and it names the function's
-free variables, since a code object must have as many.
+Aliases, partials, closures and `from x import f` all hold the same function object; only its code object changes. The
+trampoline has the function's own parameters, so the signature stays. It carries the hook as a constant, because it runs
+with the function's globals. It names the function's free variables, because a code object must have the same number of
+them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def kind_of(function: Callable[..., Any]) -> str:
 
 
 def exchange(function: FunctionType, make_hook: Callable[[FunctionType], Callable[..., Any]]) -> FunctionType:
-    """Puts a hook in place of the function's code; a twin with the old code is returned.
+    """Replaces the function's code with a hook; returns a twin with the old code.
 
-    `make_hook` gets the twin and returns `hook(args, kwargs)`: the value of a plain function, an
-    awaitable, an iterator or an async iterator for the other kinds.
+    `make_hook` gets the twin and returns `hook(args, kwargs)`: the value of a plain function, or an awaitable, an
+    iterator or an async iterator for the other kinds.
     """
     if function.__code__.co_flags & inspect.CO_ITERABLE_COROUTINE:
         raise UserError(
@@ -60,7 +60,7 @@ def exchange(function: FunctionType, make_hook: Callable[[FunctionType], Callabl
 
 
 def restore(function: FunctionType, twin: FunctionType) -> None:
-    """Gives the function its own code back."""
+    """Restores the function's own code."""
     function.__code__ = twin.__code__
 
 
@@ -70,7 +70,7 @@ def _trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType
     body = _BODIES[kind].format(hook=f"({_MARK!r})({positional}, {named})")
     lines = ["def outer():", *(f"    {name} = None" for name in code.co_freevars), f"    {word} inner({head}):"]
     if code.co_freevars:
-        lines.append(f"        if 0: {', '.join(code.co_freevars)}")  # named, never read: a cell may be empty
+        lines.append(f"        if 0: {', '.join(code.co_freevars)}")  # named but never read: a cell may be empty
     inner = _compile("\n".join([*lines, f"        {body}", "    return inner"]))
     return inner.replace(
         co_consts=tuple(hook if const == _MARK else const for const in inner.co_consts),
@@ -82,7 +82,7 @@ def _trampoline(code: CodeType, kind: str, hook: Callable[..., Any]) -> CodeType
 
 
 def _parameters(code: CodeType) -> tuple[str, str, str]:
-    """The parameter list, and how the arguments are handed on: by position, and by name."""
+    """The parameter list, and the arguments to pass on, by position and by name."""
     names, at = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     positional, keyword = list(names[: code.co_argcount]), names[code.co_argcount : at]
     head, passed, named = [*positional], [*positional], [f"{name!r}: {name}" for name in keyword]
@@ -103,14 +103,14 @@ def _parameters(code: CodeType) -> tuple[str, str, str]:
 
 def _compile(source: str) -> CodeType:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # calling a string: it is a place holder
+        warnings.simplefilter("ignore", SyntaxWarning)  # a call of a string: it is a placeholder
         module = compile(source, "<holdfast>", "exec", dont_inherit=True)
     outer = next(c for c in module.co_consts if isinstance(c, CodeType))
     return next(c for c in outer.co_consts if isinstance(c, CodeType))
 
 
 class CallableHome(NamedTuple):
-    """A place a callable lives in, and how to put another one there."""
+    """A place that refers to a callable, and how to replace it there."""
 
     container: Any
     key: Any
@@ -118,7 +118,7 @@ class CallableHome(NamedTuple):
 
 
 class Declared:
-    """A callable that was declared, under a name; not a container, so it is not taken for a stray reference."""
+    """A declared callable with its name; not a container, to keep it from counting as a stray reference."""
 
     __slots__ = ("homes", "method", "name", "plane", "target")
 
@@ -128,11 +128,11 @@ class Declared:
         self.target = target
         self.homes = homes
         self.method = method
-        """A plain method of a class: called on any instance."""
+        """A plain method of a class, called on any instance."""
 
 
 def replace(declared: Declared) -> FunctionType:
-    """Puts a stand-in at every home of the callable; UserError if it cannot, or if a reference stays."""
+    """Replaces every reference to the callable; raises UserError if that is impossible or a reference is left."""
     name, target = declared.name, declared.target
     if isinstance(target, type) or not callable(target):
         what = f"the class {target.__name__}" if isinstance(target, type) else f"a {type(target).__name__}"
@@ -155,7 +155,7 @@ def replace(declared: Declared) -> FunctionType:
         put_back(declared)
         raise UserError(
             f"{name!r} is a {type(target).__name__} that is also held by {', '.join(strays)}; "
-            "calls made there would not meet the fault",
+            "calls made there would miss the fault",
             code="tool-unusable",
             hint="wrap it in a Python function and declare that",
         )
@@ -163,12 +163,12 @@ def replace(declared: Declared) -> FunctionType:
 
 
 def put_back(declared: Declared) -> None:
-    """The callable itself again, where it can be put."""
+    """Restores the callable wherever it was replaced."""
     for home in declared.homes:
         try:
             home.put(home.container, home.key, declared.target)
         except (AttributeError, TypeError):
-            continue  # it never left
+            continue  # it was never replaced
 
 
 def _stand_in(declared: Declared) -> FunctionType:
@@ -183,7 +183,7 @@ def _stand_in(declared: Declared) -> FunctionType:
     stand_in: Any = awaited if inspect.iscoroutinefunction(target) else called
     functools.update_wrapper(stand_in, target)
     home = declared.homes[0]
-    if isinstance(home.container, ModuleType):  # so that it pickles by the name it now has
+    if isinstance(home.container, ModuleType):  # lets it pickle by the name it now has
         stand_in.__module__, stand_in.__qualname__ = home.container.__name__, home.key
     for name in dir(target):
         if not name.startswith("__") and not hasattr(stand_in, name):
@@ -193,10 +193,10 @@ def _stand_in(declared: Declared) -> FunctionType:
 
 
 def _strays(target: Any, stand_in: FunctionType) -> list[str]:
-    """The places, other than our own, that still hold the callable."""
+    """The places, other than our own, that still refer to the callable."""
     ours = {id(stand_in.__dict__), id(stand_in), *map(id, stand_in.__closure__ or ())}
     found = []
-    for place in gc.get_referrers(target):  # a loop: a comprehension would hold the callable in a cell of its own
+    for place in gc.get_referrers(target):  # a loop, because a comprehension would hold the callable in a cell
         if id(place) in ours or isinstance(place, FrameType | Declared) or _is_own(place, target):
             continue
         found.append(_named(place, target))
@@ -204,7 +204,7 @@ def _strays(target: Any, stand_in: FunctionType) -> list[str]:
 
 
 def _is_own(place: Any, target: Any) -> bool:
-    """A method of the callable itself, such as `cache_clear`, holds it too."""
+    """Whether a reference is a method of the callable itself, such as `cache_clear`."""
     return isinstance(place, BuiltinMethodType | MethodType) and place.__self__ is target
 
 

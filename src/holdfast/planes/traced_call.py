@@ -1,4 +1,4 @@
-"""A call of the agent's own functions as the trace has it: what went in, what came out, how long it took."""
+"""A call of the agent's own functions as the trace records it: arguments, result and duration."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from holdfast.planes.recorded_value import has_python, write_lost, write_reply
 
 Phase: TypeAlias = Literal["done", "unfinished"]
 TellCall: TypeAlias = Callable[[int, TraceEvent], None]
-"""Takes the number of a call and what is known of it."""
+"""Receives the number of a call and what is known about it."""
 
 IDEMPOTENCY_KEY = "idempotency_key"
-"""The argument by which the other side knows a repetition."""
+"""The argument that marks a repeated call for the receiver."""
 
 
 _BYTES = (bytes, bytearray)
 _CONTAINERS = frozenset((dict, list, set, bytearray))
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _JSON = frozenset('{["-0123456789 \n\r\t')
-"""How a text begins that could be JSON."""
+"""First characters of a text that could be JSON."""
 _WORDS = ("true", "false", "null")
 
 
 class CallTrace:
-    """Where the calls of one trial are told, and the clock they are timed by."""
+    """Where the calls of one trial are reported, and the clock that times them."""
 
     __slots__ = ("_numbers", "attack", "began", "early", "tell")
 
     def __init__(self, began: float, tell: TellCall, *, early: bool = False, attack: bool = False) -> None:
         self.began = began
-        """What perf_counter said when the trial began; it says the same in every process of a machine."""
+        """perf_counter at the start of the trial; it is the same clock in every process of a machine."""
         self.tell = tell
         self.early = early
-        """Whether a call is told when it begins, too: its process may die in it."""
+        """Whether a call is also reported when it begins, because its process may die during it."""
         self.attack = attack
-        """Whether there may be an attack, and so a canary in what is sent."""
+        """Whether the trial has an attack, and sent text may therefore contain a canary."""
         self._numbers = count(1)
 
     def number(self) -> int:
-        """The next call's number; 0 when so many were seen that no more are looked at."""
+        """The next call's number; 0 once the limit of recorded calls is reached."""
         n = next(self._numbers)
-        return n if n <= EVENTS_KEPT + 1 else 0  # one more than is kept, so that it is known that some are missing
+        return n if n <= EVENTS_KEPT + 1 else 0  # one more than is kept, to show that some are missing
 
 
 class TracedCall:
-    """One call under way. It costs the agent a few microseconds a call, so nothing here is done twice."""
+    """One call in progress. It costs the agent a few microseconds per call, so nothing here is computed twice."""
 
     __slots__ = (
         "_at",
@@ -75,9 +75,9 @@ class TracedCall:
     )  # fmt: skip
 
     def __init__(self, watch: CallTrace, number: int, plane: str, name: str, n: int, arguments: dict[str, Any]) -> None:
-        given = given_as(arguments)  # now: the function may change what it was given
+        given = given_as(arguments)  # now, because the function may change its arguments
         self.modes: dict[int, str] | None = None
-        """Of the faults that it meets, by index of the injection."""
+        """The modes of the faults that act on the call, by index of the injection."""
         self._held = False
         self._watch = watch
         self._number = number
@@ -92,7 +92,7 @@ class TracedCall:
             read = ReadValues(arguments)
             self._canaries, self._unread = read.canaries, read.unread
         self._mutable = {name: value for name, value in arguments.items() if type(value) in _CONTAINERS}
-        """Arguments that the function can change in place, and how they were."""
+        """Arguments that the function can change in place, with their original form."""
         self._before = given_as(self._mutable) if self._mutable else b""
         if len(given) > TEXT_KEPT:
             self._canaries += cut_off(self._input)
@@ -104,7 +104,7 @@ class TracedCall:
             self._tell("unfinished", None, "", "")
 
     def faces(self, modes: dict[int, str]) -> None:
-        """Faults may act on it, which is then told in `modes`; they may hold it back."""
+        """Faults may act on the call: they report their modes in `modes`, and may delay it."""
         self.modes = modes
         self._held = True
 
@@ -113,22 +113,22 @@ class TracedCall:
         self._held = False
 
     def gave(self, value: Any) -> None:
-        """It ended well."""
+        """The call returned."""
         output, reply = kept(value), ""
         if self._plane == "tool" and not (type(value) is str and output == value and not _reads_as_json(value)):
             reply = write_reply(value)
             if not isinstance(value, str) and len(reply) <= TEXT_KEPT and not has_python(reply):
-                output, reply = reply, ""  # it says all, with its keys in their order
+                output, reply = reply, ""  # this text is complete, with keys in their order
         if self._mutable and self._plane == "tool" and given_as(self._mutable) != self._before:
-            reply = write_lost("argument-changed")  # a replay gives the reply, and changes nothing
+            reply = write_lost("argument-changed")  # a replay returns the reply but changes no argument
         self._tell("done", None, "", output, reply=reply)
 
     def streamed(self) -> None:
-        """It ended well, item by item: those went past us."""
+        """The call ended normally after yielding items, which are not recorded."""
         self._tell("done", None, "", "", reply=write_lost("streamed"))
 
     def failed(self, raised: BaseException) -> None:
-        """It raised."""
+        """The call raised an exception."""
         status, kind = None, type(raised)
         path, reply = f"{kind.__module__}:{kind.__qualname__}", ""
         if isinstance(raised, InjectedError):
@@ -175,10 +175,10 @@ class TracedCall:
 
 
 def given_as(arguments: dict[str, Any]) -> bytes:
-    """Arguments as JSON, the same for equal ones whatever their order and wherever they lie in memory."""
+    """Arguments as JSON that is equal for equal arguments, whatever their order and memory addresses."""
     try:
         text = canonical(arguments)
-    except Exception:  # values that JSON cannot carry: what they print
+    except Exception:  # JSON cannot represent these values: use their printed form
         return encodable(witness(arguments)).encode()
     return text if b" at 0x" not in text else witness(arguments).encode()
 
@@ -188,7 +188,7 @@ def _reads_as_json(text: str) -> bool:
 
 
 def kept(value: Any) -> str:
-    """A value as text, shortened to what an event keeps."""
+    """A value as text, shortened to the size that an event keeps."""
     if isinstance(value, str):
         text = str.__str__(value)
     else:
@@ -199,19 +199,19 @@ def kept(value: Any) -> str:
 
 
 _VALUES = 20_000
-"""Values of one call that are looked at."""
+"""Maximum number of values examined per call."""
 _BLANK = frozenset((int, float, bool, type(None)))
 _BUFFERS = (bytes, bytearray, memoryview)
 _PROGRAM = (type, ModuleType)
 
 
 class ReadValues:
-    """Reads the values of one call; `unread` says whether some of them could not be read."""
+    """Reads the values of one call; `unread` says whether some could not be read."""
 
     def __init__(self, value: Any) -> None:
         self.unread = False
         self._found: dict[str, None] = {}
-        known: dict[int, Any] = {}  # by id, and kept: an id may be used again
+        known: dict[int, Any] = {}  # by id, and kept alive, because an id may be reused
         waiting = [value]
         while waiting:
             one = waiting.pop()
@@ -223,16 +223,16 @@ class ReadValues:
                 return
             try:
                 waiting += self._parts(one)
-            except Exception:  # a library's object may refuse to be looked at
+            except Exception:  # a library's object may reject inspection
                 self.unread = True
 
     @property
     def canaries(self) -> tuple[str, ...]:
-        """In small letters, each once."""
+        """In lower case, without duplicates."""
         return tuple(self._found)
 
     def _parts(self, value: Any) -> list[Any]:
-        """What the value holds; what it is itself is read here."""
+        """The values inside a value; the value itself is read here."""
         if isinstance(value, str):
             self._found |= dict.fromkeys(echoes(value))
             return []
@@ -248,13 +248,13 @@ class ReadValues:
         if isinstance(value, list | tuple | Set):
             return list(value)
         if isinstance(value, Iterator):
-            self.unread = True  # to read it would be to use it up
+            self.unread = True  # reading it would consume it
             return []
         return [] if isinstance(value, _PROGRAM) or callable(value) else [_shown(value), *_fields(value)]
 
 
 def _fields(value: Any) -> list[Any]:
-    """What an object holds: its own attributes, those in slots included."""
+    """The values inside an object: its attributes, including those in slots."""
     slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
     held = [getattr(value, name) for name in slots if hasattr(value, name)]
     return [*held, *vars(value).values()] if hasattr(value, "__dict__") else held
@@ -266,5 +266,5 @@ def _slots(kind: type) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    """What an object prints of itself: a number of another kind, a path or a date has no fields."""
+    """The printed form of an object without fields, such as a number type, a path or a date."""
     return str(value)[:_VALUES]

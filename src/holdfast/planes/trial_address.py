@@ -1,7 +1,7 @@
-"""A TrialAddress: the one address where an instance of the agent reaches its model, the web and its MCP servers.
+"""A TrialAddress: the one address at which an instance of the agent reaches its model, the web and its MCP servers.
 
-Who knows the token is the agent it was given to. A request outside of a trial, or on a connection that is older than
-the trial, gets 503 and counts for none.
+The token in the path identifies the agent. A request outside a trial, or on a connection that is older than the trial,
+gets 503 and counts for no trial.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 MCP_HOST = "holdfast.mcp:"
-"""What an MCP relay asks to be connected to; the name of its server follows."""
+"""The upgrade protocol that an MCP relay requests; the name of its server follows."""
 
 PLANES = frozenset(("mcp", "openai", "anthropic", "google", "ollama"))
-"""What follows the token in a path: MCP servers, and the providers whose API is spoken."""
+"""The path segments after the token: MCP servers, and the providers with a supported API."""
 NO_TRIAL = b'{"error": {"message": "no trial is under way", "type": "holdfast"}}'
 
 
-EARLY = "the agent made calls when it started, before its trial, which Holdfast does not serve"
-OLD = "a call came on a connection that is older than the trial, and got 503"
-STRANGER = "a process that is not of this trial called through its address, and got 403"
+EARLY = "the agent made calls at start-up, before its trial; Holdfast does not serve those"
+OLD = "a call on a connection older than the trial got 503"
+STRANGER = "a process outside this trial called its address and got 403"
 
 
 class TrialServer(Protocol):
     """Serves the requests of one trial."""
 
     def model(self, exchange: Exchange, provider: str, path: str) -> Awaitable[None]:
-        """A call of a model's API; `path` is what follows the base URL, with its query."""
+        """A model API call; `path` is the part after the base URL, with its query."""
         ...
 
     def web(self, exchange: Exchange) -> Awaitable[None]:
@@ -51,7 +51,7 @@ class TrialServer(Protocol):
         ...
 
     def visit(self, exchange: Exchange, scheme: str, host: str, port: int) -> Awaitable[None]:
-        """A request to a host that we answer for."""
+        """A request to a host that Holdfast serves."""
         ...
 
     def mcp(self, exchange: Exchange, server: str) -> Awaitable[None]:
@@ -59,11 +59,11 @@ class TrialServer(Protocol):
         ...
 
     def broke(self, why: str) -> None:
-        """A plane broke: our failure, never the agent's."""
+        """A plane failed: a harness error, never the agent's."""
         ...
 
     def note(self, text: str) -> None:
-        """Something that the reader of the trial should know."""
+        """A note for the reader of the trial's report."""
         ...
 
     def close(self) -> None:
@@ -72,7 +72,8 @@ class TrialServer(Protocol):
 
 
 class LoopbackAddress:
-    """Where an agent is led to: a listener on loopback, and the token that its paths begin with."""
+    """The address that an agent's traffic is routed to: a loopback listener, and the token at the start of its
+    paths."""
 
     def __init__(self, token: str, variables: Variables) -> None:
         self.token = token
@@ -85,43 +86,43 @@ class LoopbackAddress:
 
     @property
     def url(self) -> str:
-        """What its planes are reached under."""
+        """The base URL of its planes."""
         return f"http://127.0.0.1:{self.port}/{self.token}"
 
     @property
     def proxy_url(self) -> str:
-        """The proxy, with its password."""
+        """The proxy URL, with its password."""
         return f"http://holdfast:{self.token}@127.0.0.1:{self.port}"
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The variables that lead an agent here."""
+        """The variables that route an agent's traffic here."""
         return self._variables(self)
 
 
 OpenTrial = Callable[[LoopbackAddress, TrialContext], TrialServer]
 Variables = Callable[[LoopbackAddress], Mapping[str, str]]
-"""What an agent is started with so that its calls come to an address."""
+"""The variables to start an agent with, to route its calls to an address."""
 
 
 class TrialAddress(LoopbackAddress):
-    """One listener on loopback, tied to one trial at a time."""
+    """One loopback listener, bound to one trial at a time."""
 
     def __init__(self, open_trial: OpenTrial, token: str, variables: Variables) -> None:
         super().__init__(token, variables)
         self._open_trial = open_trial
         self._served: TrialServer | None = None
         self._early = 0
-        """Requests that came before the first trial, and were refused."""
+        """Requests that arrived before the first trial and were rejected."""
         self._used = False
         self._known: WeakSet[ClientConnection] = WeakSet()
-        """Connections whose process was looked at."""
+        """Connections whose process was already checked."""
         self.process_tree = ProcessTree()
-        """Who may come; anybody who knows the token, unless its first process is told."""
+        """The process tree that may connect; anyone with the token, if no first process was set."""
         self._host_listeners: list[Listener] = []
-        """Where we answer for hosts of the agent's own network."""
+        """Listeners for hosts in the agent's own network."""
         self.passes_on = False
-        """The agent has ended: whoever calls such a host is a check, and reaches it as it is."""
+        """Whether the agent has ended. Calls to such a host then come from a check, and pass unchanged."""
 
     @classmethod
     async def open(
@@ -132,7 +133,7 @@ class TrialAddress(LoopbackAddress):
         sock: socket.socket | None = None,
         token: str | None = None,
     ) -> TrialAddress:
-        """Binds a free port, or takes over a socket that is bound already."""
+        """Binds a free port, or takes over a bound socket."""
         address = cls(open_trial, token or secrets.token_urlsafe(18), variables)
         address.listener = await serve(address.answer, sock=sock)
         report(address.listener, address._current)
@@ -140,7 +141,7 @@ class TrialAddress(LoopbackAddress):
 
     @contextmanager
     def serving(self, context: TrialContext) -> Iterator[None]:
-        """Ties the address to a trial; when it is over, whatever is still under way is cut off."""
+        """Binds the address to a trial; when the trial ends, open connections are closed."""
         self.listener.epoch += 1
         self._served = served = self._open_trial(self, context)
         if self._early:
@@ -163,10 +164,10 @@ class TrialAddress(LoopbackAddress):
         also: Collection[str] = (),
         upstream: tuple[str, int] | None = None,
     ) -> None:
-        """Serves a socket of the agent's own network as that host, until the address closes.
+        """Serves a socket in the agent's own network as that host, until the address closes.
 
-        `also` are other hosts that lead there: a request that names one of them is one to that host. `upstream` is
-        where it really is.
+        `also` lists other hosts that resolve to this socket: a request that names one of them goes to that host.
+        `upstream` is the host's real address.
         """
         scheme = "http" if tls is None else "https"
 
@@ -187,12 +188,13 @@ class TrialAddress(LoopbackAddress):
         await all_ended(listener.close() for listener in (self.listener, *self._host_listeners))
 
     async def answer(self, exchange: Exchange) -> None:
-        """One request: is it ours, is there a trial, and which plane is it for?"""
+        """Serves one request: checks the token, the trial and the plane."""
         known = not self.process_tree.first or exchange.connection in self._known
         if not known and await self._excluded(exchange):
             return
         served = self._current(exchange.connection)
-        if served is None:  # a request that we turn away is our doing: it is not held against the agent
+        # Closing the connection after a rejected request is our doing: it does not count against the agent.
+        if served is None:
             if self._served is not None:
                 self._served.broke(OLD)
             elif not self._used:
@@ -200,7 +202,7 @@ class TrialAddress(LoopbackAddress):
         await serve_request(exchange, self.token, served)
 
     async def _excluded(self, exchange: Exchange) -> bool:
-        """Turns away who read the token in another's environment; looked at once a connection."""
+        """Rejects a process that read the token in another's environment; checked once per connection."""
         if not await self.process_tree.excludes(exchange.connection.peer, self.port):
             self._known.add(exchange.connection)
             return False
@@ -215,21 +217,21 @@ class TrialAddress(LoopbackAddress):
 
 
 def report(listener: Listener, served: Callable[[ClientConnection], TrialServer | None]) -> None:
-    """What goes wrong on a connection is told to the trial that it is of."""
+    """Reports an error on a connection to the trial that it belongs to."""
 
     def failed(connection: ClientConnection, error: Exception) -> None:
         if (trial := served(connection)) is not None:
             trial.broke(f"a plane broke: {said(error)}")
 
     def unread(connection: ClientConnection, refused: BadRequest) -> None:
-        if (trial := served(connection)) is not None:  # what cannot be read is the client's doing
-            trial.note(f"a request could not be read, and was answered {refused.status}: {refused}")
+        if (trial := served(connection)) is not None:  # a request that cannot be parsed is the client's fault
+            trial.note(f"a request could not be parsed and was answered {refused.status}: {refused}")
 
     listener.on_error, listener.on_refused = failed, unread
 
 
 def serve_request(exchange: Exchange, token: str, served: TrialServer | None) -> Awaitable[None]:
-    """Serves a request that knows the token, if a trial is under way."""
+    """Serves a request with a valid token, if a trial is in progress."""
     head = exchange.head
     if head.method != "CONNECT" and "://" not in head.target[:12]:
         return route(exchange, head.target, token, served)
@@ -255,12 +257,13 @@ def route(exchange: Exchange, path: str, token: str, served: TrialServer | None)
 
 
 async def _nobody(exchange: Exchange) -> None:
-    exchange.keep_alive = False  # a client that tries again, or calls in the next trial, comes on a new connection
+    # Closing makes a client that retries, or calls in the next trial, open a new connection.
+    exchange.keep_alive = False
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 
 
 async def _pass_on(exchange: Exchange, upstream: tuple[str, int]) -> None:
-    """Asks the host itself, on a connection of its own."""
+    """Forwards the request to the real host, on a connection of its own."""
     from holdfast.http1.client import UpstreamFailed, Upstreams
 
     head, upstreams = exchange.head, Upstreams()
@@ -282,7 +285,7 @@ def _texts(fields: RawFields) -> list[tuple[str, str]]:
 
 
 def _named(exchange: Exchange) -> str:
-    """The host that a request is for, as it says itself."""
+    """The host that a request names."""
     return (exchange.head.get("host") or "").rpartition("@")[2].partition(":")[0].lower()
 
 

@@ -11,7 +11,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def url_matches(glob: str, url: str) -> bool:
-    """Whether a URL is meant. A glob without a scheme means both; one without a path means every path."""
+    """Whether the glob matches a URL. A glob without a scheme matches both schemes; one without a path matches every
+    path."""
     if fnmatchcase(url, glob):
         return True
     scheme, host, path = _parts(glob)
@@ -27,7 +28,7 @@ def url_matches(glob: str, url: str) -> bool:
 
 
 def is_url(tool: str) -> bool:
-    """Whether what a recording calls a tool is a URL or a glob of some: not a name, nor `server/tool`."""
+    """Whether a recorded tool name is a URL or a URL glob, rather than a name or `server/tool`."""
     host, slash, _ = tool.partition("/")
     return (
         "://" in tool or host.startswith("*.") or (bool(slash) and ("." in host or ":" in host or host == "localhost"))
@@ -35,13 +36,13 @@ def is_url(tool: str) -> bool:
 
 
 def is_origin(target: str) -> bool:
-    """Whether it says only where a connection goes: `https://example.com:8443`, no path."""
+    """Whether it names only the target of a connection: `https://example.com:8443`, without a path."""
     _, sep, rest = target.partition("://")
     return bool(sep) and "/" not in rest
 
 
 def origin_matches(glob: str, origin: str) -> bool:
-    """Whether any URL at this origin could be meant."""
+    """Whether the glob could match a URL at this origin."""
     found = urlsplit(origin)
     if not fnmatchcase(found.scheme, _parts(glob)[0]):
         return False
@@ -49,16 +50,16 @@ def origin_matches(glob: str, origin: str) -> bool:
 
 
 def declares(globs: Iterable[str], url: str) -> bool:
-    """Whether one of the globs names this URL, or a URL at this origin: one for every host names none."""
+    """Whether one of the globs names this URL, or a URL at this origin. A glob for every host names none."""
     meant = origin_matches if is_origin(url) else url_matches
     return any(_names_a_host(glob) and meant(glob, url) for glob in globs)
 
 
 def host_matches(glob: str, host: str, port: int) -> bool:
-    """Whether any URL at this host and port could be meant: what decides if its TLS is looked into."""
+    """Whether the glob could match a URL at this host and port: decides whether TLS there is intercepted."""
     name = _parts(glob)[1]
     if "*" in name.removeprefix("*.") or "?" in name:
-        return True  # a glob over whole URLs: only the URL can tell
+        return True  # a glob over complete URLs: only the URL can decide
     return _host_matches(name, host.lower(), port, "https" if port == 443 else "")
 
 
@@ -73,7 +74,7 @@ def _host_matches(glob: str, host: str, port: int, scheme: str) -> bool:
         return False
     if not colon and "*" not in glob and scheme and port != _PORTS.get(scheme, port):
         return False
-    if name.startswith("["):  # an IPv6 address, not a class of characters
+    if name.startswith("["):  # an IPv6 address, not a character class
         return host == name.strip("[]")
     return fnmatchcase(host, name)
 
@@ -85,7 +86,7 @@ def _has_port(glob: str) -> bool:
 
 @cache
 def _parts(glob: str) -> tuple[str, str, str]:
-    """Scheme, host and path of a glob, each a glob of its own."""
+    """Scheme, host and path of a glob; each is a glob itself."""
     scheme, sep, rest = glob.partition("://")
     if not sep:
         scheme, rest = "*", glob

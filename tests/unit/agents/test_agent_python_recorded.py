@@ -62,7 +62,7 @@ def test_recorded_responses_are_given_in_order_and_the_tool_is_not_run(tmp_path:
         ("price", 1, 200), ("price", 2, 200), ("price", 3, 503), ("price", 4, 0), ("price", 0, 0),
     ]  # fmt: skip
     assert seen.notes == (
-        "the recording does not know: price(item=e); all that was recorded for it was used up",
+        "the recording has no reply for: price(item=e); all its recorded replies were used",
         "never called: weather (2 responses)",
     )
     assert not (tmp_path / "ran.log").exists()
@@ -78,7 +78,7 @@ def test_live_runs_the_tool_where_nothing_was_recorded(tmp_path: Path, isolation
     assert seen.turns[0].text == "1, 12.5"
     assert (tmp_path / "ran.log").read_text() == "b"
     assert seen.notes == (
-        "the recording does not know: price(item=b); all that was recorded for it was used up; it was let through",
+        "the recording has no reply for: price(item=b); all its recorded replies were used; the tool was called",
     )
 
 
@@ -88,7 +88,7 @@ def test_a_session_whose_tools_are_not_called_says_so(tmp_path: Path, isolation:
     assert seen.turns[0].text == ""
     assert seen.notes == (
         "never called: price (1 response)",
-        "none of the recorded tools was called; the rules were judged all the same",
+        "none of the recorded tools was called; the rules were still judged",
     )
 
 

@@ -80,7 +80,7 @@ def test_only_its_owner_can_open_the_line(tmp_path):
 
 
 def test_no_gateway_here_says_how_to_start_one(tmp_path):
-    with pytest.raises(AgentUnavailable, match="no gateway runs in") as refused:
+    with pytest.raises(AgentUnavailable, match="no gateway is running in") as refused:
         take(tmp_path)
     assert "holdfast gateway" in refused.value.hint
 
@@ -92,7 +92,7 @@ def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(t
         standby = Standby(tmp_path, place_in(tmp_path), told.append)
         await standby.open()
         first = await asyncio.to_thread(take, tmp_path)
-        with pytest.raises(AgentUnavailable, match="taken by another run"):
+        with pytest.raises(AgentUnavailable, match="in use by another run"):
             await asyncio.to_thread(take, tmp_path)
         first.give_back()
         await asyncio.sleep(0.05)
@@ -102,7 +102,7 @@ def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(t
     who = f"process {os.getpid()}" if sys.platform == "linux" else "a process"
     assert told[0].startswith(f"taken by {who}")
     assert told[1].startswith(f"refused to {who}")
-    assert told[1].endswith("it is taken")
+    assert told[1].endswith("it is in use")
     assert told[2:] == ["given back"]
 
 

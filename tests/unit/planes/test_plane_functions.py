@@ -330,7 +330,7 @@ def test_a_plain_function_that_gives_an_awaitable_is_a_harness_error(tools: Fixt
     tools.install("search")
     with tools.under(fault("search", "malformed")), pytest.raises(HarnessError):
         m.search()
-    assert tools.broke == ["'search' is not async and gives an awaitable; declare the async function itself"]
+    assert tools.broke == ["'search' is not async but returns an awaitable; declare the async function instead"]
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -387,8 +387,12 @@ def test_a_function_declared_in_two_ways_is_wrapped_once(tools: Fixture) -> None
 @pytest.mark.parametrize(
     ("source", "names", "why"),
     [
-        ("def a(): pass\ntable = {'b': a}", ["a"], "'b' and 'a' are one and the same function"),
-        ("def a(): pass\nclass T:\n    def __init__(s, f): s.func = f\ntable = {'b': T(a)}", ["a"], "one and the same"),
+        ("def a(): pass\ntable = {'b': a}", ["a"], "'b' and 'a' are the same function"),
+        (
+            "def a(): pass\nclass T:\n    def __init__(s, f): s.func = f\ntable = {'b': T(a)}",
+            ["a"],
+            "the same function",
+        ),
         ("def a(): pass\ndef b(): pass\ntable = {'a': b}", ["a"], "two different tool functions are called 'a'"),
         ("table = {'a': 5}", [], "'a' is a int, which cannot be a tool"),
         ("class A: pass\ntable = {'a': A}", [], "'a' is the class A, which cannot be a tool"),

@@ -1,6 +1,6 @@
-"""A certificate authority for one run: what lets the proxy look into TLS.
+"""A certificate authority for one run, which lets the proxy intercept TLS.
 
-Its key never leaves memory. The certificates of hosts are made when first asked for.
+Its key never leaves memory. Host certificates are created on first use.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 KEPT = 1_000
-"""Hosts whose certificates are kept: an agent that makes up names does not fill our memory."""
+"""Maximum number of cached host certificates, to bound our memory if an agent invents names."""
 _FROM, _UNTIL = datetime(2000, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
-"""Whatever an agent's clock shows: it may be set, or made to jump. The key dies with the run."""
+"""Validity for any time that an agent's clock may show: it may be set, or jump. The key exists only during the run."""
 
 
 class Authority:
-    """Makes certificates that hold for this run alone.
+    """Issues certificates that are valid for this run only.
 
-    `ca_file` is for clients that trust one bundle: the machine's own roots, the user's and ours. `own_file` is for
-    those that add to what they trust: what the user adds, and ours. Both can be read by their owner only.
+    `ca_file` is for clients that trust one bundle: the system's roots, the user's and ours. `own_file` is for clients
+    that add to their own roots: the user's additions and ours. Only their owner can read both.
     """
 
     def __init__(self, folder: Path, given: bytes | None = None, environ: Mapping[str, str] = os.environ) -> None:
@@ -46,11 +46,12 @@ class Authority:
         self.ca_file = _kept(folder / "ca-bundle.pem", all_roots(environ) + own)
 
     def whole(self) -> bytes:
-        """Certificate and key, for another process of ours: `Authority(folder, whole)` is the same authority."""
+        """Certificate and key, for another Holdfast process: `Authority(folder, whole)` is the same authority."""
         return _pem(self._certificate) + _key_pem(self._key)
 
     def leaf(self, host: str) -> ssl.SSLContext:
-        """What a server of that name presents; a client that asks for another name by SNI gets that one's."""
+        """The TLS context for a server of that name; a client that requests another name by SNI gets that
+        certificate."""
         known = self._leaves.get(host)
         if known is None:
             known = self._leaves[host] = self._context(host)
@@ -75,7 +76,7 @@ class Authority:
         return named
 
     def _load(self, context: ssl.SSLContext, certificate: x509.Certificate) -> None:
-        """The library only reads files; this one is there for as long as that takes."""
+        """A temporary file with the chain, because the ssl library reads only files."""
         data = _key_pem(self._leaf_key) + _pem(certificate)
         path = Path(_kept(self._folder / f".leaf-{certificate.serial_number:x}.pem", data))
         try:
@@ -182,7 +183,7 @@ def _read(data: bytes) -> x509.Certificate:
 
 
 def _kept(path: Path, data: bytes) -> str:
-    """Written for its owner alone, never through a link that somebody put there."""
+    """Writes a file for its owner only, never through a symbolic link."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)

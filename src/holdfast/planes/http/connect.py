@@ -1,4 +1,4 @@
-"""CONNECT: a client wants a connection of its own through the proxy. It passes unread, or its TLS is opened."""
+"""CONNECT: a client requests a tunnel through the proxy. Holdfast passes its bytes unread or intercepts its TLS."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
 
 Request: TypeAlias = Callable[[Exchange, TrialContext, Origin], Awaitable[None]]
-"""Answers a request inside of a connection to an origin."""
+"""Answers a request inside a connection to an origin."""
 
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _AT_ONCE_S = 1.0
-"""A client that leaves so soon after the handshake, and asked for nothing, did not like our certificate."""
+"""A client that leaves this soon after the handshake without a request probably rejected our certificate."""
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
@@ -43,13 +43,13 @@ class ConnectRequest:
         self._origin = origin
         self._asked = 0
         self._shown_at: float | None = None
-        """When the client was shown our certificate."""
+        """When the client received our certificate."""
         self._seen: RequestTrace | None = None
         self._unheard = False
-        """A fault waits for the client's first words of TLS."""
+        """Whether a fault waits for the client's TLS hello."""
 
     async def run(self) -> None:
-        """Answers, and stays until the connection has ended."""
+        """Answers, and returns when the connection has ended."""
         try:
             await self._connect()
         except NotPermitted as refused:
@@ -70,7 +70,7 @@ class ConnectRequest:
                 self._seen.tell()
 
     def leave(self) -> None:
-        """The trial is over, and the connection still open."""
+        """The trial is over while the connection is still open."""
         if self._left_at_once:
             self._mistrusted(None)
         if self._seen is not None:
@@ -84,14 +84,14 @@ class ConnectRequest:
             await self._open()
             return
         rules.note_bypassed(self.context, origin)
-        # A recorded reply needs no permission. A call that goes out all the same is checked then.
+        # A recorded reply needs no permission. A call that is forwarded anyway is checked at that point.
         answered = self.context.injector.is_replay and rules.looks_into(origin)
         if not answered:
             rules.policy.permit(origin.host, origin.port)
         if self.context.injector.affects("http", str(origin)):
             await self.context.injector.inject(self._call(), _reached, _never, untouched=_reached)
         if rules.looks_into(origin):
-            if not answered:  # refused, or not found, before the client is told that all is well
+            if not answered:  # refused or not found, before the client gets its 200
                 await rules.connector.addresses(origin)
             await self._open()
         else:
@@ -103,12 +103,12 @@ class ConnectRequest:
         return Call("http", str(origin), given, self._event().n)
 
     def _event(self) -> RequestTrace:
-        """The event of the connection itself; only where the requests inside are not seen."""
+        """Records the connection itself; only if the requests inside are not observed."""
         if self._seen is None:
             self._seen = RequestTrace(self.context, Wanted("CONNECT", self._origin, ""), self._exchange.head)
         return self._seen
 
-    # -- the ways on ----------------------------------------------------------------------------
+    # -- forwarding ------------------------------------------------------------------------------
     async def _pass_by(self) -> None:
         seen = self._event()
         wire = await self._rules.connector.dial(self._origin, tls=False)
@@ -138,7 +138,7 @@ class ConnectRequest:
 
     @property
     def _left_at_once(self) -> bool:
-        """Whether nothing was asked since the certificate was shown, a moment ago."""
+        """Whether the client sent no request since it received the certificate, a moment ago."""
         return self._shown_at is not None and not self._asked and self.context.sink.now() - self._shown_at < _AT_ONCE_S
 
     async def _request(self, exchange: Exchange) -> None:
@@ -147,17 +147,17 @@ class ConnectRequest:
 
     # -- what can go wrong ----------------------------------------------------------------------
     def _mistrusted(self, broken: OSError | None) -> None:
-        """Nothing of this connection was seen; a fault that waited for it was not met."""
+        """Records that nothing inside this connection was observed; a fault that waited for it was not met."""
         seen = self._event()
         why = f" ({broken.reason})" if isinstance(broken, ssl.SSLError) and broken.reason else ""
         seen.trouble = "certificate_refused"
         seen.output = f"the client left during the TLS handshake{why}"
         self.context.sink.note(
-            f"a client refused our certificate for {self._origin.host}{why}: its requests were not seen. "
-            f"It is trusted by what reads {', '.join(TRUST_VARIABLES)}"
+            f"a client rejected our certificate for {self._origin.host}{why}: its requests were not observed. "
+            f"Programs trust it if they read {', '.join(TRUST_VARIABLES)}"
         )
         self.context.sink.add_error(
-            f"a client refused our certificate for {self._origin.host}: its call failed by our doing",
+            f"a client rejected our certificate for {self._origin.host}: its call failed because of Holdfast",
             "certificate-refused",
         )
 
@@ -184,7 +184,7 @@ class ConnectRequest:
 
 
 async def _break_handshake(tunnel: Tunnel) -> None:
-    """Answers the client's first words with a fatal alert; ConnectionResetError if it leaves without a word."""
+    """Answers the TLS hello with a fatal alert; raises ConnectionResetError if the client leaves first."""
     if not await tunnel.read():
         raise ConnectionResetError("the client had left")
     await tunnel.write(_ALERT)

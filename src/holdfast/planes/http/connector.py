@@ -1,4 +1,4 @@
-"""How the proxy gets to a place: only to addresses that the policy has checked."""
+"""Connects for the proxy, only to addresses that the policy has checked."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from holdfast.planes.http.request import Origin, Wanted
 from holdfast.streams.socket_stream import UPGRADE, SocketStream
 
 KEPT_S = 10.0
-"""So long an answer about a name holds: a client that asks a hundred times is not a hundred questions."""
+"""How long a resolved name is cached, in seconds: a client that connects a hundred times causes one lookup."""
 KEPT = 1_000
 _REPEATABLE = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE"))
-"""Methods that do the same when they come twice."""
+"""Idempotent methods."""
 CONNECT_S = 10.0
 NOBODY: Mapping[tuple[str, int], tuple[str, int]] = {}
 
 
 class Connector:
-    """Connects for the proxy. Raises NotPermitted where the policy says no, UpstreamFailed where nobody answers."""
+    """Connects for the proxy. Raises NotPermitted if the policy denies the target, UpstreamFailed if it does not
+    answer."""
 
     def __init__(
         self, upstreams: Upstreams, policy: Policy, nearby: Mapping[tuple[str, int], tuple[str, int]] = NOBODY
     ) -> None:
-        """`nearby`: hosts and ports that stand for services of ours, and where those really are."""
+        """`nearby` maps hosts and ports that simulate services of the trial to the services' real addresses."""
         self._upstreams = upstreams
         self._nearby = nearby
         self._policy = policy
         self._known: dict[tuple[str, int], tuple[float, list[str]]] = {}
 
     def is_service(self, origin: Origin) -> bool:
-        """Whether a service of ours stands there."""
+        """Whether the target is a service of the trial."""
         return (origin.host, origin.port) in self._nearby
 
     async def addresses(self, origin: Origin) -> list[str]:
-        """Where to connect to, in order."""
+        """The addresses to connect to, in order."""
         key, now = (origin.host, origin.port), get_running_loop().time()
         until, found = self._known.get(key, (0.0, []))
         if until < now:
@@ -53,7 +54,7 @@ class Connector:
     async def ask(
         self, want: Wanted, headers: Sequence[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
     ) -> UpstreamReply:
-        """Sends a request on."""
+        """Forwards a request."""
         service = self._nearby.get((want.origin.host, want.origin.port))
         if service is not None:
             url = f"http://{service[0]}:{service[1]}{want.path}"
@@ -72,13 +73,13 @@ class Connector:
                     once=want.method not in _REPEATABLE,
                 )
             except UpstreamFailed as refused:
-                if refused.kind != "refused":  # else nothing was sent, and another address may do
+                if refused.kind != "refused":  # otherwise nothing was sent, and another address may work
                     raise
                 failed = refused
         raise failed
 
     async def dial(self, origin: Origin, *, tls: bool = True) -> SocketStream:
-        """A connection of its own, with TLS for an https origin unless the client brings its own."""
+        """Opens a dedicated connection, with TLS for an https origin unless the client brings its own."""
         context = self._upstreams.trusted() if tls and origin.scheme == "https" else None
         failed = _nowhere(origin)
         for address in await self.addresses(origin):

@@ -1,4 +1,4 @@
-"""A reply, as faults have left it, on its way to the client of the proxy."""
+"""Sends a reply, as faults have left it, to the client of the proxy."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from holdfast.protocols.fault import Dropped, Failed, Received, Reply, Sleep, Ti
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
 _OF_THE_BODY = ("content-encoding", "content-md5", "digest", "content-digest", "repr-digest", "etag")
-"""Headers that no longer hold when the body is another."""
+"""Headers that are no longer valid when the body changes."""
 _EMPTY = (204, 304)
-"""What a reply with this status has no body for."""
+"""Statuses whose replies have no body."""
 
 
 @dataclass(frozen=True)
 class UpstreamAnswer:
-    """What upstream said."""
+    """The reply from upstream."""
 
     incoming: UpstreamReply
     value: Any
-    """The body as faults see it."""
+    """The body as faults receive it."""
     data: bytes
-    """The body as it came."""
+    """The body as it arrived."""
     rest: AsyncIterator[bytes] | None
-    """More of it, where it is longer than what faults see."""
+    """The rest of the body, if it is longer than what faults receive."""
     witness: str
-    """The value in words, before a fault could change it in its place."""
+    """The value as text, before a fault could change it in place."""
 
     def is_still(self, value: Any) -> bool:
-        """Whether a value is what upstream said."""
+        """Whether a value is the one from upstream."""
         return same(value, self.value) and witness(value) == self.witness
 
 
@@ -59,16 +59,16 @@ class _Outgoing:
 async def send(
     exchange: Exchange, reply: Reply, answered: UpstreamAnswer | None, seen: RequestTrace, sleep: Sleep
 ) -> None:
-    """Sends a reply: untouched as it came, else its value in the type that it had.
+    """Sends a reply: unchanged as it arrived, or its new value in the original content type.
 
-    Raises ConnectionResetError, with nothing sent, to a client that has left.
+    Raises ConnectionResetError, with nothing sent, if the client has left.
     """
     exchange.ensure_there()
     if _bare(exchange.head.method, answered):
         seen.unfelt("the reply has no body")
         reply = Reply("" if answered is None else answered.value) if not isinstance(reply, ReplayedReply) else reply
     out = _outgoing(reply, answered)
-    if answered is not None and answered.rest is not out.rest:  # the rest of what came is not wanted
+    if answered is not None and answered.rest is not out.rest:  # the rest of the body is not needed
         answered.incoming.abort()
     seen.status, shown, delivery = out.status, reply.value, reply.delivery
     seen.output = shown if isinstance(shown, str) else as_json(shown)
@@ -83,7 +83,7 @@ async def send(
 
 
 def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
-    """A reply as the client gets it: its head, and as much of its body as is let through."""
+    """A reply as the client receives it: its head, and the part of its body that the delivery lets through."""
     out = _outgoing(reply, answered)
     limit = reply.delivery.limit
     body = out.body if limit is None else out.body[:limit]
@@ -93,12 +93,12 @@ def received(reply: Reply, answered: UpstreamAnswer | None) -> Received:
 
 
 def _bare(method: str, answered: UpstreamAnswer | None) -> bool:
-    """Whether the client gets no body, whatever a fault has put there."""
+    """Whether the client receives no body, even if a fault made one."""
     return method == "HEAD" or (answered is not None and answered.incoming.status in _EMPTY)
 
 
 def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
-    if answered is None:  # a fault answered by itself
+    if answered is None:  # a fault answered without calling upstream
         status = reply.status if isinstance(reply, ReplayedReply) else 200
         if status in _EMPTY:
             return _Outgoing(status, [], b"", 0)
@@ -116,14 +116,14 @@ def _outgoing(reply: Reply, answered: UpstreamAnswer | None) -> _Outgoing:
 
 
 def _kind(reply: Reply) -> str:
-    """The type of a reply that did not come from upstream. A recording may hold JSON as the text that it came in."""
+    """The content type of a reply that did not come from upstream. A recording may hold JSON as text."""
     if not isinstance(reply.value, str | bytes):
         return _JSON
     return _JSON if isinstance(reply, ReplayedReply) and not _is_words(reply.value) else _TEXT
 
 
 def _is_words(body: Any) -> bool:
-    """Whether it is text, and not that of a JSON object or list."""
+    """Whether it is text other than a JSON object or list."""
     return isinstance(body, str) and isinstance(read(_JSON, body.encode(errors="replace")), str)
 
 
@@ -131,7 +131,7 @@ async def _send_paced(exchange: Exchange, out: _Outgoing, delivery: Delivery, se
     if delivery.close_ms:
         exchange.keep_alive = False
     pacing = PacedDelivery(delivery)
-    # Held open by chunks, the client cannot know that nothing more comes.
+    # A chunked body keeps the connection open: the client cannot know that nothing more comes.
     await exchange.start(out.status, out.headers, None if delivery.close_ms else out.length)
     async for chunk in _body(out):
         try:
@@ -157,9 +157,9 @@ async def _body(out: _Outgoing) -> AsyncIterator[bytes]:
 
 
 async def send_failure(exchange: Exchange, failed: Failed, seen: RequestTrace) -> None:
-    """A failure as an HTTP client meets it: a status, a lost connection, or nothing at all.
+    """Sends a failure as an HTTP client observes it: a status, a lost connection, or nothing at all.
 
-    Raises ConnectionResetError where no client is left to meet it.
+    Raises ConnectionResetError if the client has left.
     """
     exchange.ensure_there()
     seen.output = str(failed)

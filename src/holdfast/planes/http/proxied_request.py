@@ -24,10 +24,10 @@ from holdfast.protocols.fault import Call, Failed, Forward, Reply
 from holdfast.protocols.trial import TrialContext
 
 LIMIT = 10_000_000
-"""Bytes of a body that faults can see."""
+"""Bytes of a body that faults receive."""
 
 _PASSED = Reply(None)
-"""The reply has gone to the client already, byte by byte."""
+"""The reply has already been sent to the client, byte by byte."""
 _GATEWAY_STATUS = {"timeout": 504}
 
 
@@ -45,11 +45,11 @@ class ProxiedRequest:
         self._body: bytes | AsyncIterator[bytes] | None = None
         self._answered: UpstreamAnswer | None = None
         self._among_others = among_others
-        """Other requests of the trial are under way."""
+        """Whether other requests of the trial are in progress."""
         self._faced = False
 
     async def run(self) -> None:
-        """Answers the request, whatever comes of it, and tells the trace."""
+        """Answers the request, whatever happens, and reports it to the trace."""
         try:
             await self._pass_on()
         except Upgraded as passed:
@@ -72,11 +72,11 @@ class ProxiedRequest:
 
     @property
     def over(self) -> bool:
-        """The client has all of its reply, or left: what it asks next, it asks after this."""
+        """The client received its complete reply, or left: its next request comes after this one."""
         return self._exchange.connection.gone or self._exchange.delivered
 
     def leave(self) -> None:
-        """The trial is over, and the request is still under way."""
+        """The trial is over while the request is in progress."""
         self._seen.left()
 
     async def _pass_on(self) -> None:
@@ -93,7 +93,7 @@ class ProxiedRequest:
             await self._untouched()
 
     async def _wait(self, ms: float) -> None:
-        """A fault's wait, which is none where nobody is left to feel it."""
+        """Waits for a fault; returns immediately if the client has left."""
         if self._exchange.connection.left:
             self._seen.unwaited()
         await self._exchange.wait(ms)
@@ -101,7 +101,7 @@ class ProxiedRequest:
     async def _pass_through_faults(self, data: bytes, forward: Forward, untouched: Forward) -> None:
         value = read(self._exchange.head.get("content-type"), data) if data else ""
         call = Call("http", self._want.url, arguments(self._want, value), self._seen.n)
-        # neither a model nor a service of the trial's world is a tool: a recording answers for neither
+        # Neither a model nor a service of the trial's world is a tool, so a recording answers for neither.
         asks_model = self._rules.asks_model(self._want.method, self._want.path, value)
         names = () if asks_model or self._rules.connector.is_service(self._want.origin) else (self._want.url,)
         reply = await self.context.injector.inject(
@@ -121,7 +121,7 @@ class ProxiedRequest:
         return bool(exchange.announced.length) or exchange.head.get("transfer-encoding") is not None
 
     async def _received(self) -> bytes:
-        """The request's body, as far as faults see it; the rest follows when it is sent on."""
+        """The part of the request's body that faults receive; the rest follows when it is forwarded."""
         if not self._has_body:
             return b""
         chunks = self._seen.watched(self._exchange.chunks())
@@ -139,7 +139,7 @@ class ProxiedRequest:
         told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
         self._seen.asking()
         incoming = await self._rules.connector.ask(self._want, told, self._body)
-        if not self._exchange.connection.gone:  # else upstream was silent until the client left
+        if not self._exchange.connection.gone:  # otherwise upstream was silent until the client left
             self._seen.heard()
             self.context.sink.mark_answered(str(self._want.origin))
         return incoming
@@ -192,7 +192,7 @@ class ProxiedRequest:
 
 
 async def taken(chunks: AsyncIterator[bytes], limit: int) -> tuple[bytes, bool]:
-    """The first bytes, a little over the limit at most, and whether they are all."""
+    """The first bytes, slightly more than the limit at most, and whether they are complete."""
     parts, size = [], 0
     async for chunk in chunks:
         parts.append(chunk)

@@ -1,4 +1,4 @@
-"""The HTTP plane: a forward proxy that sees the requests of one agent, and breaks those that a fault is placed on."""
+"""The HTTP plane: a forward proxy that observes one agent's requests and applies faults to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.planes.http.request import Origin, Wanted, connected, wanted
 from holdfast.protocols.trial import TrialContext
 
 Model: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
-"""Answers a request to a model's provider; the last argument is the provider's `https://host`."""
+"""Answers a request to a model provider; the last argument is the provider's `https://host`."""
 Own: TypeAlias = Callable[[Exchange, TrialContext, str], Awaitable[None]]
 """Answers a request to our own listener that came through the proxy; the last argument is its path."""
 
@@ -27,17 +27,17 @@ _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
 def _nobody(host: str) -> bool:
-    """No host is a model's."""
+    """The default: no host is a model provider."""
     return False
 
 
 def _never(method: str, path: str, body: Any) -> bool:
-    """No request is a model call."""
+    """The default: no request is a model call."""
     return False
 
 
 class Proxy:
-    """Serves what comes through the proxy, for any trial; the settings are those of its ProxyRules."""
+    """Serves requests through the proxy, for any trial; the settings are those of its ProxyRules."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Proxy:
         self._open: set[ProxiedRequest | ConnectRequest] = set()
 
     async def serve(self, exchange: Exchange, context: TrialContext) -> None:
-        """Answers one request of a trial's agent: a whole URL, or CONNECT."""
+        """Answers one request of a trial's agent: an absolute URL, or CONNECT."""
         if exchange.head.method == "CONNECT":
             async with self._readable(exchange, context):
                 await self._run(
@@ -79,19 +79,19 @@ class Proxy:
             await self.request(exchange, context)
 
     async def request(self, exchange: Exchange, context: TrialContext, origin: Origin | None = None) -> None:
-        """Answers one request, in the open or inside of a connection to `origin`."""
+        """Answers one request, in plain HTTP or inside a connection to `origin`."""
         async with self._readable(exchange, context):
             await self._request(exchange, context, wanted(exchange.head, origin))
 
     @asynccontextmanager
     async def _readable(self, exchange: Exchange, context: TrialContext) -> AsyncIterator[None]:
-        """What is asked for and cannot be read is the client's doing: it gets 400, and the trial a note."""
+        """Handles a request that cannot be parsed, which is the client's fault: it gets 400, and the trial a note."""
         try:
             yield
         except ValueError as odd:
             if exchange.answered:
                 raise
-            context.sink.note(f"the proxy could not read what it was asked for, and answered 400: {odd}")
+            context.sink.note(f"the proxy could not parse a request and answered 400: {odd}")
             await exchange.respond(400, _TEXT, f"Holdfast: {odd}\n".encode(errors="replace"))
 
     async def _request(self, exchange: Exchange, context: TrialContext, want: Wanted) -> None:
@@ -117,6 +117,6 @@ class Proxy:
             self._open.discard(one)
 
     def leave(self, context: TrialContext) -> None:
-        """The trial is over: what is still under way is told to its trace as far as it came."""
+        """The trial is over: requests in progress are reported to its trace as far as they got."""
         for one in [one for one in self._open if one.context is context]:
             one.leave()

@@ -1,4 +1,4 @@
-"""ProxyRules: which places are whose, where TLS is opened, and what is said of a place that cannot be reached."""
+"""ProxyRules: which plane a target belongs to, where TLS is intercepted, and how unreachable targets are reported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holdfast.protocols.trial import TrialContext
 class ProxyRules:
     """The rules of one proxy.
 
-    `looked_into` are URL globs: TLS to a host that one of them can mean, or for which `is_model` is true, is opened;
-    all other TLS passes unread. `environ` is the user's own, where a proxy may be named.
+    `looked_into` are URL globs: TLS to a host is intercepted if a glob can match it or `is_model` is true for it; all
+    other TLS passes unread. `environ` is the user's environment, which may name a proxy.
     """
 
     def __init__(
@@ -40,24 +40,26 @@ class ProxyRules:
         self._looked_into = tuple(looked_into)
         self._is_model = is_model
         self.asks_model = asks_model
-        """Whether a request, by its method, path and body, is a model call, whatever the host: that is no tool's."""
+        """Whether a request, by its method, path and body, is a model call, whatever its host: then it is not a tool's.
+        """
         self._own = own
         self._around = {name.lower().removesuffix("_proxy"): value for name, value in environ.items() if _leads(name)}
 
     def is_own(self, origin: Origin) -> bool:
-        """Whether it is our own listener."""
+        """Whether the target is our own listener."""
         return self._own is not None and origin.port == self._own[1] and origin.host in (self._own[0], "localhost")
 
     def is_model(self, origin: Origin) -> bool:
-        """Whether it is a provider whose calls go to the gateway: at its own port, not whatever its name is put to.
+        """Whether this is a provider whose calls go to the gateway: at its own port, even if its name resolves
+        elsewhere.
 
-        Egress rules do not ask after it: the gateway is always allowed, and goes on only where they let it.
+        Egress rules do not apply here: the gateway is always allowed, and forwards only where the rules allow it.
         """
         at_home = origin.scheme == "https" and origin.port == 443 and not self.connector.is_service(origin)
         return at_home and self._is_model(origin.host)
 
     def looks_into(self, origin: Origin) -> bool:
-        """Whether TLS to this place is opened."""
+        """Whether TLS to this target is intercepted."""
         return self.is_model(origin) or any(host_matches(glob, origin.host, origin.port) for glob in self._looked_into)
 
     def declares(self, url: str) -> bool:
@@ -65,7 +67,7 @@ class ProxyRules:
         return declares(self._looked_into, url)
 
     def refuse(self, context: TrialContext, origin: Origin, why: NotPermitted) -> None:
-        """Notes a place that the policy forbids. If Holdfast routed loopback calls here, that is a harness error."""
+        """Reports a target that the policy denies. If Holdfast routed loopback calls here, that is a harness error."""
         text = f"the proxy refused {origin}: {why}"
         self.note_model(context, origin, f"it was refused ({why})")
         if self.policy.on_loopback and why.loopback:
@@ -74,8 +76,8 @@ class ProxyRules:
             context.sink.note(text)
 
     def blame(self, context: TrialContext, origin: Origin, url: str, why: str) -> None:
-        """Upstream failed and no fault did it: an error if the spec names the URL, else the agent's own choice."""
-        text = f"{origin.place} could not be reached through the proxy, and no fault is why: {why}"
+        """Reports an upstream failure without a fault: a harness error if the spec names the URL, otherwise a note."""
+        text = f"{origin.place} could not be reached through the proxy, and no fault caused it: {why}"
         self.note_model(context, origin, f"it could not be reached ({why})")
         if self.declares(url):
             context.sink.add_error(text, "call-failed")
@@ -83,17 +85,17 @@ class ProxyRules:
             context.sink.note(text)
 
     def note_model(self, context: TrialContext, origin: Origin, failed: str = "") -> None:
-        """A model may be asked there in a format that nothing here reads; `failed`: it gave no answer."""
+        """Notes that a model may be called there in an unsupported format; `failed`: it gave no answer."""
         if speaks := unread_format(origin.host):
             context.sink.unread_model(origin.host, speaks, failed)
 
     def note_bypassed(self, context: TrialContext, origin: Origin) -> None:
-        """The user's own proxy is not gone through, which may be why something cannot be reached."""
+        """Notes that the user's own proxy is not used, which may be why a target cannot be reached."""
         if self._around.get(origin.scheme) and not bypassed(origin.host, self._around):
             name = f"{origin.scheme.upper()}_PROXY"
             context.sink.note(f"your {name} is not used: Holdfast's proxy connects to {origin.place} directly")
 
 
 def _leads(variable: str) -> bool:
-    """Whether a variable names a proxy, or hosts that need none."""
+    """Whether a variable names a proxy, or hosts that bypass one."""
     return variable.lower() in ("http_proxy", "https_proxy", "no_proxy")

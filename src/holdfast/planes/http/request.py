@@ -1,4 +1,4 @@
-"""What a client of the proxy asks for: one URL, and the request as arguments that faults can be matched on."""
+"""The request of a proxy client: one URL, and arguments that faults can match."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READS = ("GET", "HEAD", "OPTIONS", "TRACE", "CONNECT")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a connection goes."""
+    """The target of a connection."""
 
     scheme: str
     host: str
@@ -40,7 +40,7 @@ class Wanted:
     method: str
     origin: Origin
     path: str
-    """With its query, as sent."""
+    """The path with its query, as sent."""
 
     @property
     def url(self) -> str:
@@ -52,7 +52,7 @@ class Wanted:
 
 
 def connected(target: str) -> Origin:
-    """The `host:port` of a CONNECT; raises ValueError if it is none."""
+    """The `host:port` of a CONNECT; raises ValueError if it is malformed."""
     parts = urlsplit(f"//{target}")
     if not parts.hostname or not parts.port or parts.path or parts.username is not None:
         raise ValueError("CONNECT needs host:port")
@@ -60,9 +60,9 @@ def connected(target: str) -> Origin:
 
 
 def wanted(head: RequestHead, origin: Origin | None = None) -> Wanted:
-    """What is asked for, inside of a tunnel to `origin` or by a whole URL; raises ValueError if that cannot be told.
+    """The requested URL, inside a tunnel to `origin` or absolute; raises ValueError if it is unclear.
 
-    Inside of a tunnel the connection decides where the request goes, not what its head claims.
+    Inside a tunnel the connection decides where the request goes, not its head.
     """
     if origin is not None and head.target.startswith("/"):
         return Wanted(head.method, origin, head.target)
@@ -76,7 +76,7 @@ def wanted(head: RequestHead, origin: Origin | None = None) -> Wanted:
 
 
 def arguments(want: Wanted, body: Any) -> Mapping[str, Any]:
-    """What a fault's `match` may name: the parts of the request, and by their own names its query and JSON fields."""
+    """The arguments that a fault's `match` may name: parts of the request, query parameters and JSON fields."""
     path, _, text = want.path.partition("?")
     query: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):

@@ -1,4 +1,4 @@
-"""What the trace keeps of one request through the proxy. Header values are not among it, save an idempotency key."""
+"""What the trace records about one proxied request. Header values are left out, except an idempotency key."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ if TYPE_CHECKING:
     from holdfast.planes.http.proxy_rules import ProxyRules
 
 KEPT = 16_384
-"""Bytes of a request's body that are looked at for the trace."""
+"""Bytes of a request's body that are examined for the trace."""
 
 
 class RequestTrace:
-    """Reads along, and tells the trace once."""
+    """Reads along, and reports once to the trace."""
 
     def __init__(
         self, context: TrialContext, want: Wanted, head: RequestHead, needed: Callable[[str], bool] = bool
     ) -> None:
-        """`needed`: whether the spec names a URL; nobody's answering there is no doing of the agent's."""
+        """`needed`: whether the spec names the URL; if nothing answers there, the agent is not to blame."""
         self._context = context
         self._needed = needed
         self._want = want
         self._head = head
         self.n = context.injector.count("http", want.url)
-        """Which request at this URL it is."""
+        """The number of the request at this URL."""
         self.status: int | None = None
         self.trouble = ""
         self.output: str | None = None
-        """What the client got, where it was not read along."""
+        """What the client received, if it was not read along."""
         self._began = context.sink.now()
         self._digest = blake2b(f"{want.method}\n{want.url}\n".encode(errors="replace"), digest_size=6)
         self._input = bytearray()
         encoding = (head.get("content-encoding") or "identity").strip().lower()
         self._lookout = Lookout(packed=encoding != "identity")
         self._armed = context.trial.task.attack or context.injector.has_faults
-        """Whether there can be a canary to look out for."""
+        """Whether the request may contain a canary."""
         self._reply = bytearray()
         self._encoding: str | None = None
         self._since: float | None = None
-        """When upstream was asked; None once it has answered."""
+        """When the request went upstream; None once upstream has answered."""
         self._told = False
         self._unfinished = False
 
     def asking(self) -> None:
-        """Upstream is asked."""
+        """The request goes upstream."""
         self._since = self._context.sink.now()
 
     def heard(self) -> None:
@@ -68,7 +68,7 @@ class RequestTrace:
         self._since = None
 
     async def watched(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The request's body, read along."""
+        """Reads along the request's body."""
         async for chunk in chunks:
             self._digest.update(chunk)
             if self._armed:
@@ -78,37 +78,39 @@ class RequestTrace:
             yield chunk
 
     def answered_as(self, incoming: UpstreamReply) -> None:
-        """Which reply passes."""
+        """Sets which reply is passing."""
         self._encoding = incoming.get("content-encoding")
 
     def tap(self, data: bytes) -> None:
-        """Some of the reply as it passes."""
+        """Reads along a part of the reply."""
         if len(self._reply) < REPLY_KEPT:
             self._reply += data[: REPLY_KEPT - len(self._reply)]
 
     def unfelt(self, why: str, parts: Collection[DeliveryPart] = ()) -> None:
-        """What faults made of the reply, or of these parts of its delivery, does not reach the client."""
+        """The faults' changes to the reply, or these parts of its delivery, do not reach the client."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, why, parts=parts)
 
     def broke_off(self, body: bytes) -> None:
-        """The client left when it had so much of the body."""
+        """The client left after this many bytes of the body."""
         read = body.decode("utf-8", "replace")
         self._context.injector.mark_undelivered(
             "http", self._want.url, self.n, "the client left before it came", read=read
         )
 
     def unwaited(self) -> None:
-        """A wait began when the client had left."""
+        """The client had left before a wait began."""
         self._context.injector.mark_undelivered("http", self._want.url, self.n, waits=True)
 
     def left(self) -> None:
-        """The trial is over, the request under way: told as unfinished, unless a fault had ended it for the client."""
+        """The trial is over during the request: reports it as unfinished, unless a fault had already ended it for the
+        client."""
         self._unfinished = not self.trouble
         self.trouble = self.trouble or "client_gone"
         self.tell()
 
     def refused(self, rules: ProxyRules, why: NotPermitted) -> None:
-        """The policy forbids it: told apart where it is none of the agent's work, else a call like any other."""
+        """The policy denies the request. It is reported separately if it is not part of the agent's work, otherwise as
+        a call."""
         want = self._want
         kind = side_kind(want.origin.host)
         sends = self._lookout.found or echoes(f"{want.url} {want.origin.host}")
@@ -119,7 +121,7 @@ class RequestTrace:
             rules.refuse(self._context, want.origin, why)
 
     def tell(self) -> None:
-        """Enters the request into the trace, once."""
+        """Records the request in the trace, once."""
         if self._told:
             return
         self._told = True
@@ -151,13 +153,13 @@ class RequestTrace:
         context.sink.add(told)
 
     def _waited_ms(self) -> float:
-        """How long upstream had said nothing when the client left, where that may be upstream's fault."""
+        """How long upstream had been silent when the client left, if that may be upstream's fault."""
         if self._since is None or self.trouble != "client_gone" or not self._needed(self._want.url):
             return 0.0
         return (self._context.sink.now() - self._since) * 1000
 
     def _output(self) -> tuple[str, str]:
-        """What the client got, shortened, and all of it where that is not all."""
+        """What the client received, shortened, and the complete text if it was shortened."""
         if self.output is not None:
             shown = encodable(shorten(self.output, TEXT_KEPT))
             return shown, "" if shown == self.output else write_reply(self.output)

@@ -1,4 +1,4 @@
-"""The certificates that this machine and its user trust by themselves, as one text."""
+"""The certificates that this machine and its user trust, as one text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PLACES = (
 )
 ADDED = "NODE_EXTRA_CA_CERTS"
 _OWN = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "GIT_SSL_CAINFO", ADDED)
-"""Variables by which a user adds to what is trusted, or replaces it."""
+"""Variables with which a user adds or replaces trusted certificates."""
 
 
 def all_roots(environ: Mapping[str, str] = os.environ) -> bytes:
-    """What the system trusts, and what the user's variables name besides: we set those variables anew."""
+    """The system's certificates and those in the user's variables, because Holdfast overrides these variables."""
     return b"".join(dict.fromkeys((system_roots(), *named(environ))))
 
 
@@ -31,12 +31,13 @@ def named(environ: Mapping[str, str], variables: Iterable[str] = _OWN) -> list[b
 
 
 def system_roots() -> bytes:
-    """What the system trusts; else certifi's list; else nothing."""
+    """The system's certificates; if there are none, certifi's list; otherwise nothing."""
     return next((data for place in _places() if (data := _certificates(place))), b"")
 
 
 def trusted(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """For connections to servers: whom this machine trusts, and whom the user's variables name besides."""
+    """The TLS context for connections to servers: trusts the system's certificates and those in the user's
+    variables."""
     context = ssl.create_default_context()
     for data in dict.fromkeys(named(environ)):
         context.load_verify_locations(cadata=data.decode("ascii", "ignore"))

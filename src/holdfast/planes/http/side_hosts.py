@@ -1,4 +1,5 @@
-"""Hosts that programs call beside their work: telemetry, updates, sign-in; and models out of the gateway's reach."""
+"""Hosts that programs call in addition to their work: telemetry, updates, sign-in; and model hosts that the gateway
+does not support."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ SIDE_KINDS: tuple[str, ...] = get_args(SideKind)
 
 
 def side_kind(host: str) -> str:
-    """What a program wants there that is not its work; empty if that is not known."""
+    """What a program calls the host for, other than its work; empty if unknown."""
     kind = _kind(host)
     return kind if kind in SIDE_KINDS else ""
 
 
 def unread_format(host: str) -> str:
-    """What a host speaks where models are asked in a format that the gateway does not read; empty if it is none."""
+    """The model format of a host that the gateway does not support; empty if it is not such a host."""
     name = host.lower().rstrip(".")
     return next((speaks for one, speaks in _hosts()[1].items() if _means(one, name)), "")
 
@@ -37,7 +38,7 @@ def _means(listed: str, name: str) -> bool:
 @cache
 def _hosts() -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
     """Hosts by kind; and hosts of models with what they speak."""
-    import tomllib  # only where the agent goes past the gateway
+    import tomllib  # only if the agent bypasses the gateway
 
     found = tomllib.loads((Path(__file__).parent / "side_hosts.toml").read_text(encoding="utf-8"))
     models = found.pop("model")

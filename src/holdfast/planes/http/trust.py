@@ -1,4 +1,4 @@
-"""The variables that lead a program's HTTP through the proxy and make it trust the run's certificates."""
+"""The variables that route a program's HTTP through the proxy and make it trust the run's certificates."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TRUST_VARIABLES = (*_ONE_BUNDLE, "NODE_EXTRA_CA_CERTS")
 
 
 def environ(ca_file: str, own_file: str) -> dict[str, str]:
-    """What makes clients trust us: most read one bundle, Node adds ours to its own roots."""
+    """The variables that make clients trust us: most read one bundle, Node adds ours to its own roots."""
     return {**dict.fromkeys(_ONE_BUNDLE, ca_file), "NODE_EXTRA_CA_CERTS": own_file}
 
 
 def proxy_environ(url: str, loopback_declared: bool) -> dict[str, str]:
-    """What leads clients to the proxy. Loopback is left out of it, unless the spec names a target there."""
+    """The variables that route clients to the proxy. Loopback bypasses it unless the spec names a target there."""
     past = "" if loopback_declared else LOOPBACK
     values = {"HTTP_PROXY": url, "HTTPS_PROXY": url, "ALL_PROXY": url, "NO_PROXY": past}
     lower = {name.lower(): value for name, value in values.items()}
@@ -31,11 +31,11 @@ def proxy_environ(url: str, loopback_declared: bool) -> dict[str, str]:
 
 
 NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
-"""Leads http, https and fetch of a Node that does not heed the proxy's variables by itself."""
+"""Routes http, https and fetch through the proxy in a Node that ignores the proxy variables."""
 
 
 def node_options(own: str, preload: str) -> str:
-    """NODE_OPTIONS with our file required after what the user requires; once, whoever asks again."""
+    """NODE_OPTIONS with our file required after the user's own; added only once."""
     quoted = preload.replace("\\", "\\\\").replace('"', '\\"')
     ours = f'--require "{quoted}"'
     return own if ours in own else f"{own} {ours}".strip()

@@ -1,4 +1,4 @@
-"""Bodies as values that faults can read and change, and back."""
+"""Converts bodies to values that faults can read and change, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 READABLE = ("gzip", "x-gzip", "deflate", "identity")
-"""Content encodings that are undone for a fault; a client that offers others is heard for these alone."""
+"""Content encodings that are decoded for a fault; a client's offer is reduced to these."""
 
 
 def read(content_type: str | None, body: bytes) -> Any:
@@ -17,7 +17,7 @@ def read(content_type: str | None, body: bytes) -> Any:
     kind, charset = _typed(content_type)
     try:
         text = body.decode(charset)
-    except (ValueError, LookupError):  # not in that charset, or no charset at all
+    except (ValueError, LookupError):  # not in that charset, or an unknown charset
         return body
     if kind == "application/json" or kind.endswith(("+json", "/json")):
         data = _parsed(text)
@@ -27,7 +27,7 @@ def read(content_type: str | None, body: bytes) -> Any:
 
 
 def readable(content_type: str | None, body: bytes) -> str:
-    """What can be read of a body, whatever is lost of it."""
+    """The readable part of a body; undecodable bytes are replaced."""
     try:
         return body.decode(_typed(content_type)[1], "replace")
     except LookupError:
@@ -35,7 +35,7 @@ def readable(content_type: str | None, body: bytes) -> str:
 
 
 def write(value: Any, content_type: str | None) -> bytes:
-    """The value as a body of that type. Text goes out as it is: a broken JSON text stays broken."""
+    """The value as a body of that type. Text is sent as it is: broken JSON stays broken."""
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     _, charset = _typed(content_type)
@@ -48,13 +48,13 @@ def write(value: Any, content_type: str | None) -> bytes:
 
 
 def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
-    """The body without its content encoding, at most `limit` bytes of it; None if that cannot be undone."""
+    """The body without its content encoding, at most `limit` bytes; None if it cannot be decoded."""
     name = (encoding or "identity").strip().lower()
     if name in ("identity", ""):
         return body[:limit]
     if name not in READABLE:
         return None
-    for bits in (31,) if "gzip" in name else (15, -15):  # some servers send deflate without its frame
+    for bits in (31,) if "gzip" in name else (15, -15):  # some servers send deflate without its zlib header
         try:
             return zlib.decompressobj(bits).decompress(body, limit)
         except zlib.error:
@@ -63,7 +63,7 @@ def unpacked(encoding: str | None, body: bytes, limit: int) -> bytes | None:
 
 
 def accepted(offered: str) -> str:
-    """An `accept-encoding` with only those encodings that can be undone."""
+    """An `accept-encoding` reduced to the encodings that can be decoded."""
     kept = [part.strip() for part in offered.split(",") if part.partition(";")[0].strip().lower() in READABLE]
     return ", ".join(kept) or "identity"
 

@@ -1,4 +1,4 @@
-"""What a fault changed in a call, as a difference that fits on a line."""
+"""Describes on one line what a fault changed in a call."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from holdfast.protocols.fault import Dropped, Failed, TimedOut
 _SHOWN = 160
 """Characters of a text on either side: enough for an injected instruction."""
 _FIELDS = 3
-"""Changed fields that are named; the others are counted."""
+"""Number of changed fields that are listed; the others are only counted."""
 _IN_COMMON = 4
 """Characters that two texts must share at their ends for one to be an edit of the other."""
 _SHORT = 40
-"""Characters of a text that is shown with what replaced it."""
+"""Maximum length of a text that is shown together with its replacement."""
 _OPENING = "<([{"
-_CALLEES = {"tool": "tool", "mcp": "tool", "tool_result": "tool", "llm": "model"}
+_CALLEES = {"tool": "tool", "mcp": "tool", "llm": "model"}
+"""Who was called, by plane. On `tool_result` the tool has always run; the note of the firing says so."""
 
 
 def describe_change(before: Any, after: Any) -> str:
@@ -94,14 +95,15 @@ def _text_change(before: str, after: str) -> str:
     removed, added = before[start : len(before) - end], after[start : len(after) - end]
     if not removed:
         while added[-1] in _OPENING and before[start - 1 : start] == added[-1]:
-            # `<!-- x -->` before `<p>`: both begin are_alike, so the insertion is found one character too late.
+            # `<!-- x -->` before `<p>`: both begin with `<`, so the comparison finds the insertion one character too
+            # late.
             added, start = added[-1] + added[:-1], start - 1
         return f"+ {_shown(added.strip() or added)}"
     return f"- {_shown(removed)}" if not added else f"{_shown(removed)} → {_shown(added)}"
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """How many characters the two begin with in common, by halving: a reply may have millions."""
+    """Length of the common prefix, by bisection, because a reply may have millions of characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -110,6 +112,6 @@ def _common_prefix(one: str, other: str) -> int:
 
 
 def _shown(value: Any) -> str:
-    """The beginning of a value: where the difference begins is the point."""
+    """The beginning of a value, where the difference starts."""
     text = f'"{value}"' if isinstance(value, str) else witness(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,8 +1,8 @@
-"""One call on its way through the faults that fire on it, and which of them were met when it has ended.
+"""One call through the faults that fire on it, and the decision which of them were met.
 
-A fault is met if removing it alone would have changed what arrived. If one fault fired, comparing its reply with the
-one that it was given decides. If several fired, Holdfast leaves each out once and replays the others on the reply that
-it holds: the other side is never called a second time.
+A fault is met if removing it alone would have changed what arrived. If one fault fired, comparing its reply with its
+input decides. If several fired, Holdfast leaves out each fault once and replays the others on the stored reply: the
+other side is never called a second time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holdfast.planes.injection.firing import Firing, FiringLedger
 from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, text_of_end
 from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
 
-_ERASED = "another fault on this call left nothing of it"
+_ERASED = "another fault on this call removed its effect"
 _GIVEN_UP = "the call was given up"
 _OTHER = "something else"
 
 
 class FaultedCall:
-    """A call under way: how it is passed on, which faults fired on it, and what the other side replied."""
+    """A call in progress: how it is forwarded, which faults fired on it, and what the other side replied."""
 
     __slots__ = (
         "_ledger", "_receives", "_witness", "came", "fired", "fits", "forward", "modes", "retry", "seen", "sent",
@@ -49,27 +49,27 @@ class FaultedCall:
         self.sleep = sleep
         self.retry = retry
         self.seen = False
-        """A fault fired or watches, so it must be able to read the reply."""
+        """Whether a fault fired or watches, and must be able to read the reply."""
         self.modes = modes
-        """The modes of the faults that it met, by index of the injection, for whoever made the call."""
+        """The modes of the faults that were met, by index of the injection, for the caller."""
         self.sent = sent
         self.fired: list[Firing] = []
-        """The outermost first."""
+        """The firings, outermost first."""
         self.came: CallEnd | None = None
-        """What the other side replied, if several faults fired; None if the call did not get there."""
+        """The other side's reply, if several faults fired; None if the call did not get there."""
         self._witness = ""
         self._ledger = ledger
         self.fits = fits
         self._receives = receives
 
     def record(self, met: FaultMet) -> None:
-        """Enters a firing."""
+        """Records a firing."""
         if self.modes is not None and met.effect == "met":
             self.modes[met.index] = met.mode
         self._ledger.record(met)
 
     def amend(self, met: FaultMet) -> None:
-        """Enters the outcome of a firing."""
+        """Records the outcome of a firing."""
         if self.modes is not None:
             self.modes.pop(met.index, None)
             if met.effect == "met":
@@ -77,7 +77,7 @@ class FaultedCall:
         self._ledger.amend(met)
 
     async def pass_on(self, call: Call) -> Reply:
-        """Passes the call on to the other side."""
+        """Forwards the call to the other side."""
         if self.sent is not None:
             self.sent()
         forward = self.forward if self.seen else self.untouched
@@ -92,7 +92,7 @@ class FaultedCall:
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
-        """Decides, for a call on which several faults fired and which has ended, which of them were met."""
+        """Decides, after the call has ended, which of several fired faults were met."""
         # The agent gave up, or something broke that is not a fault: nothing of the faults arrived, except delays.
         if not isinstance(arrived, Reply | Failed) and arrived is not self.came:
             if not isinstance(arrived, HarnessError):
@@ -145,7 +145,7 @@ class FaultedCall:
         return without is not None and not are_alike(arrived, without, call, self._receives)
 
     async def _outermost(self, left: Sequence[Firing], call: Call) -> list[Firing]:
-        """The first that changes the reply also by itself."""
+        """The first fault that changes the reply even alone."""
         base = self.came if self.came is not None else self.fired[-1].outcome
         for firing in left:
             alone = await _replayed([firing], base, call) if base is not None else None
@@ -179,7 +179,8 @@ async def _replayed(firings: Sequence[Firing], base: CallEnd, call: Call) -> Cal
 
 
 def _another(outcome: CallEnd) -> CallEnd:
-    """Another outcome of the same kind: what faults make of both alike does not depend on the outcome."""
+    """Another outcome of the same kind: if faults turn both into the same result, the result does not depend on the
+    outcome."""
     if not isinstance(outcome, Reply):
         return Failed(_OTHER)
     value = outcome.value

@@ -1,4 +1,4 @@
-"""One firing of a fault on one call: the ledger has it before the agent can observe what the fault does."""
+"""One firing of a fault on one call: the ledger records it before the agent can observe its effect."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from holdfast.planes.recorded_value import write_reply
 from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
 PIECE = 16
-"""Characters of a payload that must have come through together: a letter or two are no attack."""
+"""Length of a payload piece that must have arrived intact: a letter or two is not an attack."""
 
 _PLAIN = re.compile(r"[^\"'\\\x00-\x1f\x7f]+")
-"""What reads the same in a text, in JSON and in what Python prints."""
+"""Characters that look the same in plain text, in JSON and in Python's printed form."""
 _UNSEEN = object()
 _OF_FUNCTIONS = ("tool", "llm")
-"""Planes whose calls carry the name of the fault's own plane in the ledger; the others say where it was met."""
+"""Planes whose calls appear in the ledger under the fault's own plane; for others the ledger names the call's plane."""
 STEP = "service."
-"""What the planes of the steps of a service begin with; in the ledger all of them are the plane `service`."""
+"""Prefix of the planes for a service's steps; in the ledger they are all the plane `service`."""
 TOOL_PLANES = ("tool", "tool_result", "mcp", "http")
-"""Where calls of tools are seen: what those give is kept, since a replay gives it again."""
-_SHOWS = "what it did shows in what arrived"
-_RAN = "the tool itself ran; its result was changed on the way to the model"
+"""Planes on which tool calls are observed: their replies are kept for a replay."""
+_SHOWS = "its effect is visible in what arrived"
+_RAN = "the tool ran; only the result sent to the model was replaced"
 
 
 class FiringLedger(Protocol):
-    """Where a firing is entered, and amended once it is known what of it arrived."""
+    """Records a firing, and amends it once it is known what arrived."""
 
     def record(self, met: FaultMet) -> None: ...
 
@@ -46,7 +46,7 @@ class FiringLedger(Protocol):
 
 
 class Firing:
-    """A firing under way: what would have arrived, who raised an exception, whether the ledger has the firing."""
+    """A firing in progress: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
         self, index: int, injection: Injection, call: Call, ledger: FiringLedger, retry: int = 0, nth: int = 0
@@ -57,7 +57,7 @@ class Firing:
         self.injection = injection
         self._call = call
         self._ledger = ledger
-        self._would = "what the tool gave" if call.plane == "tool_result" else "not asked"
+        self._would = "the tool's result" if call.plane == "tool_result" else "not asked"
         self._value: Any = _UNSEEN
         self._came: Reply | None = None
         self._witness = ""
@@ -66,20 +66,20 @@ class Firing:
         self._entry: FaultMet | None = None
         self._planted = ""
         self.asked = False
-        """The fault passed the call on."""
+        """Whether the fault forwarded the call."""
         self.outcome: CallEnd | None = None
-        """Its reply or failure, once it has ended."""
+        """The reply or failure, once the firing has ended."""
         self.replay: ReplayedFault | None = None
-        """Applies the fault once more, if other faults may fire on the call, too."""
+        """Applies the fault again, if other faults may fire on the call, too."""
 
     @property
     def effect(self) -> Literal["met", "no_effect", "erased"]:
-        """The effect that the ledger has so far."""
+        """The effect recorded in the ledger so far."""
         return "no_effect" if self._entry is None else self._entry.effect
 
     @property
     def delayed(self) -> bool:
-        """It delayed the caller, whatever happened afterwards."""
+        """Whether it delayed the caller, whatever happened afterwards."""
         return self._entry is not None and self._entry.delayed
 
     async def run(
@@ -92,7 +92,8 @@ class Firing:
         memory: dict[str, Any],
         fits: Fits | None = None,
     ) -> Reply:
-        """The fault's reply, or its failure. What the tool or the agent raised passes untouched."""
+        """Returns the fault's reply or raises its failure. Exceptions of the tool or the agent pass through
+        unchanged."""
 
         async def forward(call: Call) -> Reply:
             return await self._forward(onward, call)
@@ -111,7 +112,8 @@ class Firing:
         if not isinstance(reply, Reply):
             raise self._broke(f"it gave {type(reply).__name__}, not a Reply")
         came = self._came
-        if came is not None and reply is not came:  # a reply made of its value: whatever else came with it is kept
+        # the fault made a new reply from its value: keep the rest of the original
+        if came is not None and reply is not came:
             kept = came.delivery if reply.delivery is AS_IT_IS else reply.delivery
             reply = replace(came, value=reply.value, delivery=kept)
         self.outcome, self._planted = reply, ctx.planted
@@ -125,23 +127,23 @@ class Firing:
         return reply
 
     def lose(self, why: str) -> None:
-        """Nothing of it arrived: if it had changed something, another fault erased that."""
+        """Nothing of its effect arrived: if it had changed something, another fault erased that."""
         if self._entry is not None and self._entry.effect == "met":
             self._change(replace(self._entry, effect="erased", note=_joined(self._entry.note, why), canaries=()))
 
     def stand(self) -> None:
-        """It is met although its own reply showed no change: another fault had done the same, or hid it."""
+        """Marks it as met although its own reply showed no change: another fault had the same effect, or hid it."""
         if self._entry is not None and self._entry.effect != "met":
             self._change(replace(self._entry, effect="met", note=_SHOWS))
 
     def left_something_in(self, shown: str) -> bool:
-        """Whether a part of its planted text is in the text that arrived; true for a fault that plants nothing."""
+        """Whether part of its planted text arrived; true for a fault that plants nothing."""
         if not self._planted:
             return True
         return came_through(self._planted, shown)
 
     def arrived_as(self, shown: str) -> None:
-        """Keeps only the canaries that are in the text that arrived."""
+        """Keeps only the canaries that arrived."""
         entry = self._entry
         if entry is not None and entry.canaries:
             left = tuple(word for word in entry.canaries if word in shown)
@@ -156,11 +158,11 @@ class Firing:
         self.asked = True
         try:
             reply = await onward(call)
-        except BaseException as raised:  # the tool's own failure, or an inner fault's
+        except BaseException as raised:  # the tool's own failure, or that of an inner fault
             self._theirs, self._would = raised, _instead(raised)
             raise
         self._came, self._value, self._would = reply, reply.value, describe(reply.value)
-        if not isinstance(reply.value, Completion):  # a fault may change the value in its place
+        if not isinstance(reply.value, Completion):  # a fault may change the value in place
             self._witness = witness(reply.value)
         if self._call.plane in TOOL_PLANES:
             self._reply = write_reply(reply.value)
@@ -173,12 +175,12 @@ class Firing:
             self._note("met", f"a delay of {ms:g} ms", would=would, delayed=True)
         try:
             await sleep(ms)
-        except BaseException as raised:  # the agent gave up waiting: its own timeout, a cancelled task
+        except BaseException as raised:  # the agent stopped waiting: its own timeout, a cancelled task
             self._theirs = raised
             raise
 
     def _failed(self, raised: BaseException) -> None:
-        """Decides who raised an exception; raises HarnessError if it is a bug of the fault."""
+        """Decides who raised an exception; raises HarnessError if the fault has a bug."""
         self.outcome = raised
         if raised is self._theirs:
             self._note("no_effect", self._would)
@@ -195,7 +197,7 @@ class Firing:
         return same(value, self._value) and witness(value) == self._witness
 
     def _new_canaries(self, value: Any) -> tuple[str, ...]:
-        """The canaries that the fault put into the reply, without those that were there before."""
+        """The canaries that the fault added to the reply."""
         shown = witness(value)
         if MARK not in shown:
             return ()
@@ -216,13 +218,13 @@ class Firing:
         delayed: bool = False,
         change: str = "",
     ) -> None:
-        """Enters the firing, once; `why` says why it changed nothing."""
+        """Records the firing, once; `why` says why it changed nothing."""
         if self._entry is not None:
             return
         kind, call = self.injection, self._call
         plane = kind.plane if call.plane in _OF_FUNCTIONS or call.plane.startswith(STEP) else call.plane
         ran = call.plane == "tool_result"
-        note = _joined(_RAN if ran else "", why)
+        note = _joined(_RAN if ran and effect == "met" else "", why)
         before = describe(self._would if would is None else would)
         what = (self.index, plane, call.target, kind.mode, call.n)
         reply = self._reply if effect == "met" else ""
@@ -238,10 +240,10 @@ def _joined(*notes: str) -> str:
 
 
 def _instead(raised: BaseException) -> str:
-    """What came instead of a reply: what a function raised by its class, what is ours in words alone."""
-    if type(raised).__name__ == "CancelledError":  # of asyncio, which a plain function does not need
+    """What came instead of a reply: a function's exception with its class, our own with its message only."""
+    if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
         return "nothing: the call was given up"
-    if isinstance(raised, ConnectionResetError) and raised.errno is None:  # a plane's: its client left
+    if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left
         return f"nothing: {raised}"
     if type(raised).__module__.startswith("holdfast.planes."):
         return str(raised) or said(raised)
@@ -249,20 +251,20 @@ def _instead(raised: BaseException) -> str:
 
 
 def _failure(failed: Failed) -> str:
-    """`failed: 503 Service Unavailable`; the status once, though some messages begin with it."""
+    """`failed: 503 Service Unavailable`; the status appears once, even if the message begins with it."""
     words = str(failed)
     status = "" if failed.status is None or words.startswith(str(failed.status)) else f"{failed.status} "
     return f"{type(failed).__name__.lower()}: {status}{words}"
 
 
 def came_through(payload: str, shown: str) -> bool:
-    """Whether a canary of the payload, or a piece of its words, is in what was shown."""
+    """Whether a canary of the payload, or a piece of its text, arrived."""
     return any(piece in shown for piece in _pieces(payload))
 
 
 def _pieces(payload: str) -> list[str]:
     words = canaries(payload)
-    for word in words:  # which differ from those of other attacks in their last letters alone
+    for word in words:  # they differ from those of other attacks only in their last letters
         payload = payload.replace(word, "\n")
     runs = _PLAIN.findall(payload)
     pieces = [run[at : at + PIECE] for run in runs for at in range(0, len(run) - PIECE + 1, PIECE)]

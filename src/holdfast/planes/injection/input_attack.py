@@ -1,4 +1,4 @@
-"""Attacks on what the agent is asked: each rewrites the turn, and is met if it shows in what the agent reads."""
+"""Attacks on the agent's input: each rewrites the turn, and is met if its text is in what the agent reads."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from holdfast.planes.describe import describe, said
 from holdfast.planes.injection.fault_change import describe_change
 from holdfast.protocols.fault import FaultContext
 
-ERASED = "another attack on the input left nothing of it"
+ERASED = "another attack on the input removed its effect"
 
 
 class InputAttack:
-    """One firing. It can be done again, with the luck, the number and the memory that it had."""
+    """One firing. It can be repeated with the same random state, number and memory."""
 
     def __init__(
         self, index: int, injection: Injection, fault: Any, dice: Callable[[], Random], n: int, memory: dict[str, Any]
@@ -33,7 +33,7 @@ class InputAttack:
         self._memory = dict(memory)
 
     def rewritten(self, text: str, memory: dict[str, Any] | None = None) -> str:
-        """The text after it; HarnessError if it is broken."""
+        """The rewritten text; raises HarnessError if the attack is broken."""
         mode = self._injection.mode
         ctx = FaultContext(self._dice(), _no_sleep, self._n, dict(self._memory) if memory is None else memory)
         try:
@@ -45,7 +45,7 @@ class InputAttack:
         return changed
 
     def entry(self, text: str, changed: str, turn: int) -> FaultMet:
-        """As the ledger has it."""
+        """Its entry in the ledger."""
         planted = tuple(word for word in canaries(changed) if word not in text)
         what = (self.index, self._injection.plane, "input", self._injection.mode, turn)
         effect: Any = "no_effect" if changed == text else "met"
@@ -55,7 +55,7 @@ class InputAttack:
 
 
 def settled(attacks: Sequence[InputAttack], entries: Sequence[FaultMet], text: str, read: str) -> list[FaultMet]:
-    """The entries of several attacks on one text, when it is known what the agent reads: those that changed."""
+    """The changed ledger entries of several attacks on one text, once the text that the agent reads is known."""
     felt = [attack for attack in attacks if read != text and _without(attack, attacks, text) != read]
     acted = [attack for attack, entry in zip(attacks, entries, strict=True) if entry.effect == "met"]
     if not felt and read != text:

@@ -1,4 +1,4 @@
-"""Random draws: each is a digest of its place, so it is the same on any machine and in any order."""
+"""Random draws: each is a digest of its position, so it is the same on any machine and in any order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from holdfast.model.trial import Trial
 class Luck:
     """The random draws of one trial.
 
-    The rule, the scenario's name and a fault's place in the list are left out: every rule meets the same weather, and
-    a fault that is added or taken away leaves the draws of the others as they were.
+    They do not depend on the rule, the scenario's name or a fault's position in the list. Every rule gets the same
+    weather, and adding or removing a fault does not change the draws of the others.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -26,12 +26,12 @@ class Luck:
 
     def number(self, fault: int, key: str) -> int:
         """64 random bits for the fault at that index and the call with that key."""
-        if self._roots is None:  # most trials are calm or certain, and never draw
+        if self._roots is None:  # most trials are calm or deterministic, and never draw
             self._roots = self._made()
         return int.from_bytes(blake2b(self._roots[fault] + key.encode(), digest_size=8).digest(), "big")
 
     def _made(self) -> list[bytes]:
-        """By fault: the trial's seed, what the fault is, and which of equal ones."""
+        """Per fault: the trial's seed, the fault, and its number among equal faults."""
         seed, equal = trial_seed(self._trial), Counter[bytes]()
         roots = []
         for injection in self._trial.scenario.injections:
@@ -52,7 +52,7 @@ class Luck:
 
 
 def trial_seed(trial: Trial) -> int:
-    """What all draws of a trial come from; a trial that became a session keeps its own."""
+    """The base of all draws of a trial; a trial that became a session keeps its own."""
     recording = trial.task.recording
     if recording is not UNSET and recording.seed is not None:
         return recording.seed

@@ -1,4 +1,4 @@
-"""Whether the caller could tell two outcomes of one call apart."""
+"""Decides whether the caller could distinguish two outcomes of one call."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from holdfast.planes.describe import said, same, witness
 from holdfast.protocols.fault import Call, Failed, Received, Receives, Reply
 
 CallEnd: TypeAlias = Reply | BaseException
-"""What a call ends with: a reply, or what was raised in its place."""
+"""How a call ends: with a reply, or with an exception."""
 
 
 def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | None = None) -> bool:
-    """Whether the caller could not tell the two apart; `receives` puts a reply into the form in which it arrives."""
+    """Whether the caller could not distinguish the two; `receives` converts a reply to the form in which it arrives."""
     if isinstance(one, Reply) and isinstance(other, Reply):
         got = received(one, receives), received(other, receives)
         if got[0] is not None and got[1] is not None:
@@ -30,7 +30,7 @@ def are_alike(one: CallEnd, other: CallEnd, call: Call, receives: Receives | Non
 
 
 def are_values_alike(one: Any, other: Any, call: Call) -> bool:
-    """The same for the values of two replies."""
+    """Whether the caller could not distinguish the values of two replies."""
     if same(one, other):
         return True
     if type(one) is not type(other):
@@ -42,17 +42,17 @@ def are_values_alike(one: Any, other: Any, call: Call) -> bool:
 
 
 def received(reply: Reply, receives: Receives | None) -> Received | None:
-    """The reply as it arrives; None if that is the value itself, or if the value cannot be put into form."""
+    """The reply as it arrives; None if that is the value itself, or if the value cannot be converted."""
     if receives is None:
         return None
     try:
         return receives(reply)
-    except Exception:  # the plane will say so when it sends it
+    except Exception:  # the plane will report it when it sends the reply
         return None
 
 
 def text_of_end(end: CallEnd, receives: Receives | None) -> str:
-    """The text that can be read in an outcome."""
+    """The readable text of an outcome."""
     if not isinstance(end, Reply):
         return f"{said(end)} {getattr(end, 'body', '')}"
     got = received(end, receives)
@@ -69,9 +69,9 @@ def _paced(reply: Reply) -> Delivery:
 
 
 def neutral(reply: Completion, *, streamed: bool) -> Completion:
-    """A model's reply without what a client cannot observe: where its text was split, what follows a lost connection.
+    """A model's reply without what a client cannot observe: how its text was split, what follows a lost connection.
 
-    A reply that is not streamed has no middle: it has no empty chunks, its pauses come first, an error replaces it.
+    A reply that is not streamed has no middle: it has no empty chunks, its pauses come first, and an error replaces it.
     """
     deltas = _visible(reply)
     if not streamed:
@@ -80,7 +80,7 @@ def neutral(reply: Completion, *, streamed: bool) -> Completion:
 
 
 def _visible(reply: Completion) -> list[Delta]:
-    """The deltas up to the end of the connection; those of a message that is left out are not there."""
+    """The deltas up to the end of the connection, without those of an omitted message."""
     kept: list[Delta] = []
     for delta in reply.deltas:
         hidden = isinstance(delta, Text | ToolCall | Hollow) or (isinstance(delta, Finish) and reply.lacks == "choices")
@@ -115,7 +115,7 @@ def _failure_key(failed: Failed) -> tuple[Any, ...]:
 
 
 def _same_parts(one: Any, other: Any) -> bool:
-    """Containers are the same if their parts are: copies of objects without a comparison of their own, too."""
+    """Whether two containers have equal parts, including copies of objects without `__eq__`."""
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(_same_part(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, dict):

@@ -1,4 +1,4 @@
-"""What a fault's failure is inside a Python agent: the spec's own class, TimeoutError, or InjectedError."""
+"""The exception that a fault raises inside a Python agent: the spec's class, TimeoutError or InjectedError."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exception_of(failure: Failed) -> BaseException:
 
 @cache
 def load_exception(path: str) -> type[BaseException]:
-    """The exception class at `module:Class`; HarnessError says why it cannot be used."""
+    """The exception class at `module:Class`; raises HarnessError if it cannot be used."""
     from holdfast.planes.recorded_value import load_class
 
     try:
@@ -38,6 +38,6 @@ def load_exception(path: str) -> type[BaseException]:
         found("a message")
     except Exception as broken:
         raise HarnessError(
-            f"raises: {path} cannot be made of a message alone: {broken}", code="exception-unusable"
+            f"raises: {path} cannot be created from a message alone: {broken}", code="exception-unusable"
         ) from broken
     return found

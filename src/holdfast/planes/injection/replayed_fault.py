@@ -1,4 +1,4 @@
-"""A fault that has fired, applied once more to another reply: with the random state, number and memory that it had."""
+"""Applies a fault that has fired to another reply, with the same random state, number and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, 
 
 
 class ReplayedFault:
-    """Made before the fault acts. Applying it has no effect on the call, and takes no time."""
+    """Create it before the fault acts. Applying it does not affect the call, and takes no time."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ReplayedFault:
         self._fits = fits
 
     async def apply(self, call: Call, onward: Forward) -> Reply:
-        """What the fault makes of what `onward` gives. Raises what it raises."""
+        """Applies the fault to the reply of `onward`. Raises what the fault raises."""
         delivery = AS_IT_IS
 
         async def forward(passed: Call) -> Reply:
@@ -55,9 +55,9 @@ class ReplayedFault:
 def _copied(memory: dict[str, Any]) -> dict[str, Any]:
     try:
         return deepcopy(memory)
-    except Exception:  # whatever a tool gave may be kept in it
+    except Exception:  # it may hold any value that a tool returned
         return dict(memory)
 
 
 async def _no_time(ms: float) -> None:
-    """The caller has waited already, when the fault fired."""
+    """Does nothing: the caller already waited when the fault fired."""

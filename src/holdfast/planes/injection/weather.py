@@ -1,10 +1,10 @@
-"""Weather: the injections of one trial at work. It decides when each fires and keeps the ledger.
+"""Weather: the active injections of one trial. It decides when each fires and keeps the ledger.
 
-A plane brings a call here and says how to pass it on; the faults that match are wrapped around it, the first in the
-list outermost. The ledger has a firing before the agent can observe it: before a delay begins, before a failure is
-raised, before a changed reply is handed over.
+A plane brings a call here and says how to forward it. The matching faults are wrapped around it, the first in the list
+outermost. The ledger records a firing before the agent can observe it: before a delay begins, before a failure is
+raised, before a changed reply is returned.
 
-Over 400 lines, because when a fault fires, what it did and whether it was met is one story about one call.
+Over 400 lines, because when a fault fires, what it did and whether it was met belong together.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ if TYPE_CHECKING:
 Record: TypeAlias = Callable[[FaultMet], None]
 
 ANSWER = "(answer)"
-"""The target of a simulated fault: whatever the injection names, it acts on the answer."""
+"""The target of a simulated fault, which acts on the answer whatever the injection names."""
 
 TARGETS_KEPT = 10_000
-"""Targets and arguments of one trial that are distinguished: an agent that invents URLs must not fill the memory."""
+"""Limit on distinct targets and arguments per trial, to bound the memory if an agent invents URLs."""
 OTHERS = "(others)"
 """The name under which calls to further targets are counted."""
 
 _HAD_KEPT = 3
-"""Calls that did not match whose arguments are reported."""
+"""Number of calls that did not match whose arguments are reported."""
 LEDGER_LIMIT = 1000
-"""Firings of one fault in one trial that are listed: enough to see what happened, bounded whatever the agent does."""
+"""Limit on listed firings per fault and trial: enough to see what happened."""
 _NO_MORE = f"only the first {LEDGER_LIMIT} firings are listed"
 
 
 class ActiveInjection:
-    """An injection in one trial: the fault, and how often it was passed, fired and met."""
+    """An injection in one trial: the fault, and how often it was offered a call, fired and was met."""
 
     def __init__(self, index: int, injection: Injection) -> None:
         self.index = index
@@ -78,12 +78,12 @@ class ActiveInjection:
         self.seen = 0
         self.fired = 0
         self.spent = 0
-        """Firings that count for `times`: those that were met, or may still be."""
+        """Firings that count for `times`: those that were met or may still be."""
         self.memory: dict[str, Any] = {}
         self._had: dict[str, None] = {}
 
     def matches(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether `match` accepts a call; the arguments of the first calls that it does not accept are kept."""
+        """Whether `match` accepts a call; keeps the arguments of the first calls that it rejects."""
         match = self.injection.schedule.match
         if match is None or _matches(match, arguments):
             return True
@@ -94,15 +94,15 @@ class ActiveInjection:
 
     @property
     def unmatched(self) -> str:
-        """The arguments of the calls, if none of them matched; else empty."""
+        """The arguments of the calls if none of them matched; otherwise empty."""
         return "" if self.seen else "; ".join(self._had)
 
     def at_step(self, plane: str) -> bool:
-        """Whether calls on this plane are those of its step; only faults of services have steps."""
+        """Whether calls on this plane belong to its step; only faults of services have steps."""
         return self.injection.plane != "service" or plane == step_plane(self.traits.step)
 
     def due(self, nth: int) -> bool:
-        """Whether the schedule lets it fire on the nth matching call, luck aside."""
+        """Whether the schedule lets it fire on the nth matching call, before the random draw."""
         plan: Schedule = self.injection.schedule
         if plan.times is not None and self.spent >= plan.times:
             return False
@@ -133,10 +133,10 @@ class Weather:
         amend: Record,
         took: Callable[[RecordedUse], None] | None = None,
     ) -> None:
-        """`took` gets what each call of a replayed trial received from its recording."""
+        """`took` receives the recorded reply that each call of a replayed trial got."""
         self.trial = trial
         self.recorded: RecordedTools | None = None
-        """In a replayed trial: the recording that answers instead of the tools."""
+        """In a replayed trial, the recording that answers instead of the tools."""
         if trial.task.recording is not UNSET:
             from holdfast.planes.recorded_tools import RecordedTools
 
@@ -148,13 +148,13 @@ class Weather:
         self.calls: dict[str, int] = {}
         self.concurrent = False
         self.in_flight: list[None] = []
-        """As many as there are calls under way: a list grows and shrinks safely in several threads without a lock."""
+        """One entry per call in progress: a list can grow and shrink in several threads without a lock."""
         self.lock = Lock()
-        """Calls may come from several threads."""
+        """Guards the counters: calls may come from several threads."""
         self.broke: Callable[[str], None] = _ignore_error
         """Called with each harness error; the agent continues."""
         self.watch: CallTrace | None = None
-        """Gets the calls of the agent's own functions."""
+        """Receives the calls of the agent's own functions."""
         self._luck = Luck(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
         self._placed: list[ActiveInjection] | None = None
@@ -162,7 +162,7 @@ class Weather:
         self._occurrences: dict[str, int] = {}
 
     def record(self, met: FaultMet) -> None:
-        """Enters a firing; an agent that never stops trying does not fill the ledger."""
+        """Records a firing. The number of entries is bounded, even if the agent retries forever."""
         kind = (met.index, met.effect)
         self._entries[kind] = count = self._entries.get(kind, 0) + 1
         if count == LEDGER_LIMIT:
@@ -171,29 +171,29 @@ class Weather:
             self._record(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def amend(self, met: FaultMet) -> None:
-        """Enters the outcome of a firing. If it was not met, one more may be listed."""
+        """Records the outcome of a firing. If it was not met, another one may be listed."""
         if met.effect != "met":
             kind = (met.index, "met")
             self._entries[kind] = self._entries.get(kind, 1) - 1
         self._amend(replace(met, target=target_key(met.target)) if len(met.target) > TARGET_KEPT else met)
 
     def traits(self, index: int) -> FaultTraits:
-        """The traits of the fault of a ledger entry."""
+        """The traits of the fault that a ledger entry is about."""
         injection = self.trial.scenario.injections[index]
         return plugins.fault_traits(injection.plane, injection.mode)
 
     def give_back(self, index: int) -> None:
-        """A firing was not met: it does not count for `times`."""
+        """Removes a firing that was not met from the count for `times`."""
         with self.lock:
             if self._placed is not None:
                 self._placed[index].spent -= 1
 
     def facing(self, plane: str, target: str) -> list[ActiveInjection]:
-        """The injections that a call to this target can meet, in list order."""
+        """The injections that can act on a call to this target, in list order."""
         key = (plane, target_key(target))
         found = self._by_target.get(key)
         if found is None:
-            with self.lock:  # one set of counters, however many threads ask first
+            with self.lock:  # one set of counters, even if several threads ask first
                 if self._placed is None:
                     self._placed = [
                         ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
@@ -209,7 +209,7 @@ class Weather:
         return {placed.index: placed.unmatched for placed in self._placed or () if placed.unmatched}
 
     def count(self, plane: str, target: str) -> int:
-        """Counts an attempt as it arrives; which one it is, from 1."""
+        """Counts an attempt when it arrives and returns its number, from 1."""
         target = target_key(target)
         key = target if plane in ("tool", "tool_result") else f"{plane}:{target}"
         with self.lock:
@@ -232,11 +232,12 @@ class Weather:
         receives: Receives | None = None,
         names: Sequence[str] | None = None,
     ) -> Reply:
-        """Passes the call on through every fault that fires; by `untouched` if none fires or watches.
+        """Forwards the call through every fault that fires; uses `untouched` if none fires or watches.
 
-        In a replayed trial the recording answers. It knows the tool by one of `names`, or by the call's target.
-        The modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is passed
-        on. `fits` tells whether the agent's side accepts a value, `receives` puts a reply into the form it arrives in.
+        In a replayed trial the recording answers. It finds the tool by one of `names`, or by the call's target. The
+        modes of the faults that were met are added to `modes`, by index; `sent` is called when the call is forwarded.
+        `fits` says whether the agent's side accepts a value; `receives` converts a reply to the form in which it
+        arrives.
         """
         if self.recorded is not None and names != () and self.recorded.answers_for(call.plane, call.target):
             known_by = names or (call.target,)
@@ -260,7 +261,7 @@ class Weather:
         return reply
 
     async def _settle(self, passing: FaultedCall, arrived: CallEnd, call: Call) -> None:
-        """The call has ended: a firing that was not met does not count for `times`."""
+        """After the call has ended: a firing that was not met does not count for `times`."""
         if len(passing.fired) > 1:
             await passing.settle(arrived, call)
         for firing in passing.fired:
@@ -297,7 +298,8 @@ class Weather:
         return text
 
     def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
-        """Counts the call at every injection whose `match` it meets; (injection, nth, luck's key) each."""
+        """Counts the call for every injection whose `match` accepts it; returns (injection, nth, key of the random
+        draw) for each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
         what = f"{target_key(call.target)}:{call.n}" if numbered else self._what(call)
         arrived = []
@@ -306,7 +308,7 @@ class Weather:
             for placed in facing:
                 if placed.matches(call.arguments):
                     placed.seen += 1
-                    # A transaction that never comes to the fault's step counts all the same.
+                    # A transaction that never reaches the fault's step still counts.
                     every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
                     arrived.append((placed, call.n if every else placed.seen, key))
         return arrived
@@ -322,7 +324,7 @@ class Weather:
         return f"{what}:{occurrence}"
 
     def _fires(self, placed: ActiveInjection, nth: int, key: str) -> bool:
-        """Decides and counts in one step, so that `times` holds when calls overlap."""
+        """Decides and counts in one step, to enforce `times` when calls overlap."""
         with self.lock:
             if not placed.due(nth):
                 return False
@@ -382,24 +384,24 @@ def make_fault(injection: Injection) -> Any:
 
 
 def faces(injection: Injection, plane: str, target: str) -> bool:
-    """Whether an injection can act on the calls that are seen on this plane, to this target."""
+    """Whether an injection can act on calls on this plane to this target."""
     return _faces(injection, plugins.fault_traits(injection.plane, injection.mode), plane, target)
 
 
 def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -> bool:
-    """Faults of tools act wherever a tool's call or its result is seen."""
+    """Whether the plane is one on which faults of tools act: wherever a tool's call or result is observed."""
     own, inner = injection.plane, injection.target != "input"
     if plane == "service" or plane.startswith(STEP):
         return own == "service" and injection.target == target
     if target == ANSWER:
         return own == plane or (plane == "tool" and own == "context" and inner)
-    if plane == "context":  # `*` names every tool, not the input
+    if plane == "context":  # `*` matches every tool, but not the input
         return own == "context" and not inner
     if plane == "http":
         return _faces_url(injection, traits.step, target)
-    if injection.match_url is not None:  # a tool behind a URL is met there and nowhere else
+    if injection.match_url is not None:  # faults act on a tool behind a URL only at that URL
         return False
-    if plane == "mcp_read":  # a resource or a prompt: text, and not a result of any tool
+    if plane == "mcp_read":  # a resource or a prompt is text, not the result of a tool
         return own == "context" and injection.target == "*"
     if plane == "mcp_list":
         return own == "mcp" and traits.on_listings and fnmatchcase(target, injection.target)
@@ -410,17 +412,18 @@ def _faces(injection: Injection, traits: FaultTraits, plane: str, target: str) -
 
 
 def target_key(target: str) -> str:
-    """A target as counters know it. Nearly all are short enough to be known by themselves."""
+    """A target as counters record it. Nearly all are short enough to be used as they are."""
     return target if len(target) <= TARGET_KEPT and target.isascii() else brief(target)
 
 
 def step_plane(step: Step) -> str:
-    """Where the calls of a step are seen."""
+    """The plane on which the calls of a step are observed."""
     return "service" if step == "connect" else STEP + step
 
 
 def _faces_url(injection: Injection, step: Step, target: str) -> bool:
-    """A URL, or where a connection goes. Names and handshakes fail where a TLS connection is made, before any URL."""
+    """A URL, or the target of a connection. Names and handshakes fail when a TLS connection is made, before any URL is
+    known."""
     url = injection.target if injection.plane == "http" else injection.match_url
     if url is None:
         return False
@@ -437,9 +440,9 @@ def _matches(match: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Text is a glob; numbers compare as numbers; anything else is the same value.
+    """Text is a glob; numbers compare as numbers; anything else must be equal.
 
-    A list fits if a member does; a list of what is wanted, if each is fitted by a member.
+    A list matches if one member does; a list of wanted values matches if each is matched by a member.
     """
     if isinstance(value, list | tuple):
         if not isinstance(wanted, list):
@@ -457,4 +460,4 @@ def _ignore_use(use: RecordedUse) -> None:
 
 
 def _ignore_error(message: str) -> None:
-    """The default of `broke`, before a plane sets it: the HarnessError itself is reported."""
+    """The default of `broke` until a plane sets it: raises the HarnessError itself."""

@@ -284,7 +284,7 @@ class ModelCall:
             self.record.trouble = self.record.trouble or "upstream"
 
     async def _down(self, down: HarnessError) -> None:
-        """No answer, and no fault is why: the trial is an error. 400 where trying again is no use."""
+        """No answer, and no fault caused it: the trial is an error. 400 where trying again is no use."""
         self._reply.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.record.status, self.record.trouble = status, "upstream"

@@ -64,7 +64,7 @@ class TrialService:
         try:
             end = await dial(self._upstream)
         except OSError as failed:
-            why = f"the service {self.name} takes no connection, and no fault is why: {failed or 'timeout'}"
+            why = f"the service {self.name} takes no connection, and no fault caused it: {failed or 'timeout'}"
             if self._reached:
                 self.context.sink.note(why)
             else:

@@ -50,7 +50,7 @@ def test_a_client_that_refuses_our_certificate_is_shown_as_such(bench, secure, e
         (event,) = trial.events()
     assert event.error_type == "certificate_refused"
     (note,) = trial.context.notes
-    assert "refused our certificate for localhost" in note
+    assert "rejected our certificate for localhost" in note
     assert all(name in note for name in TRUST_VARIABLES)
     assert trial.met == []
 
@@ -80,7 +80,7 @@ def test_a_trial_that_ends_while_the_certificate_is_looked_at_still_tells_of_it(
             trial.run(left(trial))
             (event,) = trial.context.trace
     assert event.error_type == "certificate_refused"
-    assert "refused our certificate for localhost" in trial.context.notes[0]
+    assert "rejected our certificate for localhost" in trial.context.notes[0]
 
 
 async def left(trial):
@@ -174,7 +174,7 @@ def test_an_upstream_that_is_down_is_no_doing_of_a_fault(bench, named):
     assert reply.status_code == 502
     assert event.error_type == "upstream"
     told = trial.context.troubles if named else trial.context.notes
-    assert any("no fault is why" in text for text in told)
+    assert any("no fault caused it" in text for text in told)
     assert bool(trial.context.troubles) is named  # what the agent made up is its own choice
 
 

@@ -56,7 +56,9 @@ def test_a_dead_host_of_the_spec_is_an_error_however_it_is_named(bench, glob):
     policy = Policy([f"localhost:{port}"])  # a glob alone does not open loopback
     with bench.trial([watched(glob.format(port=port))], policy=policy) as trial:
         assert trial.get(f"http://localhost:{port}/rows").status_code == 502
-    assert f"localhost:{port} could not be reached through the proxy, and no fault is why" in trial.context.troubles[0]
+    assert (
+        f"localhost:{port} could not be reached through the proxy, and no fault caused it" in trial.context.troubles[0]
+    )
     assert len(trial.context.troubles) == 1
 
 

@@ -45,6 +45,7 @@ def test_change(before: Any, after: Any, change: str | None) -> None:
         (Dropped("gone"), "mcp", True, "reply lost (the tool ran)"),
         (Dropped("gone"), "http", False, "connection dropped (the request was not sent)"),
         (Dropped("gone"), "service.query", False, "connection dropped"),
+        (Failed("503 Gone", status=503), "tool_result", False, "injected 503 Gone"),
     ],
 )
 def test_failure(failed: Failed, plane: str, was_called: bool, change: str) -> None:

@@ -109,7 +109,7 @@ class Trial:
         self.results.declared((ToolCall(given, "search", f'{{"q": "{q}"}}'),), talk.asked())
 
     def reads(self, talk: Talk, *, again: bool = False) -> list[str]:
-        """What the model reads of the results: `-` where it is what the tool gave."""
+        """What the model reads of the results: `-` where it is the tool's result."""
         changed = asyncio.run(self.results.settle(talk.asked(), again=again))
         return [changed[r.key].text or "" if r.key in changed else "-" for r in talk.asked().results]
 

@@ -299,7 +299,7 @@ def get(url: str, path: str) -> None:
 
 
 def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str, Any]) -> FakeContext:
-    """A trial in which a model works in the background: the agent asks, fetches these, and sends what the tool gave."""
+    """A trial in which a model works in the background: the agent asks, fetches these, and sends the tool's result."""
     left = iter(replies)
 
     async def respond(request: web.Request) -> web.StreamResponse:

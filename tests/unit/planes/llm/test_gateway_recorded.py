@@ -54,7 +54,7 @@ def test_a_recorded_failure_is_an_error_that_the_model_reads(status: int, body: 
 
 def test_an_unknown_tool_reads_as_a_connection_error_unless_it_is_let_through() -> None:
     trial, got = asked_once(answer("weather", 1))
-    assert got == ["Error: search: the recording does not know this call"]
+    assert got == ["Error: search: the recording has no reply for this call"]
     assert [(u.known, u.call) for u in trial.context.recorded] == [(False, "search(q=kettle)")]
     trial, got = asked_once(answer("weather", 1), live=True)
     assert got == ["-"]
@@ -84,5 +84,5 @@ def test_the_observation_says_that_the_tool_itself_had_run() -> None:
 
     trial, _ = asked_once(answer("search", "recorded"))
     seen = trial.context.observe(Answer(()))
-    assert seen.notes == ("the model read the recorded result; the tool itself had run: search",)
+    assert seen.notes == ("the model received the recorded result, but the tool also ran: search",)
     assert uses(seen.recorded) == [("search", 1, 200)]

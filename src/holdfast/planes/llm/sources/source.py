@@ -3,7 +3,7 @@
 A Source answers with the bytes of a reply as they come (Passed), so that an untouched call is never decoded, or with a
 reply in neutral form (Said), which the gateway writes in the format that the agent speaks.
 
-UpstreamDown            no answer came, and no fault is why: the trial is an error, the agent gets 502
+UpstreamDown            no answer came, and no fault caused it: the trial is an error, the agent gets 502
 |-- NoModel             nothing is there to ask: no key, no script, no recording
 |-- WrongFormat         `models:` names a server that cannot be asked in the agent's format
 |-- NoRule              a scripted model without a rule for this request
@@ -43,7 +43,7 @@ WAYS = (
 
 
 class UpstreamDown(HarnessError):
-    """No answer came from upstream, and no fault is why."""
+    """No answer came from upstream, and no fault caused it."""
 
     default_code = "model-unavailable"
 
