@@ -1,4 +1,4 @@
-"""The record of one model call: what the agent got, what the call cost, and its entry in the trace."""
+"""The record of one model call: what the agent received, what the call cost, and its entry in the trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.protocols.trial import TrialContext
 
 
 class CallRecord:
-    """What the agent got, as far as it is known, and how long upstream was silent."""
+    """What the agent received, as far as known, and how long upstream was silent."""
 
     def __init__(
         self, context: TrialContext, query: Query, models: Mapping[str, ModelSpec], call: Call, retry: int
@@ -28,13 +28,13 @@ class CallRecord:
         self._call = call
         self.retry = retry
         self.completion: Completion | None = None
-        """What the agent got, as far as it could be read."""
+        """What the agent received, as far as it could be read."""
         self.status: int | None = None
         self.trouble = ""
         self.usage: Usage | None = None
-        """Of a reply that passed unread."""
+        """The usage of a reply that passed unread."""
         self.since: float | None = None
-        """When the wait for upstream's next bytes began; None while none are waited for."""
+        """When the wait for upstream's next bytes began; None if Holdfast is not waiting."""
         self.billed = True
         self.script = ""
         self._ts = context.sink.now()
@@ -42,25 +42,25 @@ class CallRecord:
 
     @property
     def age_ms(self) -> float:
-        """How long ago the call came."""
+        """Time since the call arrived."""
         return (self._context.sink.now() - self._ts) * 1000
 
     def waits(self) -> None:
-        """Upstream is to say something."""
+        """Starts the wait for upstream."""
         self.since = self._context.sink.now()
 
     def note(self, sent: SentReply) -> None:
-        """What was sent to the agent."""
+        """Notes what was sent to the agent."""
         self.status, self.trouble = sent.status, sent.trouble
 
     def tell(self, event: TraceEvent) -> None:
-        """Enters the call, once: an answer that comes after its trial changes nothing."""
+        """Records the call, once: an answer that arrives after its trial changes nothing."""
         if not self._told:
             self._told = True
             self._context.sink.add(event)
 
     def event(self, what: str = "") -> TraceEvent:
-        """The call as the trace has it; `what` was asked where it is no model."""
+        """The call as the trace records it; `what` names the request if it is not a model call."""
         context, call, completion = self._context, self._call, self.completion
         usage = completion.usage if completion is not None else self.usage
         since = self.since if self.trouble == "client_gone" else None
@@ -92,12 +92,12 @@ class CallRecord:
 
 
 def _offers_tools(query: Query) -> bool:
-    """Whether the model is offered tools; true of a request that cannot be read."""
+    """Whether the request offers tools to the model; true if the request cannot be read."""
     return query.codec is not None and (query.asked is None or bool(query.asked.tools))
 
 
 def _last(query: Query) -> str:
-    """The newest thing said to the model."""
+    """The latest message to the model."""
     asked = query.asked
     if asked is None or not asked.messages:
         return ""

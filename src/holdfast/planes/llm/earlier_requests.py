@@ -1,7 +1,7 @@
-"""What a trial remembers of its earlier model calls: which of them failed, and what they asked for.
+"""What a trial remembers of its earlier model calls: which of them failed, and which tool calls they requested.
 
-The libraries of OpenAI and Anthropic repeat by themselves and count aloud; Google's repeats a lost connection once and
-says nothing. A request that comes again from anything else is the agent's own doing.
+The libraries of OpenAI and Anthropic retry by themselves and send the retry count; Google's retries a lost connection
+once and does not say so. Any other repeated request is a decision of the agent.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from holdfast.model.completion import ToolCall
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 
 Get: TypeAlias = Callable[[str], str | None]
-"""A request's header by its name."""
+"""Returns a request's header by name."""
 
 KEPT = 10_000
-"""Failed requests that are remembered."""
+"""Number of failed requests that are remembered."""
 
 _COUNT = "x-stainless-retry-count"
-"""A header by which the OpenAI and Anthropic libraries say which repetition a request is."""
+"""The header in which the OpenAI and Anthropic libraries send their retry count."""
 _STAINLESS = "x-stainless-lang"
-"""A header of all their versions; early ones do not count."""
+"""A header of all their versions; early ones do not send a count."""
 
 
 class _Failures(Struct, frozen=True):
-    """Of one request: how often in a row, since the agent's own call; and whether the last reply never came."""
+    """One request: how often it failed in a row since the agent's own call, and whether the last reply was lost."""
 
     count: int
     lost: bool
 
 
 class Attempts:
-    """The requests of one trial that failed and may come again."""
+    """The failed requests of one trial that may be retried."""
 
     def __init__(self) -> None:
         self._failed: dict[str, _Failures] = {}
 
     def which(self, header: Get, key: str) -> int:
-        """Which repetition a request is: 0 is a call of the agent's own. Repetitions have the `key` in common."""
+        """The retry number of a request: 0 is a call by the agent itself. Retries share the `key`."""
         before = self._failed.get(key)
         return 0 if before is None else _repetition(header, before)
 
     def failed(self, key: str) -> bool:
-        """Whether the same request was made before, and failed."""
+        """Whether the same request was made before and failed."""
         return key in self._failed
 
     def ended(self, key: str, retry: int, *, well: bool, lost: bool) -> None:
-        """How the attempt went, as the client saw it; `lost`: no reply came at all."""
+        """Records how the client saw the attempt; `lost`: no reply arrived at all."""
         if well:
             self._failed.pop(key, None)
             return
@@ -60,7 +60,7 @@ class Attempts:
 
 
 def _repetition(header: Get, before: _Failures) -> int:
-    """Which repetition it can be, after these failures. A header claims no more of them than were seen."""
+    """The possible retry number after these failures. A header cannot claim more retries than there were failures."""
     told = header(_COUNT)
     if told is not None and told.isdecimal():
         return min(int(told[:9]), before.count)
@@ -72,11 +72,11 @@ def _repetition(header: Get, before: _Failures) -> int:
 
 CALLS_KEPT = 200
 CHARACTERS_KEPT = 100_000
-"""Of one conversation; of a longer one only the calls are known."""
+"""Limit for one conversation; for a longer one only the calls are remembered."""
 
 
 class _Known(Struct, frozen=True):
-    """A call that a model asked for, and the conversation up to it."""
+    """A call that a model requested, and the conversation up to it."""
 
     call: ToolCall
     said: tuple[ChatMessage, ...]
@@ -89,7 +89,7 @@ class Continued:
         self._kept: dict[str, _Known] = {}
 
     def keep(self, calls: tuple[ToolCall, ...], text: str, asked: ModelRequest) -> None:
-        """The model has answered a request with these calls, and this text beside them."""
+        """The model answered a request with these calls, together with this text."""
         if not calls:
             return
         before = asked.messages if _size(asked.messages) <= CHARACTERS_KEPT else ()
@@ -101,7 +101,7 @@ class Continued:
             del self._kept[next(iter(self._kept))]
 
     def whole(self, asked: ModelRequest) -> ModelRequest:
-        """The request with what went before it, if it goes on with the results of calls that are known."""
+        """The request with its preceding conversation, if it continues with the results of known calls."""
         if not asked.goes_on:
             return asked
         known = next((self._kept[r.key] for r in asked.results if r.key in self._kept), None)

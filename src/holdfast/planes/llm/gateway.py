@@ -1,7 +1,7 @@
-"""The LLM gateway: the model calls of an agent, in the provider's own format, with the faults of its trial on them.
+"""The LLM gateway: an agent's model calls, in the provider's own format, with the faults of its trial applied.
 
-A call that no fault touches passes as bytes. One that a fault fires on is read to its end, changed in neutral form and
-written again in the format that the agent speaks.
+A call without a fault passes as bytes. If a fault fires, the reply is read completely, changed in neutral form and
+written again in the agent's format.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Gateway:
         self.router = router
         self.models = models
         self.on_calls = on_calls
-        """Faults of the model act here; not where the agent's own model functions are wrapped."""
+        """Whether faults of the model act here; false if the agent's own model functions are wrapped."""
         self.on_results = on_results
-        """Faults of tools act on their results here; not where the agent's own tools are wrapped."""
+        """Whether faults of tools act on tool results here; false if the agent's own tools are wrapped."""
 
 
 class TrialGateway:
@@ -63,16 +63,16 @@ class TrialGateway:
         self._continued = Continued()
         self._sockets: set[Websocket] = set()
         self._under_way: dict[ModelCall, str] = {}
-        """And the key of each attempt; empty if it is known to have failed."""
+        """Calls in progress with the key of each attempt; the key is empty once the attempt is known to have failed."""
         self._declared: set[ModelCall] = set()
-        """Of these, the replies whose calls are known."""
+        """Those whose requested tool calls are already known."""
         self._aside: set[ModelCall] = set()
-        """Under way, too, and no completions: replies to earlier ones may be among them."""
+        """Other requests in progress: they may fetch replies to earlier completions."""
         self._alone = True
-        """No two calls were under way at once so far."""
+        """Whether no two calls have overlapped so far."""
 
     async def serve(self, exchange: Exchange, provider: str, path: str, base_url: str | None = None) -> None:
-        """Answers one request; `path` is what follows the base URL."""
+        """Answers one request; `path` is the part after the base URL."""
         if self._context.sink.limit:
             await end_over_limit(exchange)
             return
@@ -85,9 +85,7 @@ class TrialGateway:
         route, trial = find(method, path), self._context.trial.id
         if route is None or route.kind != "completion" or not route.codec or not isinstance(data, dict):
             if route is not None and route.kind == "completion":
-                self._context.sink.note(
-                    f"a model call with a body that is no JSON object passed unread: {shorten(path)}"
-                )
+                self._context.sink.note(f"a model call whose body is not a JSON object passed unread: {shorten(path)}")
             query = Query(provider, method, path, headers, body, trial, data, base_url=base_url)
             await self._pass_by(exchange, query, route)
         else:
@@ -98,7 +96,7 @@ class TrialGateway:
             )
 
     async def _pass_by(self, exchange: Exchange, query: Query, route: ApiRoute | None) -> None:
-        """Whatever is no completion."""
+        """Answers a request that is not a completion."""
         model_call = ModelCall(self._context, exchange, query, self._gateway.models)
         if route is not None and route.unread:
             self._context.sink.unread_model(query.base_url or query.provider, route.unread)
@@ -113,7 +111,7 @@ class TrialGateway:
         self._take(model_call)
 
     def _take(self, model_call: ModelCall) -> None:
-        """What a model asks for in what was fetched, once it has said all; it may be looked at often."""
+        """Records the tool calls in a fetched reply, once it is complete; the agent may fetch it several times."""
         given = model_call.given
         if model_call.beyond(given):
             self._results.missed()
@@ -121,7 +119,7 @@ class TrialGateway:
             self._results.fetched((*given.tool_calls, *given.other_calls))
 
     async def _switch(self, exchange: Exchange, provider: str, path: str, base_url: str | None) -> None:
-        """A websocket: where the same path answers HTTP, its client is sent there; else it passes unread."""
+        """Handles a websocket: if the path also supports HTTP, its client is sent there; otherwise it passes unread."""
         from holdfast.planes.llm.websocket import Websocket, send_to_http
 
         route = find("POST", path)
@@ -185,7 +183,7 @@ class TrialGateway:
             self._results.read(model_call.carries)
 
     def _declare(self, model_call: ModelCall) -> None:
-        """What the model has asked for, once for each reply."""
+        """Records the tool calls that the model requested, once per reply."""
         if model_call in self._declared:
             return
         given = model_call.given
@@ -202,7 +200,7 @@ class TrialGateway:
             self._results.declared(calls, model_call.asked, sure=False)
 
     def _catch_up(self) -> None:
-        """An agent may go on while the end of the reply is still on its way."""
+        """Waits for calls in progress: an agent may continue while the end of the reply is still being sent."""
         for model_call in self._under_way:
             if model_call.over:
                 self._declare(model_call)
@@ -211,16 +209,16 @@ class TrialGateway:
                 self._take(model_call)
 
     def _note_left(self, key: str) -> None:
-        """The same call that its client has left failed for it, though we may still wait for the model."""
+        """Treats an equal call that its client abandoned as failed, even if Holdfast still waits for the model."""
         for model_call, other in self._under_way.items():
             if other == key and model_call.gone:
                 self._attempts.ended(key, model_call.record.retry, well=False, lost=True)
                 self._under_way[model_call] = ""
 
     async def _settled(self, query: Query) -> tuple[Query, tuple[ChangedCall, ...]]:
-        """The request, with the tool results that the model is to read otherwise than the tools gave them.
+        """The request, with the tool results replaced that the model must read differently.
 
-        And the calls of those among them that no model has read yet.
+        Also returns the calls of those results that no model has read yet.
         """
         asked, codec = query.asked, query.codec
         assert asked is not None
@@ -238,19 +236,19 @@ class TrialGateway:
     async def _changed(self, asked: ModelRequest, key: str) -> dict[str, KnownResult]:
         try:
             return await self._results.settle(asked, again=self._attempts.failed(key), late=self._catch_up)
-        except HarnessError as broken:  # a bug of a fault: the trial is an error, and the agent goes on
+        except HarnessError as broken:  # a bug in a fault: the trial is a harness error, and the agent continues
             self._context.sink.add_error(str(broken), broken.code)
             return {}
 
 
 async def end_over_limit(exchange: Exchange) -> None:
-    """Answers an agent that has passed one of `agent.limits` and is being stopped."""
+    """Answers an agent that exceeded one of `agent.limits` and is being stopped."""
     exchange.keep_alive = False
     await exchange.respond(403, body=b"agent.limits: this trial is over\n")
 
 
 def _arguments(asked: ModelRequest) -> dict[str, Any]:
-    """What `match` of a model's fault can ask about."""
+    """The arguments that the `match` of a model fault can name."""
     return {
         "model": asked.model,
         "prompt": asked.prompt,

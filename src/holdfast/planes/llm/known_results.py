@@ -1,8 +1,8 @@
-"""Tool results in conversations: where each is, which call it answers, and what the model is to read instead.
+"""Finds tool results in conversations: their position, their call, and the text that the model must read instead.
 
-An agent sends the whole conversation with every request, and may shorten it, reorder it or change ids on the way. A
-fault must act once on each result, and the model must then read the same changed text in every later request. So
-Holdfast recognises a result by several marks, the surest first: its place in the conversation, its key, its id, and
+An agent sends the complete conversation with every request, and may shorten it, reorder it or change ids. A fault must
+act once on each result, and the model must then read the same changed text in every later request. So Holdfast
+recognises a result by several marks, the most reliable first: its position in the conversation, its key, its id, and
 its call and text.
 """
 
@@ -21,45 +21,45 @@ from holdfast.planes.describe import arguments_digest
 from holdfast.planes.llm.codecs.request import ChatMessage, ToolResult
 
 MARKS_KEPT = 200_000
-"""More than the results of any conversation need; the oldest go."""
+"""More than any conversation needs; the oldest are dropped."""
 
 _BY_PLACE = 2
-"""So many marks of a result hold its place: these are sure."""
+"""The first marks of a result, which include its position: these are certain."""
 _BY_KEY = 3
-"""The next one holds its key, and also does for a result that the model has not read yet."""
+"""The next mark includes its key, and is also enough for a result that the model has not read yet."""
 _BY_ID = 5
-"""The next ones hold its id, if it has one."""
+"""The next marks include its id, if it has one."""
 
 
 ChangedCall: TypeAlias = tuple[str, int]
-"""A call whose result a fault changed: its tool, and which call of it."""
+"""A call whose result a fault changed: its tool, and its number."""
 
 
 class KnownResult(Struct, frozen=True):
-    """A result as the model is to read it; None: as the tool gave it."""
+    """A result as the model must read it; None: as the tool returned it."""
 
     text: str | None = None
     failed: bool = False
     asked_for: bool = True
-    """It is a call of this trial."""
+    """Whether it is a call of this trial."""
     heard: tuple[bytes, ...] = ()
-    """Texts of the conversation that it was a call in, as `ResultPosition.heard` knows them."""
+    """Texts of the conversation that contained the call, in the form of `ResultPosition.heard`."""
     call: ChangedCall | None = None
-    """Which call it is the result of, if a fault changed it."""
+    """The call, if a fault changed its result."""
 
 
 PASSES = KnownResult(asked_for=False)
-"""A result that no model asked for."""
+"""A result that no model requested."""
 
 
 class KnownResults:
-    """Those of one trial."""
+    """The decisions for the results of one trial."""
 
     def __init__(self) -> None:
         self._kept: dict[bytes, KnownResult] = {}
 
     def keep(self, at: ResultPosition, settled: KnownResult) -> None:
-        """What is no call is known by its place alone."""
+        """A result without a call is recognised only by its position."""
         if settled.asked_for:
             self._kept |= dict.fromkeys(_marks(at), settled)
         else:
@@ -69,7 +69,7 @@ class KnownResults:
             del self._kept[next(iter(self._kept))]
 
     def recall(self, found: Sequence[ResultPosition], *, own: bool = False) -> list[KnownResult | None]:
-        """What was decided for the results of a request, even if the agent has shortened the conversation.
+        """The decisions for the results of a request, even if the agent has shortened the conversation.
 
         `own`: the request is known to continue a conversation of this trial.
         """
@@ -92,14 +92,14 @@ class KnownResults:
 
 
 def _trusted(settled: KnownResult, at: ResultPosition, level: int, own: bool) -> bool:
-    """Whether a mark is enough: without the result's place or its id, the conversation must be the call's own, or the
-    result wait for the model, as no example does."""
+    """Whether a mark is sufficient. A mark without position or id requires that the conversation is the call's
+    own, or that the result waits for the model, which an example never does."""
     known = level < (_BY_ID if at.id else _BY_KEY if at.last or own else _BY_PLACE)
     return known or at.after(*settled.heard)
 
 
 def _marks(at: ResultPosition) -> tuple[bytes, ...]:
-    """What a result is known by, the surest first: place and text, place, key; id and text, id; text, call."""
+    """The marks of a result, most reliable first: position and text, position, key; id and text, id; text, call."""
     result = at.result
     call = _mark("call", result.name, result.arguments)
     text = _mark("text", result.text)
@@ -126,28 +126,28 @@ class ResultPosition(Struct, frozen=True):
 
     result: ToolResult
     before: bytes
-    """Digest of all that was said before the model asked for the call. Results are no part of it: agents cut them."""
+    """Digest of everything before the model requested the call. It excludes results, because agents cut them."""
     fresh: bool
-    """The model has said nothing since."""
+    """Whether the model has said nothing since."""
     last: bool
-    """Nobody has said anything since."""
+    """Whether nobody has said anything since."""
     alone: bool
-    """Its call is not in the conversation: a server keeps that, or the agent has left it out."""
+    """Whether its call is missing from the conversation: a server keeps it, or the agent has dropped it."""
     again: bool
-    """Its call has a result in the conversation already."""
+    """Whether its call already has a result in the conversation."""
     at: int
-    """How many messages come before it."""
+    """Number of messages before it."""
     heard: Mapping[bytes, int]
-    """What was said to the model, by `mark_of` the text: after how many messages first."""
+    """The texts sent to the model, by `mark_of` the text: the number of messages before the first occurrence."""
 
     @property
     def id(self) -> str:
-        """The call's id on the wire, without the number that tells repetitions apart; empty if it has none."""
+        """The call's id on the wire, without the number that distinguishes repetitions; empty if it has none."""
         stem = _NUMBER.sub("", self.result.key)
         return "" if stem == self.result.name and stem != self.result.key else stem
 
     def after(self, *marks: bytes) -> bool:
-        """Whether one of these texts was said before it."""
+        """Whether one of these texts occurs before it."""
         return any(self.heard.get(mark, self.at) < self.at for mark in marks)
 
 
@@ -177,7 +177,7 @@ def placed(messages: Sequence[ChatMessage]) -> list[ResultPosition]:
 
 
 def said(messages: Iterable[ChatMessage]) -> bytes:
-    """Digest of a whole conversation: the `before` of the calls that the model asks for next."""
+    """Digest of a complete conversation: the `before` of the calls that the model requests next."""
     told = blake2b(digest_size=_SIZE)
     for message in messages:
         _tell(told, message)
@@ -185,14 +185,14 @@ def said(messages: Iterable[ChatMessage]) -> bytes:
 
 
 def first_and_last(messages: Sequence[ChatMessage]) -> tuple[bytes, bytes]:
-    """The first and the last text that the model was to answer, as `heard` knows them."""
+    """The first and the last text that the model was answering, in the form of `heard`."""
     texts = [m.text for m in messages if m.role == "user" and m.text]
     texts = texts or [m.text for m in messages if m.role == "system" and m.text]
     return (mark_of(texts[0]), mark_of(texts[-1])) if texts else (b"", b"")
 
 
 def mark_of(text: str) -> bytes:
-    """What a text is known by."""
+    """The mark of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_SIZE).digest()
 
 
@@ -216,20 +216,20 @@ _SAME_ID, _SAME_ARGUMENTS, _SAME_NAME = range(3)
 
 
 class OpenToolCall(Struct, frozen=True):
-    """A call that the model asked for and whose result has not come."""
+    """A call that the model requested and that has no result yet."""
 
     call: ToolCall
     ts: float
     before: bytes
-    """As `ResultPosition.before`."""
+    """Like `ResultPosition.before`."""
     first: bytes
-    """The first text that the model was answering, and the last, as `ResultPosition.heard` knows them."""
+    """The first and the last text that the model was answering, in the form of `ResultPosition.heard`."""
     last: bytes
     sure: bool = True
-    """Else it only looks like a call, and nothing is told of it unless a result comes."""
+    """Whether it is certainly a call. If not, it is reported only if a result arrives."""
 
     def fit(self, at: ResultPosition) -> tuple[int, bool, bool] | None:
-        """How well a result answers it, the less the better; None if it does not."""
+        """How well a result matches the call, lower is better; None if it does not match."""
         here = self.before == at.before
         goes_on = here or at.after(self.last)
         if self.call.id and self.call.id in (at.id, at.result.key):
@@ -239,12 +239,12 @@ class OpenToolCall(Struct, frozen=True):
         return None if how is None else (how, not at.fresh, not here)
 
     def _elsewhere(self, at: ResultPosition) -> bool:
-        """Whether a result with its id may be its own in a conversation that was told anew: examples have ids, too."""
+        """Whether a result with its id may belong to it in a rewritten conversation: examples have ids, too."""
         return at.fresh and (at.alone or (at.result.name == self.call.name and self._same_arguments(at)))
 
     def _without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
-        """A client that makes up ids keeps the arguments; where there are none, what waits for the model is taken by
-        its arguments, whatever was said before."""
+        """Whether the arguments match. A client that invents ids keeps the arguments. If the result has none, one
+        that waits for the model matches by its arguments, whatever was said before."""
         ids_differ = bool(self.call.id and at.id)
         waits = at.last and not ids_differ
         if at.result.name != self.call.name or not (goes_on or waits):
@@ -261,10 +261,10 @@ class OpenToolCall(Struct, frozen=True):
 def answers(
     found: Sequence[ResultPosition], known: Sequence[KnownResult | None], calls: Iterable[OpenToolCall], *, again: bool
 ) -> dict[int, OpenToolCall]:
-    """The call that each result answers, by the result's place in the list: the best fitting pairs first.
+    """The call that each result answers, by the result's index: best matching pairs first.
 
     A known result answers another call only if it looks the same in another conversation. A result that answered no
-    call still answers none, unless the model has now asked for it at that place. In a request that comes `again`,
+    call still answers none, unless the model has now requested it at that position. In a request that comes `again`,
     every known result stays as it is.
     """
     opened, fits = list(calls), []

@@ -1,4 +1,4 @@
-"""One model call under way: passed on as bytes, or read, changed and written again; then entered into the trace."""
+"""One model call in progress: passed on as bytes, or read, changed and written again; then recorded in the trace."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from holdfast.planes.llm.sources.router import Router
 
 AT_ONCE_MS = 5.0
-"""The least time that a script or a recording takes where faults may act: no model is faster, and calls that an agent
-sends together meet."""
+"""Minimum duration of a scripted or recorded reply if faults may act: a real model is never faster, and
+concurrent calls of an agent must overlap."""
 
 
 class NotACompletion(Exception):
-    """The upstream answered, but not with a completion: its reply goes on as it is."""
+    """The upstream answered, but not with a completion: its reply is forwarded unchanged."""
 
     def __init__(self, answered: PassedReply, body: bytes) -> None:
         super().__init__(f"{answered.origin} answered {answered.wire.status}")
@@ -44,7 +44,7 @@ class NotACompletion(Exception):
 
 
 class ModelCall:
-    """A request of the agent's and the reply to it."""
+    """A request of the agent and the reply to it."""
 
     def __init__(
         self,
@@ -60,41 +60,41 @@ class ModelCall:
     ) -> None:
         self._context = context
         self.carries = carries
-        """Calls whose results in it faults have changed, and that no model has read yet."""
+        """Calls whose changed results are in the request and that no model has read yet."""
         self._exchange = exchange
         self._query = query
         self._call = call or Call("llm", query.model, {}, 0)
         self.record = CallRecord(context, query, models, self._call, retry)
         self._service = f"llm:{self._call.target}" if call is not None else ""
-        """What the trial needs to go on, if a model is called: its calls must not all fail."""
+        """Whether the trial depends on the call: if a model is called, its calls must not all fail."""
         self._came: tuple[Completion, RawReply, bytes] | None = None
-        """A reply that was read whole, as it came."""
+        """A reply that was read completely, as it arrived."""
         self._passing: PassingReply | None = None
         self._faulty = faulty
-        """Faults may act on it."""
+        """Whether faults may act on it."""
         self._understood = False
-        """The model's own reply was read, whatever became of it then."""
+        """Whether the model's own reply was read, whatever happened to it afterwards."""
 
     @cached_property
     def _reply(self) -> ProviderReply:
-        """Made when upstream has answered, or could not."""
+        """Created when upstream has answered or failed."""
         return ProviderReply(self._context, self._query, self.record, expected=bool(self._service))
 
     @property
     def read(self) -> bool:
-        """A model has read the request, and the agent was there for the head of its reply."""
+        """Whether a model has read the request and the agent was there for the head of its reply."""
         record, passed = self.record, self._passing is not None
         well = record.status is not None and record.status < 300 and record.trouble in ("", "client_gone")
         return self._exchange.answered and (self._understood or (passed and well))
 
     @property
     def gone(self) -> bool:
-        """Nobody waits for the answer any more."""
+        """Whether nobody waits for the answer any more."""
         return self._exchange.connection.gone
 
     @property
     def over(self) -> bool:
-        """The agent has got all of the answer, or left: what it asks next, it asks after this."""
+        """The agent received the complete answer, or left: its next request comes after this one."""
         if self.gone or self._exchange.delivered:
             return True
         passed = self._passing and self._passing.understood(self._reply)
@@ -118,13 +118,13 @@ class ModelCall:
         return came if codec is None else codec.delivered(came)
 
     def beyond(self, given: Completion | None) -> bool:
-        """Whether the agent got a reply in which there may be more than was read of it."""
+        """Whether the agent received a reply that may contain more than Holdfast read."""
         status = self.record.status
         well = self._exchange.answered and status is not None and status < 300
         return well and (given is None or (self._passing is not None and len(self._passing.kept) >= KEPT))
 
     async def pass_by(self, router: Router, route: ApiRoute | None) -> None:
-        """A request that is not a completion: it goes on as it is, whatever the weather."""
+        """Forwards a request that is not a completion unchanged, whatever the weather."""
         record = self.record
         path = without_key(self._query.path)
         runs = route is not None and _runs(self._query, route)
@@ -142,7 +142,7 @@ class ModelCall:
         well = record.status is not None and record.status < 300
         if self._passing is not None and self._query.method == "POST" and well:
             record.usage = usage_in(bytes(self._passing.kept))
-        # it used a model, and did not only ask about models or files
+        # It used a model, and did not only ask about models or files.
         if route is not None and (runs or record.usage is not None):
             record.tell(record.event(f"{route.kind} {path}"))
         else:
@@ -151,7 +151,7 @@ class ModelCall:
             record.tell(replace(record.event(what), event_type="http_call", plane=plane, cost=None))
 
     async def through(self, router: Router, sleep: Sleep) -> None:
-        """A completion, through the faults of the trial."""
+        """Answers a completion, through the faults of the trial."""
         record, call = self.record, self._call
         try:
             await (self._through_faults(router, sleep) if self._faulty else self._pass(router))
@@ -167,7 +167,7 @@ class ModelCall:
         record.tell(record.event())
 
     async def _through_faults(self, router: Router, sleep: Sleep) -> None:
-        """Raises ConnectionResetError, with nothing sent, where no client is left to meet what a fault made."""
+        """Raises ConnectionResetError, with nothing sent, if no client is left to receive the fault's effect."""
 
         async def forward(_: Call) -> Reply:
             return Reply(await self._read(router))
@@ -192,7 +192,7 @@ class ModelCall:
             return
         if reply.value is None:
             return
-        self.record.completion = reply.value  # it was billed, whoever gets it
+        self.record.completion = reply.value  # it was billed, whoever receives it
         self._exchange.ensure_there()
         if self._came is not None and reply.value == self._came[0]:
             await self._repeat(self._came[1], self._came[2])
@@ -204,7 +204,7 @@ class ModelCall:
             self._context.sink.mark_answered(self._service)
 
     def leave(self) -> None:
-        """The trial is over and the call still under way: it is told of as far as it came."""
+        """The trial is over while the call is in progress: the call is reported as far as it got."""
         record = self.record
         record.trouble = record.trouble or "client_gone"
         if self._passing is not None:
@@ -212,9 +212,9 @@ class ModelCall:
         event = record.event()
         record.tell(replace(event, phase="unfinished") if record.trouble == "client_gone" else event)
 
-    # -- what comes from upstream ---------------------------------------------------------------
+    # -- from upstream ---------------------------------------------------------------------------
     async def _pass(self, router: Router) -> None:
-        """Lets the reply pass as it comes, and reads along."""
+        """Forwards the reply as it arrives, and reads along."""
         answered = await self._answer(router)
         if isinstance(answered, WrittenReply):
             self._understood = not error_in(answered.completion)
@@ -224,7 +224,7 @@ class ModelCall:
                 await self._say(answered.completion)
             return
         self._passing = PassingReply(answered)
-        # a changed result that the model has read is met only by an agent that gets the model's reply
+        # A fault on a tool result is met only if the model read it and the agent received the model's reply.
         await self._passing.send(self._exchange, self.record, must_be_there=bool(self.carries))
         self._reply.settle(answered, bytes(self._passing.kept))
 
@@ -235,7 +235,7 @@ class ModelCall:
         record.billed, record.script = answered.billed, answered.script
         if self._faulty and not answered.billed:
             await self._exchange.wait(AT_ONCE_MS - record.age_ms)
-        if not self._exchange.connection.gone:  # else it was silent until the client left
+        if not self._exchange.connection.gone:  # otherwise it was silent until the client left
             record.since = None
         return answered
 
@@ -257,7 +257,7 @@ class ModelCall:
         self._came = (completion, answered.wire, body)
         return completion
 
-    # -- what goes to the agent -----------------------------------------------------------------
+    # -- to the agent ----------------------------------------------------------------------------
     async def _say(self, completion: Completion, sleep: Sleep | None = None) -> None:
         record, like = self.record, self._reply.like
         record.completion, record.status, record.trouble = completion, 200, error_in(completion)
@@ -270,7 +270,7 @@ class ModelCall:
         record.note(sent)
 
     async def _repeat(self, wire: RawReply, body: bytes) -> None:
-        """A reply that was read for a fault which changed nothing: it goes on as it came."""
+        """Forwards a reply unchanged that was read for a fault which changed nothing."""
         record = self.record
         record.completion = self._reply.understood(wire, body)
         record.note(await send_reply(self._exchange, wire.status, end_to_end(wire.headers), body))
@@ -284,7 +284,8 @@ class ModelCall:
             self.record.trouble = self.record.trouble or "upstream"
 
     async def _down(self, down: HarnessError) -> None:
-        """No answer, and no fault caused it: the trial is an error. 400 where trying again is no use."""
+        """Reports a missing answer that no fault caused: the trial is a harness error. Sends 400 if a retry is
+        pointless."""
         self._reply.broke(str(down))
         status = 502 if type(down) is UpstreamDown else 400
         self.record.status, self.record.trouble = status, "upstream"
@@ -292,13 +293,13 @@ class ModelCall:
 
 
 def _runs(query: Query, route: ApiRoute) -> bool:
-    """Whether a request that passes unread has a model work."""
+    """Whether a request that passes unread makes a model work."""
     runs = route.kind == "embeddings" or query.path.partition("?")[0].endswith("/completions")
     return runs and query.method == "POST"
 
 
 async def _begun(completion: Completion, exchange: Exchange) -> Completion:
-    """The rest of a reply, once its first word is due: its head is not to go out before."""
+    """The rest of a reply, once its first bytes are due: its head must not be sent earlier."""
     first = next((n for n, delta in enumerate(completion.deltas) if not isinstance(delta, Pause)), 0)
     await exchange.wait(sum(delta.ms for delta in completion.deltas[:first] if isinstance(delta, Pause)))
     exchange.ensure_there()

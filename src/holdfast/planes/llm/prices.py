@@ -1,4 +1,4 @@
-"""Prices: what a model call used, and its cost in US dollars."""
+"""Prices: the usage of a model call, and its cost in US dollars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from holdfast.planes.llm.codecs.loose import obj, parse
 from holdfast.planes.llm.sources.provider_hosts import entry_for
 
 _TAG = re.compile(r"(-\d[\w.-]*|-latest|-preview[\w.-]*|[:@].*)?")
-"""What may follow a listed name: a date, a version. `gpt-4o-audio` is another model than `gpt-4o`."""
+"""Suffixes of a listed name that keep its price: a date, a version. `gpt-4o-audio` is a different model from
+`gpt-4o`."""
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 
@@ -41,18 +42,18 @@ def _number(value: Any) -> int | None:
 
 
 class Price(NamedTuple):
-    """For a million tokens, in US dollars."""
+    """US dollars per million tokens."""
 
     input: float
     output: float
     cached: float
-    """Of input that is read from the provider's cache."""
+    """Input that is read from the provider's cache."""
     written: float
-    """Of input that is written to it."""
+    """Input that is written to the cache."""
 
 
 def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | None:
-    """US dollars for a call of a model; None where its price is not known. `own` are the spec's `models:`."""
+    """The cost of a model call in US dollars; None if the price is unknown. `own` are the spec's `models:`."""
     price = _price(model, own)
     if price is None:
         return None
@@ -64,7 +65,7 @@ def estimate(model: str, usage: Usage, own: Mapping[str, ModelSpec]) -> float | 
 
 
 def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
-    """An entry of the spec's that gives one of the two means the other as free; it has one price for all input."""
+    """An entry of the spec with one of the two prices makes the other free; it has one price for all input."""
     key = entry_for(own, model)
     entry = own[key] if key is not None else ModelSpec()
     if entry.input_usd is not None or entry.output_usd is not None:
@@ -75,7 +76,7 @@ def _price(model: str, own: Mapping[str, ModelSpec]) -> Price | None:
 
 @lru_cache(256)
 def listed(model: str) -> Price | None:
-    """The price in our list: of the longest name that this one begins with."""
+    """The price in our list: the longest listed name that is a prefix of this one."""
     name = model.rpartition("/")[2]
     fitting = [known for known in _list() if name.startswith(known) and _TAG.fullmatch(name[len(known) :])]
     return _list()[max(fitting, key=len)] if fitting else None
@@ -90,5 +91,5 @@ def _list() -> dict[str, Price]:
 
 
 def _read(given: float, made: float, cached: float | None = None, written: float | None = None) -> Price:
-    """A line of the list. Where it has no price for cached input, that costs as much as any."""
+    """A line of the list. Without a price for cached input, cached input costs as much as any other."""
     return Price(given, made, given if cached is None else cached, given if written is None else written)

@@ -1,4 +1,4 @@
-"""What a provider answered: read into neutral form, and whose doing it is where that is no reply of a model."""
+"""A provider's answer: reads it into neutral form, and decides who is responsible if it is not a model's reply."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _MARKS = frozenset((
     "choices", "content", "candidates", "message", "messages", "output", "response", "error", "usage", "usageMetadata",
     "promptFeedback", "data", "embedding", "embeddings", "id", "object", "type", "model", "done",
 ))  # fmt: skip
-"""Fields one of which every reply of a model's API has, whatever its format."""
+"""Every reply of a model API has one of these fields, whatever its format."""
 KEPT = 4_000_000
 """Bytes of a passing reply that are read for the trace."""
 
 
 class PassingReply:
-    """A provider's reply on its way to the agent, as bytes; what came of it is kept for the trace, up to a limit."""
+    """A provider's reply that passes to the agent as bytes; the trace keeps it, up to a limit."""
 
     def __init__(self, answered: PassedReply) -> None:
         self.answered = answered
         self.kept: bytes | bytearray = b""
 
     def understood(self, reply: ProviderReply) -> Completion | None:
-        """What has passed so far, in neutral form."""
+        """The reply so far, in neutral form."""
         return reply.understood(self.answered.wire, bytes(self.kept))
 
     async def send(self, exchange: Exchange, record: CallRecord, *, must_be_there: bool) -> None:
-        """Sends it on as it comes; `must_be_there`: not to an agent that has left."""
+        """Forwards the reply as it arrives; `must_be_there`: not to an agent that has left."""
         wire = self.answered.wire
         record.status = wire.status
         whole = None if exchange.connection.gone else wire.arrived()
@@ -51,7 +51,7 @@ class PassingReply:
                 exchange.ensure_there()
             await exchange.respond(wire.status, end_to_end(wire.headers), whole, reason=wire.reason)
         except ConnectionError:
-            record.trouble = "client_gone"  # unless it had got all that it wanted
+            record.trouble = "client_gone"  # unless it already had everything it wanted
         finally:
             wire.abort()
 
@@ -59,7 +59,7 @@ class PassingReply:
         wire = self.answered.wire
         self.kept = kept = bytearray()
         chunks = wire.chunks()
-        if wire.status >= 300:  # its client may leave at the status, and what it says is to be told
+        if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             kept += await anext(chunks, b"")
         if must_be_there:
             exchange.ensure_there()
@@ -68,7 +68,7 @@ class PassingReply:
             await exchange.write(bytes(kept))
         record.waits()
         async for data in chunks:
-            record.since = None  # now it is the client that may keep us waiting
+            record.since = None  # now the client may be the slow side
             if len(kept) < KEPT:
                 kept += data
             await exchange.write(data)
@@ -78,22 +78,22 @@ class PassingReply:
 
 
 class ProviderReply:
-    """The reply to one request. A failure that is the provider's own is no doing of the agent's."""
+    """The reply to one request. A failure of the provider is not the agent's fault."""
 
     def __init__(self, context: TrialContext, query: Query, record: CallRecord, *, expected: bool) -> None:
         self._context = context
         self._query = query
         self._record = record
         self._expected = expected
-        """A model was called, and a model's reply must come back."""
+        """Whether a model was called, and a model's reply must come back."""
         self.aside = False
-        """No model is asked: a library that sends telemetry to its provider's host. That it fails decides nothing."""
+        """Whether no model is called: a library sends telemetry to its provider's host. Its failure decides nothing."""
         self.like: Any = None
-        """The provider's own reply, to write another like it."""
+        """The provider's own reply, as a base for writing a changed one."""
         self.codec: Codec | None = query.codec
-        """Reads it; None if it cannot be read."""
+        """The reader of the reply; None if it cannot be read."""
         self._kind = ""
-        """The content type of what was read."""
+        """The content type of the reply."""
 
     def understood(self, wire: RawReply, body: bytes, *, keep: bool = False) -> Completion | None:
         """The reply in neutral form; `keep`: it may be written again."""
@@ -101,7 +101,7 @@ class ProviderReply:
         if wire.status >= 300 or codec is None:
             return None
         self._kind = kind = content_type(wire)
-        streamed = self._query.stream or self._query.codec is None  # what is fetched says itself how it comes
+        streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
             reader = codec.reader(keep=keep)
             reader.feed(body)
@@ -111,14 +111,14 @@ class ProviderReply:
         return None if self.like is None else codec.reply(self.like)
 
     def foreign(self, wire: RawReply, body: bytes) -> str:
-        """What came instead of a model's reply, if one was asked."""
+        """What came instead of a model's reply, if a model was called."""
         if isinstance(self.like, dict) and self._kind == "application/json":
             return ""  # it was read, and is an object
         whole = self._record.trouble != "client_gone" and len(body) < KEPT
         return foreign(wire, body, stream=self._query.stream, whole=whole) if self._expected else ""
 
     def settle(self, answered: PassedReply, body: bytes) -> None:
-        """What passed, for the trace."""
+        """Reads what passed, for the trace."""
         completion = self.understood(answered.wire, body)
         if answered.wire.status >= 300 or self.foreign(answered.wire, body):
             self.failed(answered, body)
@@ -135,27 +135,27 @@ class ProviderReply:
             record.trouble = kind
 
     def ended(self, completion: Completion, origin: str) -> str:
-        """The error in which a reply that began well may end, which is the provider's own."""
+        """Reports an error of the provider at the end of a reply that began normally."""
         if kind := error_in(completion):
             self.broke(f"{origin} ended its reply with an error, which was not injected: {kind}")
         return kind
 
     def failed(self, answered: PassedReply, body: bytes) -> None:
-        """It is no reply of a model."""
+        """Reports that this is not a model's reply."""
         status = answered.wire.status
         said = shorten(body.decode("utf-8", "replace").strip(), 200)
         odd = self.foreign(answered.wire, body)
         self._record.trouble = f"http_{status}" if status >= 300 else "upstream"
         if odd:
             where = answered.url or answered.origin
-            self.broke(f"{where} answered {status} with {odd}, which is no reply of a model: {said}")
+            self.broke(f"{where} answered {status} with {odd}, which is not a model's reply: {said}")
         elif answered.stand_in:
             self.broke(f"{answered.origin}: {error_message(body)}")
         elif is_provider_failure(status, self._query, billed=answered.billed):
             self.broke(f"{answered.origin} answered {status}, which was not injected: {said}")
 
     def broke(self, why: str) -> None:
-        """Tells the trial of a failure that no fault made."""
+        """Reports a failure that no fault caused to the trial."""
         if self.aside:
             self._context.sink.note(why)
         else:
@@ -163,9 +163,9 @@ class ProviderReply:
 
 
 def foreign(wire: RawReply, body: bytes, *, stream: bool, whole: bool) -> str:
-    """What came in the place of a model's reply, in a word or two; empty if it may be one.
+    """What came instead of a model's reply, in a word or two; empty if it may be a model's reply.
 
-    A page is none, whatever its status. Data that is `whole` is none if it cannot be read.
+    An HTML page never is one, whatever its status. `whole` data is not one if it cannot be read.
     """
     kind = content_type(wire)
     if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):

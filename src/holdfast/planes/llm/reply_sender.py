@@ -1,4 +1,4 @@
-"""Writes replies to the agent, in the format that it speaks: a completion, a failure, what a provider sent."""
+"""Writes replies to the agent, in the agent's format: a completion, a failure, or a provider's reply."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _QUIET = re.compile(
     rb'|data: .*"delta":\{"role":"assistant","content":(""|null),"refusal":null\}'
     rb'|data: .*"parts":\[\{"text":""\}\]'
 )
-"""A frame that says nothing, in the formats of server-sent events."""
+"""An empty frame, in the formats that use server-sent events."""
 _SPOKEN = re.compile(rb'"(content|response)":"(?:[^"\\]|\\.)+"')
-"""What a line of Ollama's says."""
+"""The content of an Ollama line."""
 _CONTINUED = re.compile(rb"[\x80-\xbf]")
-"""A byte inside a character."""
+"""A continuation byte inside a UTF-8 character."""
 _JSON = (("content-type", "application/json"),)
 
 
 class SentReply(Struct, frozen=True):
-    """What the agent got: a status, if any came, and what went wrong, if anything did."""
+    """What the agent received: a status, if any, and what went wrong, if anything did."""
 
     status: int | None = None
     trouble: str = ""
@@ -50,7 +50,7 @@ async def send_completion(
 ) -> SentReply:
     """Sends a reply in the agent's format. `n` is the number of the call in its trial.
 
-    `like` is the provider's own reply that it replaces: a OriginalStream, or decoded JSON.
+    `like` is the provider's reply that it replaces: an OriginalStream, or decoded JSON.
     """
     codec, asked = query.codec, query.asked
     assert codec is not None
@@ -115,7 +115,7 @@ async def send_error(exchange: Exchange, codec: Codec | None, why: str, status: 
 
 
 async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFields, body: bytes) -> SentReply:
-    """Sends a complete reply as it is."""
+    """Sends a complete reply unchanged."""
     try:
         await exchange.respond(status, headers, body)
     except ConnectionError:
@@ -124,7 +124,7 @@ async def send_reply(exchange: Exchange, status: int, headers: Headers | RawFiel
 
 
 def error_in(completion: Completion) -> str:
-    """The kind of the error that a reply ends in; empty if it ends well."""
+    """The kind of error that a reply ends in; empty if it ends normally."""
     for delta in completion.deltas:
         if isinstance(delta, Trouble):
             return delta.kind
@@ -132,7 +132,7 @@ def error_in(completion: Completion) -> str:
 
 
 async def finish(exchange: Exchange) -> None:
-    """Ends a reply. Some clients leave once they have read the last event, before the end of the body."""
+    """Ends a reply. Some clients leave after the last event, before the end of the body."""
     try:
         await exchange.finish()
     except ConnectionError:
@@ -145,11 +145,12 @@ async def _wait(ms: float, sleep: Sleep | None) -> None:
 
 
 def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFrame]:
-    """Cuts frames inside characters and fields, joins some to the next, repeats some, and puts comments between events.
+    """Splits frames inside characters and fields, joins some to the next, repeats some, and adds comments between
+    events.
 
-    Nothing that says anything is said twice: repeated are frames that say nothing, as servers send them to keep a
-    connection alive. Comments only go where the format has them: between events that end with an empty line of LF
-    (Google's end with CRLF, and its library takes a comment for data).
+    Content is never repeated: only empty frames are, which servers send to keep a connection alive. Comments are added
+    only where the format allows them: between events that end with an empty LF line. (Google's events end with CRLF,
+    and its library reads a comment as data.)
     """
     held = b""
     repeats = _Repeats(rng)
@@ -162,7 +163,7 @@ def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFra
         held += frame + repeats.after(frame)
         if frame.endswith(b"}\n\n"):
             held += _COMMENT * rng.choice((0, 1, 1, 2))
-        if rng.random() < 0.3:  # two frames in one packet, cut elsewhere
+        if rng.random() < 0.3:  # two frames in one packet, split elsewhere
             continue
         pieces = list(_cut(held, rng))
         held = pieces.pop() if rng.random() < 0.5 else b""
@@ -171,14 +172,14 @@ def odd_frames(frames: Iterable[StreamFrame], rng: Random) -> Iterator[StreamFra
 
 
 class _Repeats:
-    """Which frames of one stream come again: the first that says nothing, and others by luck."""
+    """Which frames of one stream are repeated: the first empty one, and others at random."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._done = False
 
     def after(self, frame: bytes) -> bytes:
-        """What is sent once more after a frame."""
+        """What is sent again after a frame."""
         quiet, again = self._quiet(frame)
         if not quiet or (self._done and self._rng.random() < 0.5):
             return b""
@@ -186,7 +187,7 @@ class _Repeats:
         return quiet * again
 
     def _quiet(self, frame: bytes) -> tuple[bytes, int]:
-        """A frame that says nothing and may follow this one, and how often, so that it comes twice."""
+        """An empty frame that may follow this one, and how often it must be sent to arrive twice."""
         if _QUIET.match(frame):
             return frame, 1
         if self._done:
@@ -199,7 +200,7 @@ class _Repeats:
 
 
 def _cut(data: bytes, rng: Random) -> Iterator[bytes]:
-    """The bytes in pieces: always inside a character of several bytes if there is one, else anywhere."""
+    """The bytes in pieces: split inside a multi-byte character if there is one, otherwise anywhere."""
     if not data:
         return
     inside = [found.start() for found in islice(_CONTINUED.finditer(data, 1), 1_000)]

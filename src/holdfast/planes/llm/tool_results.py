@@ -1,7 +1,8 @@
-"""Tool results on their way to the model: where the tools of a launched agent are met, by name.
+"""Tool results in requests to the model: here faults act on the tools of a launched agent, by tool name.
 
-A conversation is sent again with every request. Each result is met once, and is the same ever after. One that no model
-of this trial is known to have asked for passes untouched; if it waits for the model, it may be a call all the same.
+The agent sends the conversation again with every request. A fault acts once on each result, which then stays the same.
+A result that no model of this trial is known to have requested passes unchanged; if it waits for the model, it may
+still be a call.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from holdfast.protocols.fault import Call, Failed, Received, Reply
 from holdfast.protocols.trial import TrialContext
 
 KEPT = 1_000
-"""More than any agent has; the oldest are told of early."""
+"""More than any agent has; the oldest are reported early."""
 PLANE = "tool_result"
 _NO_TIME = "a result in model traffic has no time of its own: a fault cannot wait there"
 OPEN_KEPT = 1_000
-"""Calls without a result that are kept: more than any agent has under way."""
+"""Limit on calls without a result: more than any agent has in progress."""
 
 
 def _nothing() -> None:
-    """No call is late."""
+    """The default of `late`: no reply is in progress."""
 
 
 class ToolResults:
@@ -58,18 +59,18 @@ class ToolResults:
     def __init__(self, context: TrialContext, elsewhere: Callable[[], Container[str]], *, faulty: bool) -> None:
         self._context = context
         self._elsewhere = elsewhere
-        """Names of tools that another plane meets: here they pass."""
+        """Names of tools that another plane handles: their results pass here."""
         self._faulty = faulty
         self._settled = KnownResults()
         self._unmatched = UnmatchedResults(self._report_unmatched)
         self._open: deque[OpenToolCall] = deque()
         self._named: dict[str, ToolCall] = {}
-        """Calls that were asked for, by id: a request may answer one that it does not repeat."""
+        """Calls that a model requested, by id: a request may answer a call without repeating it."""
         self._unread: dict[ChangedCall, None] = {}
-        """Whose results faults changed, and no model has read yet."""
+        """Calls whose results faults changed and that no model has read yet."""
 
     def declared(self, calls: tuple[ToolCall, ...], asked: ModelRequest, *, sure: bool = True) -> None:
-        """The model has answered a request with these calls; not `sure`: with what may be meant as calls."""
+        """The model answered a request with these calls; not `sure`: they may only look like calls."""
         if not calls:
             return
         before, (first, last) = said(asked.messages), first_and_last(asked.messages)
@@ -83,19 +84,19 @@ class ToolResults:
             del self._named[next(iter(self._named))]
 
     def fetched(self, calls: tuple[ToolCall, ...]) -> None:
-        """An earlier request's reply, which the agent may look at often, has these calls."""
+        """Records the calls in an earlier request's reply, which the agent may fetch several times."""
         self.declared(tuple([call for call in calls if self._named.get(call.id) != call]), ModelRequest(""))
 
     def missed(self) -> None:
-        """A reply passed that could not be read: what it asked for is not known."""
+        """A reply passed that could not be read: its calls are unknown."""
         self._unmatched.missed = True
 
     async def settle(
         self, asked: ModelRequest, *, again: bool = False, late: Callable[[], None] = _nothing
     ) -> dict[str, KnownResult]:
-        """The results that differ from what the tools gave, by key. `again`: the same request, after it failed.
+        """The results that differ from the tools' own, by key. `again`: a retry of a failed request.
 
-        `late` declares what replies that are still under way have asked for, should a result want a call.
+        `late` records the calls of replies still in progress, if a result has no call otherwise.
         """
         changed: dict[str, KnownResult] = {}
         found = placed(asked.messages)
@@ -117,18 +118,18 @@ class ToolResults:
         return changed
 
     def unread(self, changed: Iterable[KnownResult]) -> tuple[ChangedCall, ...]:
-        """Those of them that no model has read yet."""
+        """The calls among them whose results no model has read yet."""
         return tuple([one.call for one in changed if one.call in self._unread])
 
     def read(self, calls: Iterable[ChangedCall]) -> None:
-        """A model has answered a request with these results in it."""
+        """A model has answered a request with these results."""
         for call in calls:
             self._unread.pop(call, None)
 
     def _matched(
         self, found: list[ResultPosition], *, again: bool
     ) -> list[tuple[ResultPosition, KnownResult | None, OpenToolCall | None]]:
-        """Each result with what was settled for it before, or with the call that it answers."""
+        """Each result with its earlier decision, or with the call that it answers."""
         whole = [self._whole(at) for at in found]
         known = self._settled.recall(whole)
         calls = answers(whole, known, self._open, again=again)
@@ -147,7 +148,7 @@ class ToolResults:
         return settled
 
     def _whole(self, at: ResultPosition) -> ResultPosition:
-        """The result with its tool and arguments, where only an earlier reply told them."""
+        """The result with its tool and arguments, if only an earlier reply named them."""
         call = self._named.get(at.result.key) if at.alone else None
         if call is None:
             return at
@@ -155,17 +156,17 @@ class ToolResults:
         return replace(at, result=replace(at.result, name=name, arguments=call.arguments))
 
     def close(self) -> None:
-        """The trial is over: what the model asked for and nobody was seen doing is told of."""
+        """The trial is over: reports the calls that the model requested but nobody was seen making."""
         while self._open:
             self._tell_of(self._open.popleft())
         self._unmatched.close()
         self._lose(len(self._unread))
 
     def _lose(self, number: int) -> None:
-        """So many changed results, the oldest, were met by nobody."""
+        """Marks this many changed results, the oldest, as not met."""
         for name, n in list(self._unread)[: max(0, number)]:
             del self._unread[name, n]
-            self._context.injector.mark_undelivered(PLANE, name, n, "no model read it")
+            self._context.injector.mark_undelivered(PLANE, name, n, "no model read the result")
 
     def _tell_of(self, one: OpenToolCall) -> None:
         if one.sure and one.call.name not in self._elsewhere():
@@ -211,7 +212,7 @@ class ToolResults:
         async def wait(ms: float) -> None:
             if not self._context.injector.is_replay:
                 raise HarnessError(_NO_TIME, code="fault-impossible")
-            await asyncio.sleep(ms / 1000 - (self._context.sink.now() - since))  # the tool took some of it
+            await asyncio.sleep(ms / 1000 - (self._context.sink.now() - since))  # the tool accepted some of it
 
         call = Call(PLANE, result.name, by_name(result.arguments), n)
         try:
@@ -240,7 +241,7 @@ def _event(name: str, arguments: str, ts: float, **rest: Any) -> TraceEvent:
 
 
 def _decoded(text: str) -> Any:
-    """Data where the text is a JSON object or list; else the text."""
+    """Data if the text is a JSON object or list; otherwise the text."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -267,17 +268,17 @@ class UnmatchedResult(Struct, frozen=True):
 
 
 class UnmatchedResults:
-    """Those of one trial. They are told of at its end: a reply that is known later may end them."""
+    """The possible calls of one trial. They are reported at its end, because a later reply may resolve them."""
 
     def __init__(self, tell: Callable[[UnmatchedResult], None]) -> None:
         self._tell = tell
         self._kept: dict[tuple[bytes, str, str], UnmatchedResult] = {}
         self.missed = False
-        """A reply passed unread: any result that the model has not read may be of a call in it."""
+        """A reply passed unread: any result that the model has not read may belong to a call in it."""
 
     def take(self, at: ResultPosition, tools: Sequence[ToolDeclared], ts: float) -> None:
-        """A result that answers no known call. One before a new prompt is an example's, or of a conversation that was
-        kept; one that names no tool may be of any of the request's `tools`."""
+        """Records a result without a known call. A result before a new prompt belongs to an example or an old
+        conversation; one that names no tool may belong to any of the request's `tools`."""
         if at.again or not (at.last or (at.fresh and self.missed)):
             return
         names = [at.result.name] if at.result.name else [tool.name for tool in tools] or [""]
@@ -287,7 +288,7 @@ class UnmatchedResults:
                 self._tell(self._kept.pop(next(iter(self._kept))))
 
     def drop(self, at: ResultPosition) -> None:
-        """The result is known to answer a call."""
+        """The result turned out to answer a call."""
         self._kept.pop((at.before, at.result.key, at.result.name), None)
 
     def close(self) -> None:

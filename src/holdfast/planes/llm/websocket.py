@@ -1,4 +1,4 @@
-"""A websocket by way of a model's base URL: refused where HTTP does as well, else passed to a provider unread."""
+"""A websocket to a model's base URL: rejected if HTTP works as well, otherwise passed to a provider unread."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ _JSON = (("content-type", "application/json"),)
 _SWITCHING = ((b"connection", b"Upgrade"), (b"upgrade", b"websocket"))
 _CONNECT_S = 10.0
 _NO_WEBSOCKET = 426
-"""Upgrade Required: the one status by which clients that speak both are known to go on by HTTP, at once."""
+"""Upgrade Required: the only status after which clients that support both are known to switch to HTTP immediately."""
 
 
 async def send_to_http(context: TrialContext, exchange: Exchange, path: str) -> None:
-    """Refuses a websocket whose client can ask by HTTP: that is met, and read."""
+    """Rejects a websocket whose client can use HTTP, which faults and traces support."""
     context.sink.note(
-        f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: its HTTP API is met instead"
+        f"a websocket to the model ({path.partition('?')[0]}) was answered {_NO_WEBSOCKET}: "
+        "faults act on its HTTP API instead"
     )
-    error = {"error": {"message": "no websocket here: ask by HTTP", "type": "holdfast"}}
+    error = {"error": {"message": "no websocket here: use HTTP", "type": "holdfast"}}
     await exchange.respond(_NO_WEBSOCKET, _JSON, msgspec.json.encode(error))
 
 
 class Websocket:
-    """One of them, from its request to its end."""
+    """One websocket, from its request to its end."""
 
     def __init__(self, context: TrialContext, exchange: Exchange, query: Query) -> None:
         self._context = context
@@ -52,7 +53,7 @@ class Websocket:
         self._told = False
 
     async def run(self, source: ModelSource, upstreams: Upstreams) -> None:
-        """Stays until it has ended, and tells the trace."""
+        """Returns when the websocket has ended, and reports it to the trace."""
         try:
             head, wire = await self._reached(source, upstreams)
             self._status = 101
@@ -67,7 +68,7 @@ class Websocket:
             self.leave()
 
     def leave(self) -> None:
-        """It has ended, or the trial has: told once."""
+        """The websocket or the trial has ended: reports it once."""
         if self._told:
             return
         self._told = True

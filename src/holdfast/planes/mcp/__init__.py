@@ -1,1 +1,1 @@
-"""The MCP plane: stands between an MCP client and its servers, over stdio and streamable HTTP."""
+"""The MCP plane: sits between an MCP client and its servers, over stdio and streamable HTTP."""

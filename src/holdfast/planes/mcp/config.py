@@ -1,4 +1,4 @@
-"""An MCP client's own configuration, rewritten so that every server is reached through us."""
+"""Rewrites an MCP client's configuration to route every server through Holdfast."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from holdfast.reading.file import read_file
 
 _SECTIONS = ("mcpServers", "servers")
 _URLS = ("url", "httpUrl", "serverUrl")
-"""Where clients write a server's address."""
+"""Keys under which clients write a server's address."""
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 Fill = Callable[[str, str], str]
-"""Fills the references in a text of the named server."""
+"""Resolves the references in a text of the named server."""
 
 
 class Target(Struct, frozen=True):
-    """A server over streamable HTTP. Its headers may be secrets: they stay on our side."""
+    """A server over streamable HTTP. Its headers may be secrets: the agent never receives them."""
 
     url: str
     headers: dict[str, str] = {}
 
 
 def filling(environ: Mapping[str, str]) -> Fill:
-    """Fills `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
+    """Resolves `${VAR}`, `${env:VAR}` and `${VAR:-default}`, as the client with that environment would."""
 
     def filled(text: str, server: str) -> str:
         def value(found: re.Match[str]) -> str:
@@ -53,12 +53,12 @@ def filling(environ: Mapping[str, str]) -> Fill:
 
 
 def as_written(text: str, server: str) -> str:
-    """Fills nothing: a variable that is not set is a run's trouble, a check only reads."""
+    """Resolves nothing: a missing variable matters only in a run, and a check only reads."""
     return text
 
 
 def variables(config: Mapping[str, Any]) -> list[str]:
-    """The variables that headers and environments of servers refer to, where keys are."""
+    """The variables that headers and environments of servers refer to: they usually hold keys."""
     entries = [entry for name in _SECTIONS for entry in _values(config.get(name)) if isinstance(entry, dict)]
     texts = [str(text) for entry in entries for key in ("headers", "env") for text in _values(entry.get(key))]
     return list(dict.fromkeys(found[1] for text in texts for found in _REFERENCE.finditer(text)))
@@ -69,7 +69,7 @@ def _values(part: Any) -> list[Any]:
 
 
 def relay_command() -> list[str]:
-    """How the relay is started: as a file, since that is the fastest and nothing in the agent's folder can stand in."""
+    """The command that starts the relay: as a file, because that is fastest and no file of the agent can shadow it."""
     from holdfast.planes.mcp import relay
 
     return [sys.executable, "-I", "-S", relay.__file__]
@@ -83,10 +83,10 @@ def rewrite(
     base_url: str,
     fill: Fill = as_written,
 ) -> tuple[dict[str, Any], dict[str, Target]]:
-    """The configuration with the relay, or our address, in place of each server; and the servers behind our address.
+    """The configuration with each server replaced by the relay or our address; and the servers behind our address.
 
-    `environ` are the variables that lead a relay to us. Clients start servers with a small environment, so they are
-    written into each entry. `fill` fills what stays with us: addresses and headers.
+    `environ` are the variables that route a relay to us. Clients start servers with a small environment, so each entry
+    contains them. `fill` resolves the values that Holdfast keeps: addresses and headers.
     """
     changed = dict(config)
     servers: dict[str, Target] = {}
@@ -111,7 +111,7 @@ def rewrite(
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
-    """Writes a configuration for its owner's eyes alone: it holds the way to a trial, and maybe keys."""
+    """Writes a configuration that only its owner can read: it contains a trial's address, and maybe keys."""
     made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(made, "w", encoding="utf-8") as file:
         os.fchmod(made, 0o600)
@@ -119,7 +119,7 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A configuration from its file."""
+    """Reads a configuration from its file."""
     source = read_file(path)
     if source.problem is not None:
         raise UserError(
@@ -148,7 +148,7 @@ def _entry(
     if entry.get("type") == "sse":
         hint = "use the server's streamable HTTP address, with type: http"
         raise UserError(
-            f"mcp_config: the server {name!r} is of type sse, which MCP has given up",
+            f"mcp_config: the server {name!r} is of type sse, which MCP no longer supports",
             code="mcp-config-invalid",
             hint=hint,
         )

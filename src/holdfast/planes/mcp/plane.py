@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class McpPlane:
-    """Stands before the servers. `servers` are those over HTTP, by name; those over stdio bring their own pipes."""
+    """Handles requests to the servers. `servers` are those over HTTP, by name; those over stdio bring their own
+    pipes."""
 
     def __init__(self, servers: Mapping[str, Target], upstreams: Upstreams) -> None:
         self._servers = servers
@@ -27,18 +28,19 @@ class McpPlane:
         self._visits: WeakKeyDictionary[TrialContext, McpTrialState] = WeakKeyDictionary()
 
     async def serve(self, exchange: Exchange, server: str, context: TrialContext) -> None:
-        """One request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the path."""
+        """Serves one request from an address: a relay's CONNECT, or a client's HTTP. `server` is the rest of the
+        path."""
         if exchange.head.method == "CONNECT":
             await self.serve_stdio(await exchange.take_over(), server, context)
         else:
             await self.serve_http(exchange, unquote(server.partition("?")[0].rstrip("/")), context)
 
     async def serve_stdio(self, connection: RelayConnection, server: str, context: TrialContext) -> None:
-        """A relay, until the client or the server has ended."""
+        """Serves a relay until the client or the server has ended."""
         await Pipe(connection, server, context, self._visit(context)).serve()
 
     async def serve_http(self, exchange: Exchange, server: str, context: TrialContext) -> None:
-        """One request of a client to a server over HTTP."""
+        """Serves one request of a client to an HTTP server."""
         from holdfast.planes.mcp.streamable import Post
 
         target = self._servers.get(server)
@@ -51,12 +53,12 @@ class McpPlane:
             await Post(exchange, server, target, self._upstreams, context, self._visit(context)).serve()
 
     def names(self, context: TrialContext) -> frozenset[str]:
-        """The tools that were listed or called by MCP in this trial."""
+        """The tools that were listed or called over MCP in this trial."""
         visit = self._visits.get(context)
         return frozenset(visit.tools) if visit is not None else frozenset()
 
     def leave(self, context: TrialContext) -> None:
-        """The trial is over: calls that nobody answered are told to its trace as unfinished."""
+        """The trial is over: unanswered calls are reported to its trace as unfinished."""
         visit = self._visits.pop(context, None)
         if visit is not None:
             visit.leave()

@@ -23,14 +23,15 @@ from binascii import b2a_base64
 
 VARIABLE = "HOLDFAST_MCP"
 LINE_LIMIT = 64_000_000
-"""Bytes of one message, and of what waits to be written to a client or server that does not read."""
+"""Limit for one message, and for data that waits for a client or server that does not read, in bytes."""
 _AHEAD = 1_000_000
-"""Bytes that may wait for the harness before more is read."""
+"""Bytes that may wait for the harness before the relay stops reading."""
 _CHUNK = 262_144
 _ATOMIC = 4096
-"""A pipe that can be written to takes so many bytes without blocking. The client's pipes are not ours to change."""
+"""A writable pipe accepts this many bytes without blocking. The relay must not change the mode of the client's
+pipes."""
 _GRACE_S, _KILL_S = 1.0, 2.0
-"""How long a server may take to end by itself when its input has ended, and after SIGTERM."""
+"""Time for a server to exit after its input has ended, and again after SIGTERM."""
 _CONNECT_S = 10.0
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -38,7 +39,7 @@ LOST, UNUSABLE = 3, 127
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs until the server or the client has ended; the server's exit code."""
+    """Runs until the server or the client has ended; returns the server's exit code."""
     name, command = parse(sys.argv[1:] if argv is None else argv)
     if not command:
         return _say("no server: holdfast mcp-proxy [--name NAME] -- server args...", 4)
@@ -71,7 +72,7 @@ def parse(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
-    """A connection to the harness for this server, and what came behind its greeting."""
+    """Connects to the harness for this server; returns the connection and the bytes after the greeting."""
     credentials, _, place = address.rpartition("@")
     host, _, port = place.strip("/").rpartition(":")
     token = credentials.rpartition("//")[2]
@@ -97,7 +98,7 @@ def connect(address: str, name: str) -> tuple[socket.socket, bytes]:
 
 
 class Relay:
-    """One server process, its client and the harness between them."""
+    """One server process and its client, with the harness between them."""
 
     def __init__(self, name: str, harness: socket.socket, rest: bytes, command: list[str]) -> None:
         self._name = name
@@ -109,23 +110,23 @@ class Relay:
         self.pid, self._stdin, self._stdout = _started(command)
         self._code: int | None = None
         self._told = False
-        """The harness knows that the server has ended."""
+        """Whether the harness knows that the server has ended."""
         self._signal = 0
         self._trouble = ""
         self._deadline: float | None = None
-        """When what ends slowly is ended by us."""
+        """When the relay forcibly ends what is slow to end."""
         self._closing_stdin = False
         self._for_client = 0
-        """Lines that were to go to the client."""
+        """Number of lines meant for the client."""
         self._unread = False
-        """The harness knows that nobody reads them any more."""
+        """Whether the harness knows that the client no longer reads."""
         self._partial = {0: bytearray(), self._stdout: bytearray(), self._line: bytearray(rest)}
         self._marks = {0: b"C", self._stdout: b"S"}
         self._out = {1: bytearray(), self._stdin: bytearray(), self._line: bytearray()}
         self._reading = [0, self._stdout, self._line]
 
     def run(self) -> int:
-        """Relays until there is nothing left to relay; the code to exit with."""
+        """Relays until nothing is left; returns the exit code."""
         self._obey(_lines(self._partial[self._line], b""))
         while self._line in self._reading and not self._signal and not self._trouble:
             self._step()
@@ -133,7 +134,7 @@ class Relay:
                 self._told = True
                 self._send(self._line, b"X%d %b\n" % (self._code, self._program))
         while self._told and self._out[1] and self._deadline is not None and not self._signal:
-            self._step()  # the client is slow to read the last words
+            self._step()  # the client reads the last output slowly
         self._end_server()
         if self._signal:
             return 128 + self._signal
@@ -143,10 +144,10 @@ class Relay:
         return code if code >= 0 else 128 - code
 
     def _step(self) -> None:
-        """Waits for whatever comes next and handles it."""
+        """Waits for the next event and handles it."""
         poll = select.poll()
         if not self._unread:
-            poll.register(1, 0)  # the first, so that its end is told before what was said with it
+            poll.register(1, 0)  # first, because its end must be reported before the data that came with it
         poll.register(self._wake, select.POLLIN)
         wanted = self._wanted()
         for fd in {*wanted, *[fd for fd, waiting in self._out.items() if waiting]}:
@@ -167,7 +168,7 @@ class Relay:
             self._late()
 
     def _wanted(self) -> list[int]:
-        """Whom to read from: none whose lines we could not pass on."""
+        """The sources to read from: none whose lines could not be passed on."""
         full = len(self._out[self._line]) > _AHEAD
         stuck = any(len(self._out.get(fd, b"")) > LINE_LIMIT for fd in (1, self._stdin))
         return [fd for fd in self._reading if not (stuck if fd == self._line else full)]
@@ -191,7 +192,7 @@ class Relay:
             self._send(self._line, b"".join([self._marks[fd] + line + b"\n" for line in lines if line.strip()]))
 
     def _ended(self, fd: int) -> None:
-        """The end of what the client, the server or the harness has to say."""
+        """Handles the end of the client's, the server's or the harness's output."""
         self._reading.remove(fd)
         if fd in self._marks and self._partial[fd].strip():
             self._send(self._line, self._marks[fd] + self._partial[fd] + b"\n")
@@ -201,7 +202,7 @@ class Relay:
             self._allow(_GRACE_S)
 
     def _obey(self, lines: list[bytes]) -> None:
-        """Does what the harness says."""
+        """Executes a command from the harness."""
         for line in lines:
             mark, rest = line[:1], line[1:]
             if mark == b"C":
@@ -216,7 +217,7 @@ class Relay:
                 self._crash(int(rest))
 
     def _crash(self, number: int) -> None:
-        """The server dies and its pipes close, for the client at once."""
+        """Kills the server and closes its pipes, visible to the client immediately."""
         if self._code is None:
             os.kill(self.pid, number)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -232,7 +233,7 @@ class Relay:
             self._flush(fd)
 
     def _flush(self, fd: int) -> None:
-        """Writes what can be written without waiting."""
+        """Writes as much as possible without waiting."""
         waiting = self._out.get(fd)
         if waiting is None:
             return
@@ -241,7 +242,7 @@ class Relay:
                 del waiting[: os.write(fd, waiting[:_ATOMIC] if fd == 1 else waiting[:_CHUNK])]
         except BlockingIOError:
             return
-        except OSError:  # nobody reads there any more
+        except OSError:  # the other side no longer reads
             if fd == 1:
                 self._nobody_reads()
             waiting.clear()
@@ -253,13 +254,13 @@ class Relay:
             os.close(fd)
 
     def _nobody_reads(self) -> None:
-        """The client has closed the end of the pipe that is its own."""
+        """Whether the client has closed its end of the pipe."""
         if not self._unread:
             self._unread = True
             self._send(self._line, b"G%d\n" % (self._for_client - self._out[1].count(b"\n")))
 
     def _listen_to_signals(self) -> int:
-        """A pipe that can be read when a signal has come."""
+        """A pipe that becomes readable when a signal arrives."""
         wake, waker = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(waker, False)
@@ -278,7 +279,7 @@ class Relay:
             self._deadline = time.monotonic() + seconds
 
     def _reap(self) -> None:
-        """Takes note of the server's end. What it wrote is still in the pipe, which others may hold open."""
+        """Records the server's exit. Its last output is still in the pipe, which other processes may hold open."""
         if self._code is not None:
             return
         pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -287,7 +288,7 @@ class Relay:
             self._deadline = time.monotonic() + _GRACE_S
 
     def _late(self) -> None:
-        """Time is up: for the server to end, or for its last words to be read."""
+        """A time limit has passed: for the server to exit, or for its last output to be read."""
         self._deadline = None
         if self._told:
             self._reading = []
@@ -297,7 +298,7 @@ class Relay:
         self._allow(_GRACE_S)
 
     def _end_server(self) -> None:
-        """Ends the server: asked first, then made to."""
+        """Ends the server: with SIGTERM first, then with SIGKILL."""
         if self._code is None:
             os.kill(self.pid, signal.SIGTERM)
         until = time.monotonic() + _KILL_S
@@ -309,7 +310,7 @@ class Relay:
 
 
 def _started(command: list[str]) -> tuple[int, int, int]:
-    """The server's process, its input and its output. Its stderr is ours."""
+    """The server's process, its input and its output. It inherits our stderr."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, their_in, 0), (os.POSIX_SPAWN_DUP2, their_out, 1)]
@@ -322,7 +323,7 @@ def _started(command: list[str]) -> tuple[int, int, int]:
 
 
 def _become(command: list[str]) -> int:
-    """No harness: the server itself, with nothing between."""
+    """Without a harness: replaces this process with the server."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is what the client was told to start
     except OSError as failed:
@@ -330,7 +331,7 @@ def _become(command: list[str]) -> int:
 
 
 def _lines(partial: bytearray, data: bytes) -> list[bytes]:
-    """The lines that are complete now; what is left stays in `partial`."""
+    """The lines that are complete now; the rest stays in `partial`."""
     if data and b"\n" not in data:
         partial += data
         return []
@@ -354,7 +355,7 @@ def _drained(fd: int) -> None:
 
 
 def _quoted(name: str) -> str:
-    """As a URL has it: what is no letter, digit, dash, dot or underline is written as %XX."""
+    """URL-encodes a text: everything except letters, digits, dashes, dots and underscores becomes %XX."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
     return "".join([chr(byte) if byte in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "surrogateescape")])
 

@@ -1,4 +1,4 @@
-"""Results of MCP servers: the value in them that faults act on, and the way back into the result. Pure."""
+"""Results of MCP servers: extracts the value that faults act on, and puts it back into the result. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from holdfast.planes.mcp.rpc import encode
 
 Result: TypeAlias = dict[str, Any]
 Put: TypeAlias = Callable[[Any], Result]
-"""Gives the same result with another value in it."""
+"""Returns the same result with another value."""
 
 _WRAP = "result"
-"""The field that SDKs put around a value which is no object."""
+"""The field that SDKs wrap around a value that is not an object."""
 
 
 class Block:
-    """A block of content that is no text: an image, sound, a link. Faults may leave it out, never change its fields."""
+    """A content block other than text: an image, sound, a link. Faults may drop it, but never change its fields."""
 
     __slots__ = ("_fields",)
 
@@ -35,27 +35,27 @@ class Block:
         return encode(self._fields).decode("utf-8", "replace")
 
     def raw(self) -> Result:
-        """As it is on the wire."""
+        """The block as on the wire."""
         return self._fields
 
 
 class ResultShape(Struct, frozen=True):
-    """What a tool's results have beside their content."""
+    """What a tool's results have in addition to their content."""
 
     structured: bool = False
     key: str = ""
-    """The one field of the structured content, where an SDK has put it around a value that is no object."""
+    """The single field of the structured content, if an SDK wrapped a value that is not an object."""
     text: bool = False
-    """What is under the key is text."""
+    """Whether the value under the key is text."""
 
 
 PLAIN = ResultShape()
 
 
 def tool_value(result: Result) -> tuple[Any, Put]:
-    """What the tool gave: its structured content, else its text, else that of a resource in it, else its blocks.
+    """The tool's value: its structured content, or its text, or the text of an embedded resource, or its blocks.
 
-    Text stays text also where it is JSON: faults open it themselves and keep its style.
+    Text stays text even if it is JSON: faults parse it themselves and keep its style.
     """
     structured = result.get("structuredContent")
     blocks = _blocks(result)
@@ -75,7 +75,7 @@ def tool_value(result: Result) -> tuple[Any, Put]:
 
 
 def resource_value(result: Result) -> tuple[Any, Put]:
-    """The text of a resource: of the first part that has one."""
+    """The text of a resource: from the first part that has one."""
     parts = _items(result.get("contents"))
     at = next((i for i, part in enumerate(parts) if isinstance(part.get("text"), str)), None)
     if at is None:
@@ -87,7 +87,7 @@ def resource_value(result: Result) -> tuple[Any, Put]:
 
 
 def prompt_value(result: Result) -> tuple[Any, Put]:
-    """The text of a prompt: of the last message that has one."""
+    """The text of a prompt: from the last message that has one."""
     messages = _items(result.get("messages"))
     at = next((i for i in reversed(range(len(messages))) if _is_text(messages[i].get("content"))), None)
     if at is None:
@@ -101,7 +101,7 @@ def prompt_value(result: Result) -> tuple[Any, Put]:
 
 
 def form(tool: Mapping[str, Any]) -> ResultShape:
-    """The form that a tool declares for its results."""
+    """The result format that a tool declares."""
     schema = tool.get("outputSchema")
     if not isinstance(schema, dict):
         return PLAIN
@@ -114,7 +114,7 @@ def form(tool: Mapping[str, Any]) -> ResultShape:
 
 
 def made(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """The result of a server that was never asked, in the form that its tool declares."""
+    """A result for a server that was never called, in the format that its tool declares."""
     result: Result = {"content": written(value), "isError": False}
     if form.key:
         result["structuredContent"] = {form.key: _text(value) if form.text else value}
@@ -124,7 +124,7 @@ def made(value: Any, form: ResultShape, *, stateless: bool) -> Result:
 
 
 def replayed(value: Any, form: ResultShape, *, stateless: bool) -> Result:
-    """The result that was recorded: whole, or only its value; JSON where the tool declares data, if only as text."""
+    """The recorded result: complete, or only its value; JSON if the tool declares data, even if recorded as text."""
     if isinstance(value, dict) and _is_content(value.get("content")):
         return _complete(value, stateless)
     if form.structured and not form.text and isinstance(value, str):
@@ -149,19 +149,19 @@ def failure(text: str, *, stateless: bool) -> Result:
 
 
 def written(value: Any) -> list[Any]:
-    """A value as content: text as it is, data as JSON, nothing as nothing."""
+    """A value as content: text unchanged, data as JSON, nothing as nothing."""
     return [] if value is None else [{"type": "text", "text": _text(value)}]
 
 
 def shown(result: Mapping[str, Any]) -> str:
-    """All the text of a result, for a reader."""
+    """All text of a result, for a reader."""
     blocks = _blocks(result)
     texts = [block["text"] if _is_text(block) else f"[{block.get('type')}]" for block in blocks]
     return "\n".join(texts) if texts or "structuredContent" not in result else _text(result["structuredContent"])
 
 
 def beyond_text(result: Result) -> Result | None:
-    """The result where it is more than one text, or not a text that a replay makes alike; else None."""
+    """The result if it is more than one text, or a text that a replay would not reproduce; otherwise None."""
     blocks = _blocks(result)
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and "structuredContent" not in result:
         return None
@@ -171,17 +171,17 @@ def beyond_text(result: Result) -> Result | None:
 
 
 def _content_of(result: Result, made: Callable[[Any], list[Any]]) -> Put:
-    """The way back into a result whose value is in its content alone."""
+    """Puts a value back into a result whose value is only in its content."""
     return lambda value: {**result, "content": [] if _is_nothing(value) else made(value)}
 
 
 def _is_nothing(value: Any) -> bool:
-    """An empty value leaves no content: what stood beside it would be something."""
+    """Handles an empty value: it leaves no content at all, because other blocks would count as content."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def _embedded(block: dict[str, Any]) -> str | None:
-    """The text of a resource that stands in the result itself."""
+    """The text of a resource embedded in the result."""
     resource = block.get("resource") if block.get("type") == "resource" else None
     text = resource.get("text") if isinstance(resource, dict) else None
     return text if isinstance(text, str) else None
@@ -192,18 +192,18 @@ def _saying(block: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _content(value: Any) -> list[Any]:
-    """Blocks as they were, whatever else is among them as text."""
+    """Keeps blocks as they were, and turns everything else into text."""
     items = value if isinstance(value, list) else [value]
     return [block for one in items for block in ([one.raw()] if isinstance(one, Block) else written(one))]
 
 
 def _complete(result: Result, stateless: bool) -> Result:
-    """From the version on that has no sessions, a result says that it is one."""
+    """Since the version without sessions, a result states that it is one."""
     return {**result, "resultType": "complete"} if stateless else result
 
 
 def _structured(result: Result, structured: Any, value: Any) -> Result:
-    """Both forms of the value. Text in place of an object is no structured content any more."""
+    """Both forms of the value. Text that replaces an object is no longer structured content."""
     rest = {key: part for key, part in result.items() if key not in ("content", "structuredContent")}
     old = result.get("structuredContent")
     if isinstance(structured, dict) or not isinstance(old, dict):
@@ -212,7 +212,7 @@ def _structured(result: Result, structured: Any, value: Any) -> Result:
 
 
 def _as_before(result: Result, value: Any) -> list[Any]:
-    """The text of the value where text was, for each item of a list if it was so; whatever else there is stays."""
+    """Replaces the text with the value's, item by item for a list; everything else stays."""
     if _is_nothing(value):
         return []
     blocks = _blocks(result)
@@ -226,7 +226,7 @@ def _as_before(result: Result, value: Any) -> list[Any]:
 
 
 def _replaced(blocks: list[dict[str, Any]], value: Any) -> list[Any]:
-    """The first text has the value, the other texts go, whatever else there is stays."""
+    """The first text gets the value, other texts are removed, everything else stays."""
     first = next(i for i, block in enumerate(blocks) if _is_text(block))
     kept = [(i, block) for i, block in enumerate(blocks) if i == first or not _is_text(block)]
     return [{**block, "text": _text(value)} if i == first else block for i, block in kept]

@@ -1,4 +1,4 @@
-"""JSON-RPC as MCP uses it: messages read and written, nothing sent. Pure."""
+"""JSON-RPC as used by MCP: reads and writes messages, sends nothing. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Id: TypeAlias = int | float | str
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 SESSION_LOST = -32001
-"""What servers answer to a session that they do not know. Requests that timed out share the code."""
+"""The servers' error code for an unknown session. Request timeouts share the code."""
 TIMED_OUT = -32001
 
 CALL, LIST, READ, PROMPT = "tools/call", "tools/list", "resources/read", "prompts/get"
@@ -25,7 +25,7 @@ _VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 class RpcMessage(Struct, frozen=True):
-    """One message; what it carries is decoded when asked for."""
+    """One message; its parts are decoded on demand."""
 
     id: Id | UnsetType | None = UNSET
     method: str | None = None
@@ -35,7 +35,7 @@ class RpcMessage(Struct, frozen=True):
 
     @property
     def answers(self) -> bool:
-        """It is the answer to a request."""
+        """Whether it is the answer to a request."""
         return self.method is None and (self.result is not UNSET or self.error is not UNSET)
 
 
@@ -49,7 +49,7 @@ class RpcRequest(Struct, frozen=True):
 
     @property
     def stateless(self) -> bool:
-        """It says its protocol version itself: there is no session, and nothing comes unasked."""
+        """Whether it states its protocol version: then there is no session, and the server sends nothing on its own."""
         meta = self.params.get("_meta")
         return isinstance(meta, dict) and _VERSION in meta
 
@@ -63,7 +63,7 @@ class RpcRequest(Struct, frozen=True):
 
 
 class RpcAnswer(Struct, frozen=True):
-    """What a server answered, with the bytes it came in."""
+    """A server's answer, with its original bytes."""
 
     message: RpcMessage
     raw: bytes
@@ -78,7 +78,7 @@ _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
 def read(line: bytes) -> RpcMessage | None:
-    """The message that a line holds; None if it is none, or a batch of them."""
+    """The message in a line; None if it is not one, or a batch."""
     try:
         return _message.decode(line)
     except _UNREADABLE:
@@ -90,7 +90,7 @@ def read(line: bytes) -> RpcMessage | None:
 
 
 def request(message: RpcMessage, line: bytes) -> RpcRequest | None:
-    """The request that a message is; None for a notification, an answer, or parameters that are no object."""
+    """The request in a message; None for a notification, an answer, or parameters that are not an object."""
     if message.method is None or message.id is UNSET or message.id is None:
         return None
     params = opened(message.params)
@@ -98,7 +98,7 @@ def request(message: RpcMessage, line: bytes) -> RpcRequest | None:
 
 
 def opened(raw: Raw | UnsetType) -> dict[str, Any] | None:
-    """The object that a part of a message holds; empty if the part is missing, None if it is no object."""
+    """The object in a part of a message; empty if the part is missing, None if it is not an object."""
     if raw is UNSET or not bytes(raw):
         return {}
     try:
@@ -109,9 +109,9 @@ def opened(raw: Raw | UnsetType) -> dict[str, Any] | None:
 
 
 def _mended(data: bytes) -> Any:
-    """JSON with halves of characters or bytes that are no text, read with \ufffd in their place; None if it is none.
+    """JSON with lone surrogates or invalid UTF-8, which are read as �; None if it is not JSON.
 
-    What is passed on untouched keeps its bytes; what a fault changes is written so.
+    A message that is passed on unchanged keeps its bytes; one that a fault changes is written with �.
     """
     try:
         return carried(json.loads(data.decode("utf-8", "replace")))
@@ -120,18 +120,18 @@ def _mended(data: bytes) -> Any:
 
 
 def result(id: Id, value: Any) -> bytes:
-    """An answer that went well."""
+    """A successful answer."""
     return encode({"jsonrpc": "2.0", "id": id, "result": value})
 
 
 def error(id: Id | None, code: int, message: str, data: Any = UNSET) -> bytes:
-    """An answer that says what went wrong."""
+    """An error answer."""
     what = {"code": code, "message": message}
     return encode({"jsonrpc": "2.0", "id": id, "error": what if data is UNSET else {**what, "data": data}})
 
 
 def cancels(message: RpcMessage) -> Id | None:
-    """The id of the request that a notification takes back."""
+    """The id of the request that a notification cancels."""
     if message.method != CANCELLED:
         return None
     named = (opened(message.params) or {}).get("requestId")

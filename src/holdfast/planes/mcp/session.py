@@ -1,6 +1,6 @@
-"""One MCP session through the faults of a trial: a request in, what the client is to meet out.
+"""One MCP session through the faults of a trial: takes a request and returns what the client must receive.
 
-It knows neither pipes nor HTTP: `ask` is how the server is reached, an Outcome is for the transport to act on.
+It is independent of pipes and HTTP: `ask` calls the server, and the transport acts on the Outcome.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ AskServer: TypeAlias = Callable[[RpcRequest], Awaitable[RpcAnswer]]
 
 
 class ClientOutcome(Struct, frozen=True):
-    """What the client meets."""
+    """What the client receives."""
 
     kind: Literal["message", "garbage", "silence", "expired", "lost", "crash"] = "message"
-    """`garbage` is no JSON-RPC; `expired` ends the session, `lost` the connection, `crash` the server."""
+    """`garbage` is not JSON-RPC; `expired` ends the session, `lost` the connection, `crash` the server."""
     line: bytes = b""
     first: bytes = b""
-    """A message that comes before."""
+    """A message to send before it."""
     changed: bool = True
-    """It is not the server's own."""
+    """Whether it is not the server's own answer."""
     calls: tuple[Call, ...] = ()
-    """The calls whose faults made it."""
+    """The calls whose faults produced it."""
 
 
 class AsItCame(Failed):
-    """The server's answer is no result of the tool: an error, or a question back. Faults see that the call failed."""
+    """The server's answer is not a tool result: an error, or a question to the client. Faults see a failed call."""
 
 
 class _Asking:
-    """A request that is put to the server when a fault lets it through."""
+    """A request that goes to the server if a fault lets it through."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class _Asking:
         self._ask = ask
         self._value_of = value_of
         self._schema = schema
-        """What the tool declares for its results; UNSET if it was never listed."""
+        """The result schema that the tool declares; UNSET if it was never listed."""
         self._structured: Any = UNSET
         self.answer: RpcAnswer | None = None
         self.value: Any = UNSET
@@ -65,13 +65,13 @@ class _Asking:
         self._witness: str | None = None
 
     async def forward(self, call: Call) -> Reply:
-        """The server's answer, for a fault to change: in its place too."""
+        """The server's answer, which a fault may change, even in place."""
         reply = await self.pass_on(call)
         self._witness = witness(self.value)
         return reply
 
     async def pass_on(self, call: Call) -> Reply:
-        """The server's answer, that no fault will see."""
+        """The server's answer, which no fault receives."""
         tool = self._request.method == rpc.CALL
         self.answer = answer = await self._ask(self._request.with_arguments(call.arguments) if tool else self._request)
         result = rpc.opened(answer.message.result)
@@ -84,36 +84,36 @@ class _Asking:
         return Reply(self.value)
 
     def fits(self, value: Any) -> bool:
-        """Whether the client takes the server's answer with this value in it."""
+        """Whether the client accepts the server's answer with this value."""
         if self.put is None or self._structured is UNSET:
             return True
         return self.takes(self.put(value))
 
     def takes(self, result: results.Result) -> bool:
-        """Whether the client takes a result."""
+        """Whether the client accepts a result."""
         return fits(self._schema, result.get("structuredContent", UNSET), self._structured)
 
     def untouched(self, reply: Reply) -> bool:
-        """Whether the client gets the server's own answer."""
+        """Whether the client receives the server's own answer."""
         if self.answer is None or not same(reply.value, self.value):
             return False
         return self._witness is None or witness(reply.value) == self._witness
 
 
 class McpSession:
-    """The faults of a trial on the requests to one server."""
+    """Applies the faults of a trial to the requests to one server."""
 
     def __init__(
         self, server: str, context: TrialContext, visit: McpTrialState, left: Callable[[], bool] = bool
     ) -> None:
-        """`left`: whether the client is gone, and will get no answer."""
+        """`left`: whether the client is gone and will receive no answer."""
         self._server = server
         self._context = context
         self._visit = visit
         self._left = left
 
     def answers_for(self, request: RpcRequest) -> bool:
-        """Whether a request is for `answer`; all others pass untouched."""
+        """Whether a request is handled by `answer`; all others pass unchanged."""
         if request.method == rpc.CALL:
             return isinstance(request.params.get("name"), str)
         if request.method in (rpc.READ, rpc.PROMPT):
@@ -121,26 +121,27 @@ class McpSession:
         return request.method == rpc.LIST
 
     def unread(self, line: bytes) -> None:
-        """Notes what passes although it may hold calls: MCP has given up batches, and no client sends them."""
+        """Notes a batch, which passes although it may contain calls: MCP has removed batches, and no client sends
+        them."""
         if line.lstrip().startswith(b"["):
             self._context.sink.note(
-                f"MCP server {self._server}: a batch of messages passed as it was; no fault can act on it"
+                f"MCP server {self._server}: a batch of messages passed unchanged; faults cannot act on batches"
             )
 
     def _reaches(self, outcome: ClientOutcome) -> bool:
-        """Whether the client is there to meet what faults made; if not, it has met none of it."""
+        """Whether the client is there to receive the faults' effect; if not, the faults were not met."""
         if not outcome.changed or not self._left():
             return True
         self.undelivered(outcome)
         return False
 
     def undelivered(self, outcome: ClientOutcome) -> None:
-        """The client has left, and met nothing of it."""
+        """The client has left and received nothing: its faults were not met."""
         for call in outcome.calls:
             self._context.injector.mark_undelivered(call.plane, call.target, call.n)
 
     async def answer(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
-        """What the client meets. Raises what `ask` raises where the server cannot be reached."""
+        """What the client receives. Raises the exception of `ask` if the server cannot be reached."""
         try:
             if request.method == rpc.CALL:
                 return await self._called(request, ask)
@@ -176,7 +177,7 @@ class McpSession:
         return replace(await self._met(request, call, asking), calls=(call,))
 
     async def _met(self, request: RpcRequest, call: Call, asking: _Asking) -> ClientOutcome:
-        """What the faults leave of the answer."""
+        """The answer after the faults."""
 
         async def wait(ms: float) -> None:
             if self._left():
@@ -210,7 +211,7 @@ class McpSession:
         return ClientOutcome(line=line, changed=not asking.untouched(reply))
 
     def _line(self, request: RpcRequest, call: Call, asking: _Asking, reply: Reply) -> bytes:
-        """The message that carries a reply: the server's own if it is still that."""
+        """The message for a reply: the server's own if it is unchanged."""
         if asking.untouched(reply):
             assert asking.answer is not None
             return asking.answer.raw
@@ -218,7 +219,7 @@ class McpSession:
         return rpc.result(request.id, result)
 
     def _made(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
-        """A result that the server was not asked for."""
+        """A result for a request that never went to the server."""
         form = self._visit.tools.get(call.target, results.PLAIN)
         if isinstance(reply, ReplayedReply):
             return results.replayed(reply.value, form, stateless=request.stateless)
@@ -244,7 +245,7 @@ class McpSession:
         return ClientOutcome(line=rpc.result(request.id, {**result, "tools": left}), calls=tuple(calls))
 
     async def _tool(self, tool: Any, calls: list[Call]) -> list[Any]:
-        """The tool as it is listed, or nothing; adds to `calls` if faults could act on it."""
+        """The tool as listed, or None; adds to `calls` if faults could act on it."""
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
             return [tool]
@@ -253,7 +254,7 @@ class McpSession:
             return [tool]
 
         async def forward(call: Call) -> Reply:
-            return Reply(deepcopy(tool))  # which a fault may change in its place
+            return Reply(deepcopy(tool))  # a fault may change it in place
 
         call = Call("mcp_list", name, {}, self._visit.nth("mcp_list", name))
         calls.append(call)
@@ -264,12 +265,12 @@ class McpSession:
 
 
 def expired(request: RpcRequest) -> ClientOutcome:
-    """The answer to every request of a session that a fault has ended."""
+    """The answer to every request in a session that a fault has ended."""
     return ClientOutcome("expired", rpc.error(request.id, rpc.SESSION_LOST, "Session not found"))
 
 
 def _failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> ClientOutcome:
-    """A fault's failure, as an MCP server would show it."""
+    """A fault's failure, as an MCP server would report it."""
     words = str(failed)
     match failed.kind:
         case "session_lost":

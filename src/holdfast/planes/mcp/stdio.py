@@ -18,14 +18,14 @@ from holdfast.planes.mcp.trial_state import McpTrialState
 from holdfast.protocols.trial import TrialContext
 
 _LAST_WORDS_S = 0.5
-"""How long answers that are under way may take when the server has ended."""
+"""Time for answers in progress after the server has ended."""
 _LATEST_KEPT = 100
-"""Replies that may be on their way when a client leaves: more than one waits for."""
+"""Replies that may be in transit when a client leaves: more than any client waits for."""
 _DIGITS = 20
-"""A relay is a program of the agent's: it may say anything."""
+"""Limits what a relay may send: it is a program of the agent and untrusted."""
 _KILL, _TERMINATE = b"9", b"15"
 _ASKED = (-1, -2, -9, -15)
-"""How a server ends that somebody ends from outside, as whoever ends the agent does with all that it started."""
+"""Exit codes of a server that was stopped from outside, as happens when the agent's process tree is stopped."""
 
 
 class ServerGone(Exception):
@@ -41,16 +41,16 @@ class Pipe:
         self._context = context
         self._session = McpSession(server, context, visit, lambda: self._unread)
         self._unread = False
-        """The client has closed what it reads from."""
+        """Whether the client has closed its input."""
         self._lines = 0
-        """So many were sent to it."""
+        """Number of lines sent to it."""
         self._latest: deque[tuple[int, ClientOutcome]] = deque(maxlen=_LATEST_KEPT)
-        """What faults made of the last ones, each with its number."""
+        """The faults' effects in the latest lines, each with its line number."""
         self._expired = False
         self._answered = False
-        """The server has said anything at all."""
+        """Whether the server has sent anything at all."""
         self._ending = False
-        """The server was asked to end, by its client or by a fault."""
+        """Whether the client or a fault asked the server to end."""
         self._waiting: dict[Id, deque[asyncio.Future[RpcAnswer]]] = {}
         self._tasks: dict[asyncio.Task[None], Id] = {}
 
@@ -62,7 +62,7 @@ class Pipe:
                     await self._server_ended(line)
                     return
                 await self._take(mark, line)
-        except ConnectionError:  # the relay is gone, and with it the client
+        except ConnectionError:  # the relay is gone, and the client with it
             return
         finally:
             for task in list(self._tasks):
@@ -103,7 +103,7 @@ class Pipe:
         task = asyncio.create_task(self._answer(request))
         self._tasks[task] = request.id
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        await asyncio.sleep(0)  # it reaches the server before what the client says next
+        await asyncio.sleep(0)  # it must reach the server before the client's next message
 
     async def _from_server(self, line: bytes) -> None:
         if not self._answered:
@@ -114,13 +114,13 @@ class Pipe:
             waiting = self._waiting.get(message.id, deque())
             while waiting:
                 future = waiting.popleft()
-                if not future.done():  # else its call was given up a moment ago
+                if not future.done():  # otherwise its call was cancelled a moment ago
                     future.set_result(RpcAnswer(message, line))
                     return
         await self._send(b"C", line)
 
     def _client_left(self, told: bytes) -> None:
-        """Nobody reads any more: its pipe has taken so many lines, and not those after them."""
+        """The client no longer reads: its pipe accepted this many lines, and none after them."""
         self._unread = True
         taken = int(told) if told.isdigit() and len(told) < _DIGITS else 0
         for n, outcome in self._latest:
@@ -128,7 +128,7 @@ class Pipe:
                 self._session.undelivered(outcome)
 
     def _cancel(self, message: RpcMessage) -> None:
-        """The client does not wait for an answer any more."""
+        """The client no longer waits for an answer."""
         named = rpc.cancels(message)
         for task in [task for task, id in self._tasks.items() if named is not None and id == named]:
             task.cancel()
@@ -181,7 +181,7 @@ class Pipe:
         await self._connection.write(b"".join([mark + line + b"\n" for line in lines]))
 
     async def _server_ended(self, told: bytes) -> None:
-        """Lets the answers that came go out. A server that failed before it said a word is no doing of the agent's."""
+        """Sends the remaining answers. If the server failed before its first output, that is not the agent's fault."""
         for waiting in list(self._waiting.values()):
             for future in [one for one in waiting if not one.done()]:
                 future.set_exception(ServerGone())
@@ -189,12 +189,12 @@ class Pipe:
             await asyncio.wait(list(self._tasks), timeout=_LAST_WORDS_S)
         if not self._answered and not self._ending and (why := _failure(self._server, told)):
             self._context.sink.add_error(
-                f"{why}: put its command right in the agent's MCP configuration", "mcp-config-invalid"
+                f"{why}: fix its command in the agent's MCP configuration", "mcp-config-invalid"
             )
 
 
 def _failure(server: str, told: bytes) -> str:
-    """Why a server ended that nobody asked to; empty if somebody else did. `told` is what its relay says of it."""
+    """Why a server ended unexpectedly; empty if it was stopped from outside. `told` is the relay's report."""
     code, _, what = told.decode("utf-8", "replace").partition(" ")
     if not code.removeprefix("-").isdigit() or int(code) in _ASKED:
         return ""
@@ -205,10 +205,10 @@ def _failure(server: str, told: bytes) -> str:
 
 
 class RelayConnection(Protocol):
-    """A connection of bytes: the Tunnel behind a CONNECT."""
+    """A byte connection: the Tunnel after a CONNECT."""
 
     async def read(self) -> bytes:
-        """What has come; empty at the end."""
+        """The next bytes; empty at the end."""
         ...
 
     async def write(self, data: bytes) -> None: ...
@@ -217,7 +217,7 @@ class RelayConnection(Protocol):
 
 
 async def frames(connection: RelayConnection) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Every whole line as (mark, rest). A line without end raises ConnectionError."""
+    """Every complete line as (mark, rest). Raises ConnectionError for an endless line."""
     partial = bytearray()
     while data := await connection.read():
         if b"\n" not in data:

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: one request of a client, its server behind us."""
+"""MCP over streamable HTTP: handles one client request and calls the server."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from holdfast.protocols.trial import TrialContext
 
 BODY_LIMIT = 64_000_000
 _SILENCE_S = 86_400.0
-"""A stream may have nothing to say for as long as the trial lasts."""
+"""Time limit of a silent stream: it may be silent for the whole trial."""
 _JSON, _STREAM = "application/json", "text/event-stream"
 _OURS = frozenset((b"host", b"content-length", b"accept-encoding", b"expect"))
-"""Headers of the client that are made anew: bodies come to us unpacked, since faults read them."""
+"""Client headers that Holdfast sets itself: it receives bodies uncompressed, because faults read them."""
 _SPOKEN = ("message", "garbage", "expired")
-"""Outcomes that the client meets only if it gets them."""
+"""Outcomes that count only if the client receives them."""
 _FRAMING = frozenset((b"content-length", b"content-type"))
 
 
@@ -57,12 +57,12 @@ class Post:
         self._incoming: UpstreamReply | None = None
         self._events: AsyncIterator[sse.SseEvent] | None = None
         self._event: sse.SseEvent | None = None
-        """The event that held the answer, where the server answered by a stream."""
+        """The event with the answer, if the server answered with a stream."""
         self._said = False
-        """The client has the answer: what follows in the stream is not about it."""
+        """Whether the client has the answer: the rest of the stream is not about it."""
 
     async def serve(self) -> None:
-        """Answers the client, or breaks its connection as a fault says. Ends when the client leaves."""
+        """Answers the client, or breaks its connection if a fault says so. Ends when the client leaves."""
         exchange = self._exchange
         body = await exchange.body(BODY_LIMIT) if exchange.head.method == "POST" else None
         message = rpc.read(body) if body is not None else None
@@ -77,7 +77,7 @@ class Post:
             await self._while_there(self._pass(body))
 
     async def _while_there(self, work: Coroutine[Any, Any, None]) -> None:
-        """Works until the client leaves; what the server still does for it is then cut off."""
+        """Works until the client leaves, and then cancels the server's remaining work for it."""
         task = asyncio.ensure_future(work)
         left = asyncio.ensure_future(self._exchange.connection.closed())
         try:
@@ -85,7 +85,7 @@ class Post:
             if not task.done():
                 return
             await task
-        except ConnectionResetError:  # the client left while we were writing
+        except ConnectionResetError:  # the client left during a write
             return
         except (UpstreamFailed, ValueError) as failed:  # ValueError: an address or header that cannot be sent
             await self._unreachable(failed)
@@ -104,7 +104,7 @@ class Post:
             return
         try:
             await self._deliver(outcome, request)
-        finally:  # whichever way the client's leaving is noticed
+        finally:  # however the client's departure is noticed
             if outcome.kind in _SPOKEN and not self._said:
                 self._session.undelivered(outcome)
 
@@ -120,7 +120,7 @@ class Post:
         return RpcAnswer(message, raw)
 
     async def _send(self, body: bytes | None) -> UpstreamReply:
-        """Passes the request on, with the headers that the configuration gives the server."""
+        """Forwards the request, with the headers that the configuration sets for the server."""
         own = {name.lower().encode("latin-1"): value for name, value in self._target.headers.items()}
         passed = [
             (name.decode("latin-1"), value.decode("latin-1"))
@@ -135,7 +135,7 @@ class Post:
         return incoming
 
     async def _listen(self, incoming: UpstreamReply, request: RpcRequest) -> RpcAnswer:
-        """The answer out of a stream; everything before it goes to the client as it comes."""
+        """The answer from a stream; everything before it goes to the client as it arrives."""
         self._events = _events(incoming)
         async for event in self._events:
             message = rpc.read(event.data) if event.data else None
@@ -146,14 +146,14 @@ class Post:
         raise StreamEnded
 
     async def _say(self, event: bytes) -> None:
-        """Sends an event, in a stream that is begun with the first."""
+        """Sends an event; the first one starts the stream."""
         exchange = self._exchange
         if not exchange.answered:
             await exchange.start(200, (*self._headers(), (b"content-type", _STREAM.encode())))
         await exchange.write(event)
 
     def _headers(self) -> RawFields:
-        """The server's own, without those of its body."""
+        """The server's own headers, without those about its body."""
         if self._incoming is None:
             return ()
         return tuple([one for one in end_to_end(self._incoming.headers) if one[0].lower() not in _FRAMING])
@@ -176,7 +176,7 @@ class Post:
                 exchange.cut(reset=True)
 
     async def _speak(self, outcome: ClientOutcome) -> None:
-        """A message in the form that the server chose; two need a stream."""
+        """A message in the form that the server chose; two messages need a stream."""
         exchange, event = self._exchange, self._event
         if outcome.first:
             await self._say(sse.message(outcome.first))
@@ -198,7 +198,7 @@ class Post:
         self._said = not self._exchange.connection.gone
 
     async def _pass(self, body: bytes | None) -> None:
-        """Passes request and reply untouched, as they come."""
+        """Passes request and reply unchanged, as they arrive."""
         incoming = await self._send(body)
         length = incoming.get("content-length")
         headers = _without_length(end_to_end(incoming.headers))
@@ -212,7 +212,7 @@ class Post:
             self._visit.lose(self._session_id)
 
     async def _unreachable(self, failed: Exception) -> None:
-        """Not an injected fault: the server that the configuration names is not there."""
+        """Reports, as a harness error, that the configured server cannot be reached: no fault caused it."""
         why = f"MCP server {self._server} cannot be reached: {failed}"
         self._context.sink.add_error(why, "mcp-config-invalid")
         if self._exchange.answered:
@@ -223,7 +223,7 @@ class Post:
 
 
 async def _events(incoming: UpstreamReply) -> AsyncIterator[sse.SseEvent]:
-    """The events of a reply as they come."""
+    """The events of a reply as they arrive."""
     events = sse.EventSplitter()
     async for data in incoming.chunks():
         for event in events.feed(data):

@@ -1,4 +1,4 @@
-"""What the MCP plane knows of one trial: its tools, what they declare, and the calls under way."""
+"""The MCP plane's state for one trial: its tools, their declarations, and the calls in progress."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from holdfast.protocols.trial import TrialContext
 from holdfast.reading.json_values import validator
 
 _NAMES_KEPT = 10_000
-"""Tools of one trial that are remembered: a server that lists without end does not fill the memory."""
+"""Maximum number of tools remembered per trial, to bound our memory if a server lists endlessly."""
 
 
 class McpTrialState:
-    """The tools that were listed or called, and the calls under way."""
+    """The tools that were listed or called, and the calls in progress."""
 
     def __init__(self) -> None:
         self.tools: dict[str, ResultShape] = {}
-        """The tools that were seen, each with the form of its results."""
+        """The known tools, each with its result format."""
         self.lost: set[str] = set()
         """Ids of HTTP sessions that a fault has ended."""
         self.open: set[McpCallTrace] = set()
         self.schemas: dict[str, DeclaredSchema | None] = {}
-        """By tool that was listed: what it declares for its results; None if it declares nothing."""
+        """By listed tool: the declared result schema; None if it declares none."""
         self._counts: dict[tuple[str, str], int] = {}
 
     def knows(self, tool: str, shape: ResultShape | None = None) -> None:
@@ -47,7 +47,7 @@ class McpTrialState:
             self.schemas[name] = declared(tool)
 
     def nth(self, plane: str, target: str) -> int:
-        """Counts what is no call of a tool: a listing, a reading."""
+        """Counts a request that is not a tool call: a listing, a read."""
         key = (plane, target)
         if key in self._counts or len(self._counts) < _NAMES_KEPT:
             self._counts[key] = self._counts.get(key, 0) + 1
@@ -59,14 +59,14 @@ class McpTrialState:
             self.lost.add(session)
 
     def leave(self) -> None:
-        """The trial is over: calls that are still open are told as such."""
+        """The trial is over: open calls are reported as unfinished."""
         for sighting in list(self.open):
             sighting.left()
         self.open.clear()
 
 
 class McpCallTrace:
-    """One call from its arrival to its end; it is told once."""
+    """One call from its arrival to its end; it is reported once."""
 
     def __init__(self, context: TrialContext, server: str, call: Call) -> None:
         self._context = context
@@ -76,11 +76,11 @@ class McpCallTrace:
         self._told = False
 
     def ended(self, output: str = "", *, status: int | None = None, trouble: str = "", whole: Any = None) -> None:
-        """It came to an end that the agent could see; `whole`: the result, where its text is not all of it."""
+        """The call ended visibly for the agent; `whole`: the complete result, if its text is not all of it."""
         self._tell(output, status, trouble, finished=True, whole=whole)
 
     def left(self) -> None:
-        """Nobody waits for it any more."""
+        """Nobody waits for the call any more."""
         self._tell("", None, "cancelled", finished=False)
 
     def _tell(self, output: str, status: int | None, trouble: str, *, finished: bool, whole: Any = None) -> None:
@@ -117,11 +117,11 @@ def _kept(text: str) -> str:
     return encodable(shorten(text, TEXT_KEPT))
 
 
-REFUSED = "the client refuses it: it does not fit the schema that the tool declares"
+REFUSED = "the client rejects it: it does not match the schema that the tool declares"
 
 
 class DeclaredSchema:
-    """The schema of one tool, compiled when it is first needed."""
+    """The schema of one tool, compiled on first use."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -134,7 +134,7 @@ class DeclaredSchema:
             return None
 
     def takes(self, structured: Any) -> bool | None:
-        """Whether it is valid; None if that cannot be told: the schema is none, or refers to what it does not hold."""
+        """Whether it is valid; None if unknown: the schema is invalid, or refers to something outside it."""
         try:
             return None if self._validator is None else bool(self._validator.is_valid(structured))
         except ValueError:  # nested too deeply
@@ -142,14 +142,15 @@ class DeclaredSchema:
 
 
 def declared(tool: Mapping[str, Any]) -> DeclaredSchema | None:
-    """The schema that a tool in a listing declares for its structured results."""
+    """The schema that a listed tool declares for its structured results."""
     schema = tool.get("outputSchema")
     return DeclaredSchema(schema) if isinstance(schema, dict) else None
 
 
 def fits(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any = UNSET) -> bool:
-    """Whether structured content is taken; UNSET is none. Of a tool that was never listed, or whose schema cannot be
-    read: if it has the shape of what the server gave, for a client may look the schema up when it has the result."""
+    """Whether the client accepts structured content; UNSET is none. For a tool that was never listed, or whose
+    schema cannot be read: if it has the shape of the server's result, because a client may look up the schema
+    later."""
     if schema is None:
         return True
     if structured is UNSET:
@@ -161,7 +162,7 @@ def fits(schema: DeclaredSchema | UnsetType | None, structured: Any, before: Any
 
 
 def _alike(before: Any, now: Any) -> bool:
-    """The same fields, and items like the first."""
+    """Whether the fields are the same, and list items are like the first."""
     if isinstance(before, dict):
         return isinstance(now, dict) and list(before) == list(now) and all(_alike(before[key], now[key]) for key in now)
     if isinstance(before, list):

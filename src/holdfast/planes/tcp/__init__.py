@@ -1,1 +1,1 @@
-"""The TCP plane: what an agent says to its services, byte by byte, and to databases message by message."""
+"""The TCP plane: an agent's traffic to its services, as bytes, and for databases as messages."""

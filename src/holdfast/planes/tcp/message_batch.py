@@ -1,4 +1,4 @@
-"""A MessageBatch: the way of a client's messages to the server; short ones leave together."""
+"""A MessageBatch forwards a client's messages to the server; short ones are sent together."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from holdfast.planes.tcp.sinks import ByteSink
 
 LIMIT = 1_000_000
-"""Bytes of a message that are looked at; the rest of it passes unseen."""
+"""Bytes of a message that are examined; the rest passes unread."""
 
 
 class ClientFrames:
-    """What a client sends, as much at a time as its protocol says. `idle` is awaited before waiting for more."""
+    """Reads a client's data in the sizes that its protocol needs. `idle` is awaited before waiting for more."""
 
     def __init__(self, read: Callable[[], Awaitable[bytes]], idle: Callable[[], Awaitable[None]]) -> None:
         self._read = read
@@ -20,7 +20,7 @@ class ClientFrames:
         self._at = 0
 
     async def exactly(self, size: int) -> bytes:
-        """So many bytes; fewer only if nothing more comes."""
+        """This many bytes; fewer only at the end of the input."""
         while len(self._data) - self._at < size:
             if not await self._more():
                 break
@@ -29,13 +29,13 @@ class ClientFrames:
         return taken
 
     async def some(self, most: int) -> bytes:
-        """What is there, at most so much; b"" if nothing more comes."""
+        """The available bytes, up to this many; b"" at the end of the input."""
         if self._at == len(self._data) and not await self._more():
             return b""
         return await self.exactly(min(most, len(self._data) - self._at))
 
     def rest(self) -> bytes:
-        """What was read from the client and not taken."""
+        """Bytes that were read from the client but not consumed."""
         data, self._data, self._at = bytes(self._data[self._at :]), bytearray(), 0
         return data
 
@@ -49,7 +49,7 @@ class ClientFrames:
 
 
 class MessageBatch:
-    """Messages in by `frames`, out by `put`; what was put leaves before the next wait."""
+    """Takes messages with `frames` and sends them with `put`; everything is sent before the next wait."""
 
     def __init__(self, read: Callable[[], Awaitable[bytes]], sink: ByteSink) -> None:
         self.frames = ClientFrames(read, self.flush)
@@ -65,7 +65,7 @@ class MessageBatch:
             await self._sink.write(data)
 
     async def send(self, data: bytes, rest: int) -> None:
-        """Puts a message of which so many bytes have not been read yet."""
+        """Forwards a message with this many bytes not read yet."""
         self.put(data)
         while rest and (more := await self.frames.some(min(rest, LIMIT))):
             rest -= len(more)
@@ -77,7 +77,7 @@ class MessageBatch:
             rest -= len(data)
 
     async def pass_all(self) -> None:
-        """Passes on whatever comes, unread."""
+        """Passes everything on unread."""
         while data := await self.frames.some(LIMIT):
             self.put(data)
 

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB read along: text and prepared statements; who is in a transaction, and what is asked."""
+"""Reads MySQL and MariaDB connections: text and prepared statements, transactions and queries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from holdfast.sqltext.transaction import TransactionStatement, transaction_state
 from holdfast.streams.connection_end import ConnectionEnd
 
 _LOOKED_AT = 1_024
-"""Bytes of a first packet that are looked at."""
+"""Bytes of a first packet that are examined."""
 _PREPARED_KEPT = 5_000
 _LAST = 0xFFFFFFFF
-"""What MariaDB's clients call the statement that was prepared last."""
+"""The id with which MariaDB's clients refer to the last prepared statement."""
 _UNKNOWN = TransactionStatement("read", "")
 
 
@@ -27,14 +27,14 @@ class MysqlStatements:
         self._last = _UNKNOWN
 
     def find(self, payload: bytes) -> tuple[TransactionStatement, ...]:
-        """What a QUERY or an EXECUTE makes the server do."""
+        """The statements that a QUERY or an EXECUTE runs."""
         if payload[0] == wire.QUERY:
             return transaction_statements(wire.text_of(payload), "mysql")
         number = int.from_bytes(payload[1:5], "little")
         return (self._last if number == _LAST else self._prepared.get(number, _UNKNOWN),)
 
     def prepare(self, payload: bytes) -> Callable[[int], None]:
-        """Remembers a statement; gives what is to be told its number."""
+        """Remembers a statement; returns the object that will receive its number."""
         found = transaction_statements(wire.text_of(payload), "mysql")
         self._last = found[0] if found else _UNKNOWN
         return partial(self._number, self._last)
@@ -56,7 +56,7 @@ class MysqlReader(WireReader):
         self._replies: MysqlReplies = MysqlReplies(self._transactions)
         self._statements = MysqlStatements()
         self._read_only: StatementRefused | None = None
-        """A refusal that holds for the rest of the transaction."""
+        """A refusal that is valid for the rest of the transaction."""
 
     async def _opened(self) -> bool:
         hello = await self._message()
@@ -77,7 +77,7 @@ class MysqlReader(WireReader):
 
     def _read(self, message: WireMessage) -> Work | None:
         payload = message.body
-        if message.head[3] != 0:  # more of a command, or of what the server asked for
+        if message.head[3] != 0:  # the continuation of a command, or data that the server requested
             return None
         match payload[0] if payload else 0:
             case wire.QUERY | wire.EXECUTE:
@@ -121,20 +121,20 @@ class MysqlReader(WireReader):
 
 
 async def turn_away(client: ConnectionEnd) -> None:
-    """Tells a new client that there are too many, as the server does."""
+    """Reports "too many connections" to a new client, like the server does."""
     await client.write(wire.too_many())
 
 
 class _PendingCommand(NamedTuple):
     command: int
     named: Callable[[int], None] | None = None
-    """Told the number of a prepared statement."""
+    """Receives the number of a prepared statement."""
     ours: bool = False
-    """Not the client's: the answer is not for it."""
+    """Whether the command is not the client's: then the answer is not for it."""
 
 
 class MysqlReplies(WireReplies):
-    """Reads what MySQL says."""
+    """Reads MySQL's answers."""
 
     def asked(self, command: int, named: Callable[[int], None] | None = None, *, ours: bool = False) -> None:
         """A command goes to the server."""

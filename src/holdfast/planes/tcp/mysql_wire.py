@@ -1,4 +1,4 @@
-"""MySQL's packets: what we read of them, and those we write ourselves."""
+"""MySQL's packets: reading and writing."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def packet(payload: bytes, number: int) -> bytes:
 
 
 def error(kind: str) -> bytes:
-    """The server's refusal of a command."""
+    """The server's rejection of a command."""
     code, state, text = CODES[kind]
     return packet(b"\xff" + struct.pack("<H", code) + b"#" + state.encode() + text.encode(), 1)
 
 
 def too_many() -> bytes:
-    """What a server that is full says before any greeting; it has no SQL state yet."""
+    """What a full server sends before any greeting; it has no SQL state yet."""
     return packet(b"\xff" + struct.pack("<H", 1040) + b"Too many connections", 0)
 
 
 def query(sql: str) -> bytes:
-    """A command of our own."""
+    """A command from Holdfast."""
     return packet(bytes((QUERY,)) + sql.encode(), 0)
 
 
 def wants_tls(hello: bytes) -> bool:
-    """Whether the client's first packet asks for TLS and says no more."""
+    """Whether the client's first packet only requests TLS."""
     return len(hello) == 32 and bool(int.from_bytes(hello[:4], "little") & _TLS)
 
 
 def compresses(hello: bytes) -> bool:
-    """Whether what follows the client's first packet is compressed."""
+    """Whether the connection is compressed after the client's first packet."""
     return bool(int.from_bytes(hello[:4], "little") & (_COMPRESS | _ZSTD))
 
 
@@ -70,7 +70,7 @@ def status(payload: bytes) -> int | None:
 
 
 def told(payload: bytes) -> str:
-    """What an answer says, in a few words."""
+    """A short description of an answer."""
     if payload[:1] == b"\xff":
         code = int.from_bytes(payload[1:3], "little")
         return f"error {code}: {payload[9:].decode('utf-8', 'replace')}"

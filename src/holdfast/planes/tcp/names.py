@@ -1,7 +1,7 @@
-"""Names of services that a fault may keep from resolving: a small name server, over TCP, for one trial.
+"""A small name server over TCP for one trial, for service names that a fault may keep from resolving.
 
-A sandbox's own hosts file answers without asking anybody, so that nobody could count or tell. Names that a fault of
-the scenario acts on are left out of it (`unresolved`) and asked for here instead.
+A sandbox's own hosts file answers without any request that Holdfast could count or refuse. Names that a fault acts on
+are therefore left out of it (`unresolved`) and looked up here instead.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext
 
 RESOLV_CONF = "nameserver {host}\noptions use-vc timeout:2 attempts:1\n"
-"""What /etc/resolv.conf inside says, for a plane that listens at port 53 of that loopback address."""
+"""/etc/resolv.conf inside, for a plane that listens on port 53 of that loopback address."""
 NSSWITCH_CONF = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
-"""What /etc/nsswitch.conf inside says."""
+"""/etc/nsswitch.conf inside."""
 
 _A = 1
 _FAILED, _UNKNOWN = 2, 3
@@ -37,7 +37,7 @@ class _Question(NamedTuple):
 
 
 class NamePlane:
-    """Answers for the names of one trial: `names` to the service and the address that each stands for."""
+    """Answers for the names of one trial: `names` maps each to its service and address."""
 
     def __init__(self, names: Mapping[str, tuple[str, str]], context: TrialContext) -> None:
         self._names = {name.lower(): found for name, found in names.items()}
@@ -89,7 +89,7 @@ class NamePlane:
         service, address = self._names.get(question.name, ("", ""))
         if not service:
             return _head(query, 1, 0, _UNKNOWN) + question.raw
-        if question.kind != _A:  # there is no such address, whatever becomes of the other one
+        if question.kind != _A:  # there is no such address, whatever the other lookup returns
             return _head(query, 1, 0) + question.raw
         try:
             await self._look_up(service)
@@ -104,13 +104,13 @@ class NamePlane:
 
 
 def unresolved(scenario: Scenario) -> frozenset[str]:
-    """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts."""
+    """The services whose names a fault may keep from resolving: they are left out of the sandbox's hosts file."""
     on_services = (one for one in scenario.injections if one.plane == "service")
     return frozenset(one.target for one in on_services if fault_traits(one.plane, one.mode).step == "name")
 
 
 def _question(query: bytes) -> _Question | None:
-    """The first question, if it can be read."""
+    """The first question, if it can be parsed."""
     at, labels = 12, []
     while at < len(query) and query[at]:
         size = query[at]
@@ -125,7 +125,7 @@ def _question(query: bytes) -> _Question | None:
 
 
 def _head(query: bytes, questions: int, answers: int, code: int = 0) -> bytes:
-    """An authoritative answer, with recursion said to be there: some resolvers want it."""
+    """An authoritative answer that claims recursion, because some resolvers require it."""
     flags = 0x8580 | code
     return query[:2].ljust(2, b"\0") + struct.pack("!HHHHH", flags, questions, answers, 0, 0)
 

@@ -1,4 +1,4 @@
-"""A database connection on which no fault waits, read after its bytes have been passed on."""
+"""Reads a database connection without waiting faults, after its bytes have been passed on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from holdfast.streams.connection_end import ConnectionEnd
 
 
 class PassiveReader:
-    """Reads a connection on which no fault waits: bytes are passed on first, in the call that brought them.
+    """Reads a connection without waiting faults: bytes are forwarded first, in the call that delivered them.
 
-    Reading along in tasks takes each message through two more rounds of the event loop, 0.1 ms a query.
+    Reading in tasks would take each message through two more rounds of the event loop, 0.1 ms per query.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class PassiveReader:
         scan: Callable[[bytes], bytes],
         frame: Callable[[bytes], tuple[int, int]],
     ) -> None:
-        """`read` gets each message of the client, `scan` the server's bytes; `frame` tells how long a message is."""
+        """`read` gets each client message, `scan` the server's bytes; `frame` returns the length of a message."""
         self._client = client
         self._server = server
         self._read = read
@@ -30,11 +30,12 @@ class PassiveReader:
         self._frame = frame
         self._partial = b""
         self._unread = 0
-        """Bytes of a long message that are still to come, and pass unread."""
+        """Remaining bytes of a long message, which pass unread."""
         self._failure: Exception | None = None
 
     async def run(self, early: bytes) -> None:
-        """Until both sides have ended; raises what reading raised. `early` has come from the client already."""
+        """Runs until both sides have ended; raises the exception of a failed read. `early` holds bytes already
+        read from the client."""
         client, server = self._client, self._server
         if early:
             self._guarded(self._from_client, early)

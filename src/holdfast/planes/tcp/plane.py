@@ -1,4 +1,4 @@
-"""The TCP plane: carries the connections of one trial to one of its services, and breaks those that a fault meets."""
+"""The TCP plane: carries one trial's connections to one of its services, and applies faults to them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd
 
 AT_ONCE = 1_000
-"""Connections that are carried at a time; more than any of the services takes."""
+"""Maximum number of concurrent connections; more than any of the services accepts."""
 
 
 class TcpPlane:
-    """One listener of one service. Several of one service count together."""
+    """One listener of one service. Several listeners of one service share their counters."""
 
     def __init__(self, service: TrialService, port: int) -> None:
         self.port = port
@@ -38,10 +38,9 @@ class TcpPlane:
         latency_ms: float = 0,
         wrote: Callable[[TransactionStatement], None] | None = None,
     ) -> TcpPlane:
-        """Serves a listening socket, which it closes in the end; what comes back is late by `latency_ms`.
+        """Serves a listening socket, which it closes in the end; data from the service is delayed by `latency_ms`.
 
-        `wire` is the protocol that is spoken there, as the traits of its kind say. `wrote` hears of every write
-        that goes to a database.
+        `wire` is the protocol, from the traits of the service's kind. `wrote` is called for every database write.
         """
         plane = cls(TrialService(upstream, service, wire, context, latency_ms, wrote), sock.getsockname()[1])
         loop = asyncio.get_running_loop()
@@ -51,7 +50,9 @@ class TcpPlane:
     def _arrived(self, client: ConnectionEnd) -> None:
         if len(self._open) >= AT_ONCE:
             service = self._service
-            service.context.sink.note(f"more than {AT_ONCE} connections to {service.name} at once: the rest was closed")
+            service.context.sink.note(
+                f"more than {AT_ONCE} connections to {service.name} concurrently: further ones were closed"
+            )
             client.abort()
             return
         connection = ServiceConnection(self._service, self.port, client)
@@ -66,11 +67,11 @@ class TcpPlane:
             self._service.context.sink.add_error(why, "bug")
 
     def calm(self) -> None:
-        """Whoever connects from now on is not the agent, and meets no fault."""
+        """Connections from now on do not come from the agent, and faults do not act on them."""
         self._service.calm()
 
     async def close(self) -> None:
-        """Ends every connection; afterwards no task and no socket is left, and the ledger has all that was felt."""
+        """Closes every connection; afterwards no task and no socket is left, and the ledger is complete."""
         if self._server is not None:
             self._server.close()
         carried = dict(self._open)

@@ -1,4 +1,4 @@
-"""PostgreSQL read along: simple and extended queries, pipelines, COPY; who is in a transaction, and what is asked."""
+"""Reads PostgreSQL connections: simple and extended queries, pipelines, COPY, transactions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holdfast.sqltext.transaction import TransactionStatement, transaction_state
 from holdfast.streams.connection_end import ConnectionEnd
 
 CANCEL, SSL, GSS = 80877102, 80877103, 80877104
-"""What a connection may begin with instead of a start-up message."""
+"""Requests that may come before a start-up message."""
 STARTUP = 10_000
-"""The longest start-up message that PostgreSQL takes."""
+"""The longest start-up message that PostgreSQL accepts."""
 FLUSH = b"H\0\0\0\x04"
 ROLLBACK = "ROLLBACK"
 
@@ -26,7 +26,7 @@ CODES = {
     "too_many_connections": ("53300", "sorry, too many clients already"),
 }
 _NAMES_KEPT = 5_000
-"""Prepared statements and portals of one connection that are known."""
+"""Limit on the prepared statements and portals remembered per connection."""
 _UNKNOWN = TransactionStatement("read", "")
 
 
@@ -38,7 +38,7 @@ class PostgresStatements:
         self._portals: dict[str, TransactionStatement] = {}
 
     def find(self, kind: bytes, body: bytes) -> tuple[TransactionStatement, ...]:
-        """What a message makes the server do; remembers what it only names."""
+        """The statements that a message runs; remembers named statements and portals."""
         if kind == b"Q":
             return transaction_statements(body.rstrip(b"\0").decode("utf-8", "replace"), "postgres")
         if kind == b"E":
@@ -156,7 +156,7 @@ def _tell(answer: asyncio.Future[bytes], byte: bytes) -> None:
 
 
 async def turn_away(client: ConnectionEnd) -> None:
-    """Tells a new client that there are too many, as the server does; its wish for TLS is declined first."""
+    """Reports "too many clients" to a new client, like the server does; declines its TLS request first."""
     frames = ClientFrames(client.read, _at_once)
     while len(size := await frames.exactly(4)) == 4 and 8 <= int.from_bytes(size) <= STARTUP:
         body = await frames.exactly(int.from_bytes(size) - 4)
@@ -185,11 +185,12 @@ def query(sql: str) -> bytes:
 
 
 def raising(kind: str) -> str:
-    """SQL that fails on the server just as the client is told: its transaction is really in that state."""
+    """SQL that fails on the server with the same error that the client receives, to put its transaction into that
+    state."""
     code = CODES[kind][0]
     return f"DO $holdfast$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $holdfast$"
 
 
 def words(body: bytes, count: int) -> list[str]:
-    """The first zero-ended strings of a message."""
+    """The first zero-terminated strings of a message."""
     return [part.decode("utf-8", "replace") for part in body.split(b"\0", count)[:count]]

@@ -1,4 +1,4 @@
-"""PostgreSQL's answers: which question each one belongs to, and what they say of the transaction."""
+"""PostgreSQL's answers: the question that each belongs to, and the transaction state that they report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.planes.tcp.transaction_state import TransactionState
 from holdfast.planes.tcp.wire_reader import WireReplies
 
 FIX = b"!"
-"""A query of our own: of its answer the client gets only ReadyForQuery, in place of the one that it waits for."""
+"""A query from Holdfast: the client receives only its ReadyForQuery, instead of the one that it waits for."""
 _LONG = 65_536
 """A longer message passes unread."""
 _ASKING = b"PBDCESQF" + FIX
@@ -18,20 +18,20 @@ _READY = (b"Q", b"S", b"F", FIX)
 _ENDS = {b"1": b"P", b"2": b"B", b"3": b"C", b"T": b"D", b"n": b"D", b"C": b"E", b"I": b"E", b"s": b"E"}
 """An answer, and the question of the extended protocol that it ends."""
 _UNREAD = frozenset(b"DdSKRAv")
-"""Rows and the like: they say nothing of questions and transactions."""
+"""Rows and the like: they contain no information about questions and transactions."""
 _OURS = (b"C", b"E", b"N")
-"""What a query of ours brings about and the client did not ask for."""
+"""Answers to Holdfast's query that the client did not request."""
 _QUESTIONS_KEPT = 1_000_000
 _length = struct.Struct("!I").unpack_from
 
 
 class PostgresReplies(WireReplies):
-    """Reads what PostgreSQL says."""
+    """Reads PostgreSQL's answers."""
 
     def __init__(self, transactions: TransactionState) -> None:
         super().__init__(transactions)
         self.attending = False
-        """A message is on its way of which the server does not know yet: what it says is about the time before."""
+        """Whether a message is in transit that the server has not read yet: its state is then out of date."""
         self._heard: Callable[[bytes], None] | None = None
         self._skipping = False
 
@@ -39,13 +39,13 @@ class PostgresReplies(WireReplies):
         """A message of this kind goes to the server."""
         if kind not in _ASKING or len(self._waiting) > _QUESTIONS_KEPT:
             return
-        if self._skipping and kind != b"S":  # after an error the server is deaf until Sync
+        if self._skipping and kind != b"S":  # after an error the server ignores messages until Sync
             return
         self._skipping = self._copying = False
         self._waiting.append(kind)
 
     def expect_byte(self, heard: Callable[[bytes], None]) -> None:
-        """The next byte is an answer by itself: whether there is TLS. b"" if none comes."""
+        """The next byte is a complete answer: whether TLS is available. b"" if none comes."""
         self._heard = heard
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ class PostgresReplies(WireReplies):
             self._transactions.told(open=body != b"I", failed=body == b"E")
 
     def _failed(self, first: bytes) -> None:
-        """An error in the extended protocol: what follows up to Sync gets no answer."""
+        """An error in the extended protocol: messages up to Sync get no answer."""
         if not first or first in _READY:
             return
         while self._waiting and self._waiting[0] != b"S":

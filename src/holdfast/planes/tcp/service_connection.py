@@ -21,7 +21,7 @@ from holdfast.sqltext.transaction import TransactionStatement
 from holdfast.streams.connection_end import ConnectionEnd, join
 
 ROLLED_BACK_S = 2.0
-"""How long a server has to notice that its client is gone, before the client is told."""
+"""Time for a server to notice that its client is gone, before the client is told."""
 _TLS = 0x16
 _ALERT = bytes((0x15, 3, 3, 0, 2, 2, 40))  # fatal, handshake_failure
 _TALKS: dict[str, type[WireReader]] = {"postgres": postgres.PostgresReader, "mysql": mysql.MysqlReader}
@@ -29,7 +29,7 @@ _TURN_AWAY = {"postgres": postgres.turn_away, "mysql": mysql.turn_away}
 
 
 class ServiceConnection:
-    """Carries bytes both ways, as the weather lets it."""
+    """Carries bytes in both directions, subject to the weather."""
 
     def __init__(self, service: TrialService, port: int, client: ConnectionEnd) -> None:
         self._service = service
@@ -42,10 +42,10 @@ class ServiceConnection:
         self._steps = ConnectionFaults(service, self._n, _sleep)
         self._sinks: list[ByteSink] = []
         self._connected = False
-        """No fault of connecting stopped it."""
+        """Whether no connection fault stopped it."""
 
     async def run(self) -> None:
-        """Until the connection has ended, whatever comes of it."""
+        """Runs until the connection has ended, whatever happens."""
         try:
             await self._carry()
         except Failed as failed:
@@ -71,7 +71,7 @@ class ServiceConnection:
         else:
             await self._reach(None)
         server = self._server
-        if server is None:  # a fault answered by itself
+        if server is None:  # a fault answered without the server
             raise Dropped(f"{service.name}: the connection was closed", kind="closed")
         self._connected = True
         if "tls" in service.steps and service.wire not in _TALKS:
@@ -84,7 +84,7 @@ class ServiceConnection:
         return Reply("a connection")
 
     async def _wait(self, ms: float) -> None:
-        """A wait of a client that has not heard a word yet; it ends when that leaves."""
+        """Waits before the client has received anything; ends when the client leaves."""
         try:
             async with asyncio.timeout(ms / 1000):
                 await self._client.left.wait()
@@ -93,19 +93,19 @@ class ServiceConnection:
         raise ConnectionResetError("the client had left")
 
     async def _peek(self) -> None:
-        """Looks whether the client begins with TLS, before a byte of it is passed on."""
+        """Checks whether the client begins with TLS, before any byte is forwarded."""
         first = await self._client.read()
         self._client.put_back(first)
         if first[:1] == bytes((_TLS,)):
             await self._steps.tls()
 
-    # -- both ways ------------------------------------------------------------------------------
+    # -- both directions ------------------------------------------------------------------------
     async def _relay(self, server: ConnectionEnd) -> None:
         plain = self._delivery == AS_IT_IS and not self._service.latency_ms
         if plain and not self._service.reads_along:
             await join(self._client, server)
             return
-        # A late end is for whoever waits for it: the client.
+        # A delayed end concerns only the client, which waits for it.
         to_server = self._sink(server, replace(self._delivery, close_ms=0.0))
         to_client = self._sink(self._client, self._delivery)
         if self._delivery.lags or self._service.latency_ms:
@@ -125,7 +125,7 @@ class ServiceConnection:
 
     # -- the end --------------------------------------------------------------------------------
     async def _fail(self, failed: Failed) -> None:
-        """A failure as a client of a socket meets it."""
+        """Presents a failure as a socket client observes it."""
         await self._leave_server()
         client, context = self._client, self._service.context
         if client.gone:
@@ -150,14 +150,14 @@ class ServiceConnection:
         client.cut(reset=reset)
 
     async def _break_tls(self) -> None:
-        """Agrees to TLS where the protocol asks first, and answers the client's first words of it with an alert."""
+        """Accepts a TLS request if the protocol has one, and answers the TLS hello with an alert."""
         if self._service.wire == "postgres":
             await self._client.write(b"S")
-        if self._service.wire == "mysql" or await self._client.read():  # there it has been read
+        if self._service.wire == "mysql" or await self._client.read():  # there it has already been read
             await self._client.write(_ALERT)
 
     async def _leave_server(self) -> None:
-        """The server notices first, so that what it rolls back is rolled back when the client hears of it."""
+        """Closes the server's side first, so that its rollback is complete when the client notices."""
         server = self._server
         if server is None:
             return
@@ -171,7 +171,7 @@ class ServiceConnection:
         server.abort()
 
     def _settle(self) -> None:
-        """Closes what is open, and takes back what of a delivery was not felt."""
+        """Closes what is open, and removes the parts of a delivery without effect."""
         for sink in self._sinks:
             sink.stop()
         if self._server is not None:
@@ -179,11 +179,11 @@ class ServiceConnection:
         self._client.close_within(ROLLED_BACK_S)
         unfelt = self._delivery.parts - self._felt
         if unfelt:
-            why = "nothing passed that it could act on, or the client was gone by then"
+            why = "no data passed that it could act on, or the client had already left"
             self._service.context.injector.mark_undelivered("service", self._service.name, self._n, why, parts=unfelt)
 
     def abort(self) -> None:
-        """Ends both sides at once."""
+        """Closes both sides immediately."""
         self._client.abort()
         if self._server is not None:
             self._server.abort()
@@ -214,7 +214,7 @@ async def _sleep(ms: float) -> None:
 
 
 class ConnectionFaults:
-    """Leads a connection's messages through the weather; `n` is the connection's number."""
+    """Sends a connection's messages through the weather; `n` is the connection's number."""
 
     def __init__(self, service: TrialService, n: int, sleep: Sleep) -> None:
         self._service = service
@@ -273,12 +273,12 @@ class ConnectionFaults:
         service = self._service
         if service.reads_along:
             service.context.sink.note(
-                f"a connection to {service.name} could not be read: {why}; no transaction of it was seen"
+                f"a connection to {service.name} could not be read: {why}; its transactions were not observed"
             )
 
 
 def _arguments(due: TransactionStep) -> dict[str, object]:
-    """What a schedule's `match` looks at, and what a fault may want to know."""
+    """The arguments for a schedule's `match` and for faults."""
     said = due.statement
     return {"verb": said.verb, "table": said.table, "statement": said.text, "ends": due.ends}
 

@@ -1,4 +1,4 @@
-"""Where bytes go: straight on, or as a Delivery wants it. Each sink wraps the next and remembers what was felt."""
+"""Destinations of bytes: direct, or paced by a Delivery. Each sink wraps the next and records observed effects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.protocols.fault import Sleep
 from holdfast.streams.connection_end import ConnectionEnd
 
 LATE_KEPT = 64
-"""Pieces that wait for their time; a sender that is faster waits too."""
+"""Limit on delayed pieces; a faster sender has to wait."""
 
 
 class CutOff(Exception):
-    """So many bytes have passed that the connection closes."""
+    """Enough bytes have passed to close the connection."""
 
 
 class ByteSink(Protocol):
@@ -26,7 +26,7 @@ class ByteSink(Protocol):
     async def write(self, data: bytes) -> None: ...
 
     async def finish(self) -> None:
-        """No more will come."""
+        """Signals the end of the data."""
         ...
 
     def stop(self) -> None:
@@ -35,7 +35,7 @@ class ByteSink(Protocol):
 
 
 class PlainSink:
-    """Passes everything on at once."""
+    """Passes everything on immediately."""
 
     def __init__(self, end: ConnectionEnd) -> None:
         self._end = end
@@ -47,11 +47,12 @@ class PlainSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Nothing waits here."""
+        """Nothing is buffered here."""
 
 
 class PacedSink:
-    """Passes bytes on as a delivery says; adds to `felt` the parts that had an effect on a side that takes them."""
+    """Passes bytes on according to a delivery; adds to `felt` the parts that had an effect on a receiver that is
+    still there."""
 
     def __init__(self, end: ConnectionEnd, delivery: Delivery, felt: set[DeliveryPart], sleep: Sleep) -> None:
         self._end = end
@@ -68,7 +69,7 @@ class PacedSink:
             if wait_ms:
                 await self._sleep(wait_ms)
             await self._end.write(piece)
-            self._feel(at)  # a side that sends no more shows only now that it is there
+            self._feel(at)  # a side that sends no more is only now known to be there
         if self._pacing.cut_off:
             self._add("limit")
             raise CutOff
@@ -80,7 +81,7 @@ class PacedSink:
         self._end.finish()
 
     def stop(self) -> None:
-        """Nothing waits here."""
+        """Nothing is buffered here."""
 
     def _feel(self, at: int) -> None:
         rate = self._delivery.rate
@@ -95,7 +96,7 @@ class PacedSink:
 
 
 class DelayedSink:
-    """Passes bytes on a while after they came, in order; `steady_ms` is no fault's doing."""
+    """Passes bytes on with a delay, in order; `steady_ms` is not part of a fault."""
 
     def __init__(
         self,
@@ -159,5 +160,5 @@ class DelayedSink:
                 self._feel()
             else:
                 await self._inner.finish()
-        except (OSError, CutOff) as failure:  # told to whoever writes next; the queue goes on being emptied
+        except (OSError, CutOff) as failure:  # raised at the next write; the queue continues to be emptied
             self._failure = failure

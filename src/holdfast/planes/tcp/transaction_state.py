@@ -1,4 +1,5 @@
-"""TransactionState: where a connection is in its transactions, by its client's statements and its server's answers."""
+"""TransactionState: a connection's position in its transactions, from its client's statements and its server's
+answers."""
 
 from __future__ import annotations
 
@@ -10,36 +11,36 @@ from holdfast.sqltext.transaction import TransactionStatement
 
 
 class TransactionStep(NamedTuple):
-    """A step that a message takes, at which faults may wait."""
+    """A step of a message at which faults may wait."""
 
     step: Step
     n: int
-    """Which transaction it is, from 1."""
+    """The number of the transaction, from 1."""
     statement: TransactionStatement
     ends: bool
-    """The transaction is over with this message, if nothing fails."""
+    """Whether the transaction ends with this message, if nothing fails."""
 
 
 class TransactionState:
-    """The transactions of one connection. `begin` counts a new one, `end` hears that it is over."""
+    """The transactions of one connection. `begin` counts a new one, `end` is called when it is over."""
 
     def __init__(self, begin: Callable[[], int], end: Callable[[], None]) -> None:
         self.open = False
-        """Inside of a block: what is written now is not yet committed."""
+        """Whether a block is open: writes are not yet committed."""
         self.failed = False
-        """The block can only be rolled back."""
+        """Whether the block can only be rolled back."""
         self.autocommit = True
         self.n = 0
-        """The transaction under way; 0: none."""
+        """The current transaction; 0: none."""
         self._begin = begin
         self._end = end
         self._taken: set[Step] = set()
         self._wrote: TransactionStatement | None = None
 
     def meet(self, said: Sequence[TransactionStatement], *, commits: bool = True) -> list[TransactionStep]:
-        """The steps that a message of these statements takes, each at most once in a transaction.
+        """The steps of a message with these statements, each at most once per transaction.
 
-        Not `commits`: a write outside of a block is committed later, by `sync`.
+        Does not include `commits`: a write outside a block is committed later, by `sync`.
         """
         dues: dict[Step, TransactionStep] = {}
         for statement in said:
@@ -49,32 +50,32 @@ class TransactionState:
         return [due._replace(ends=ends) for due in dues.values()]
 
     def sync(self) -> list[TransactionStep]:
-        """The steps of a message that commits whatever was written outside of a block."""
+        """The steps of a message that commits everything written outside a block."""
         if self.open or self._wrote is None:
             return []
         return [due._replace(ends=True) for due in self._step("commit", self._wrote)]
 
     def passed(self) -> None:
-        """The message is on its way; a statement outside of a block was a transaction of its own."""
+        """The message was sent; a statement outside a block was a transaction of its own."""
         if not self.open:
             self._over()
 
     def fail(self, *, rolled_back: bool) -> None:
-        """A statement was refused."""
+        """A statement was rejected."""
         if rolled_back or not self.open:
             self._over()
         else:
             self.failed = True
 
     def told(self, *, open: bool, failed: bool = False) -> None:
-        """What the server says, all questions being answered."""
+        """The server's state after all questions are answered."""
         if open:
             self.open, self.failed = True, failed
         elif self.n or self.open:
             self._over()
 
     def reset(self) -> None:
-        """The client begins anew."""
+        """The client starts over."""
         self.told(open=False)
         self.autocommit = True
 

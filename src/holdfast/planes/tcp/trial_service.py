@@ -1,4 +1,4 @@
-"""A TrialService: one service as the connections of one trial meet it; what all of them share."""
+"""A TrialService: one service for the connections of one trial, and the state that they share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS: tuple[Step, ...] = ("tls", "statement", "write", "commit")
 
 
 class TrialService:
-    """Where a service is, which faults of the trial may meet its connections, and what they are doing."""
+    """The address of a service, the faults that may act on its connections, and the connections' activity."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class TrialService:
         self.context = context
         self.latency_ms = latency_ms
         self.transactions = 0
-        """How many are under way."""
+        """Number of connections in progress."""
         self.faced = context.injector.affects("service", name)
         self.steps = frozenset(step for step in _STEPS if context.injector.affects(step_plane(step), name))
         self.reads_along = bool(wire) and (bool(self.steps) or wrote is not None)
@@ -42,7 +42,7 @@ class TrialService:
         self._connecting = 0
 
     def calm(self) -> None:
-        """No fault meets its connections from now on: the agent has ended."""
+        """Faults no longer act on its connections: the agent has ended."""
         self.faced = False
         self.steps = frozenset()
         self.reads_along = False
@@ -50,7 +50,7 @@ class TrialService:
 
     @contextmanager
     def connecting(self) -> Iterator[None]:
-        """Around the making of a connection that a fault may meet: which of several comes first is chance."""
+        """Guards the opening of a connection that a fault may act on: with several, their order is random."""
         self._connecting += 1
         if self._connecting > 1:
             self.context.injector.mark_concurrent()
@@ -60,11 +60,11 @@ class TrialService:
             self._connecting -= 1
 
     async def reach(self) -> ConnectionEnd:
-        """A connection to the service itself. One that was never there is our failure; later it may be the agent's."""
+        """Connects to the service. If it never worked, that is a harness error; later it may be the agent's doing."""
         try:
             end = await dial(self._upstream)
         except OSError as failed:
-            why = f"the service {self.name} takes no connection, and no fault caused it: {failed or 'timeout'}"
+            why = f"the service {self.name} accepts no connection, and no fault caused it: {failed or 'timeout'}"
             if self._reached:
                 self.context.sink.note(why)
             else:
@@ -74,6 +74,6 @@ class TrialService:
         return end
 
     def wrote(self, statement: TransactionStatement) -> None:
-        """A write goes to the database."""
+        """Records a write to the database."""
         if self._wrote is not None:
             self._wrote(statement)

@@ -1,4 +1,4 @@
-"""A WireReader reads the messages on a database connection as they pass, so that faults can act on transactions."""
+"""A WireReader reads the messages of a passing database connection, to let faults act on transactions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ REFUSALS = ("serialization_failure", "lock_timeout", "read_only")
 
 
 class Sending(Protocol):
-    """How a message goes to the server."""
+    """Sends a message to the server."""
 
     async def __call__(self, *, answered: bool) -> Reply:
-        """Sends it; `answered`: its answer is there, and kept back, when this returns."""
+        """Sends it; `answered`: waits for its answer, which is held back."""
         ...
 
 
@@ -35,41 +35,41 @@ class TransactionFaults(Protocol):
     """The faults that may act on a connection's transactions."""
 
     def begin(self) -> int:
-        """A transaction begins; which one it is, from 1."""
+        """Begins a transaction and returns its number, from 1."""
         ...
 
     def end(self) -> None:
-        """A transaction is over."""
+        """Ends a transaction."""
         ...
 
     def wrote(self, statement: TransactionStatement) -> None:
-        """A write goes to the server."""
+        """Records a write to the server."""
         ...
 
     async def take(self, steps: Sequence[TransactionStep], send: Sending) -> None:
         """Sends a message through the faults that wait at its steps.
 
-        Raises Refused where one makes the database refuse it, another Failed where it costs the connection.
+        Raises Refused if a fault makes the database reject it, another Failed if a fault breaks the connection.
         """
         ...
 
     async def tls(self) -> None:
-        """The client wants TLS; raises Failed where a fault breaks it."""
+        """The client requests TLS; raises Failed if a fault breaks it."""
         ...
 
     def unreadable(self, why: str) -> None:
-        """The rest of the connection cannot be read, so no fault can act on its transactions."""
+        """The rest of the connection cannot be read, so faults cannot act on its transactions."""
         ...
 
 
 class StatementRefused(Exception):
-    """A fault makes the database refuse a statement."""
+    """A fault makes the database reject a statement."""
 
     def __init__(self, kind: str, statement: TransactionStatement) -> None:
         super().__init__(kind)
         self.kind = kind
         self.statement = statement
-        """The one that was met, of several in a message."""
+        """The first one that a fault acted on, of several in a message."""
 
 
 class Writing(Protocol):
@@ -79,7 +79,7 @@ class Writing(Protocol):
 
 
 class Answers:
-    """What goes back to the client: immediately, or held back until a fault has decided whether to drop it."""
+    """Sends data to the client: immediately, or once a fault has decided whether to drop it."""
 
     def __init__(self, write: Writing) -> None:
         self._write = write
@@ -112,21 +112,21 @@ class Answers:
 
 
 class WireReplies(ABC):
-    """Reads the server's messages, and returns those that are meant for the client."""
+    """Reads the server's messages, and returns those for the client."""
 
     def __init__(self, transactions: TransactionState) -> None:
         self.opaque = False
-        """What follows cannot be read."""
+        """Whether the rest cannot be read."""
         self.last = ""
-        """What the last answer said, as `INSERT 0 1` or `OK`."""
+        """The result of the last answer, such as `INSERT 0 1` or `OK`."""
         self._transactions = transactions
         self._waiting: deque[Any] = deque()
-        """What the server has not answered yet."""
+        """Questions that the server has not answered yet."""
         self._copying = False
-        """It wants data of the client first."""
+        """Whether the server waits for data from the client."""
         self._part = b""
         self._passing = 0
-        """Bytes of a message that pass unread."""
+        """Remaining bytes of a message that pass unread."""
         self._moved = asyncio.Event()
         self._over = False
 
@@ -135,7 +135,8 @@ class WireReplies(ABC):
         return bool(self._waiting)
 
     async def answered(self) -> None:
-        """Waits until every question is answered, or the server wants data; ConnectionResetError if it is gone."""
+        """Waits until every question is answered, or the server wants data; raises ConnectionResetError if it is
+        gone."""
         while self._waiting and not self._copying:
             if self._over:
                 raise ConnectionResetError("the server is gone")
@@ -143,12 +144,12 @@ class WireReplies(ABC):
             await self._moved.wait()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """The server sends no more."""
         self._over = True
         self._moved.set()
 
     def scan(self, data: bytes) -> bytes:
-        """The part that is meant for the client; a message that is read and not complete yet waits here."""
+        """The part for the client; an incomplete message that must be read waits here."""
         if self.opaque:
             return data
         if self._part:
@@ -162,18 +163,18 @@ class WireReplies(ABC):
 
     @abstractmethod
     def _messages(self, data: bytes) -> tuple[int, int, list[bytes]]:
-        """The end of the last message that was read, the start of what is meant for the client, and the pieces before.
+        """The end of the last message read, the start of the data for the client, and the pieces before.
 
-        Most messages are rows, so each protocol has a loop of its own in which a row costs no call.
+        Most messages are rows, so each protocol has its own loop, in which a row costs no call.
         """
 
 
 class WireMessage(NamedTuple):
-    """What a client sends at a time."""
+    """One message of a client."""
 
     head: bytes
     body: bytes
-    """Of a long one the beginning."""
+    """For a long message, its beginning."""
     rest: int
     """Bytes that follow."""
 
@@ -183,9 +184,9 @@ class Work(NamedTuple):
 
     statements: Sequence[TransactionStatement]
     steps: Sequence[TransactionStep]
-    """The steps of its transaction that it takes."""
+    """The steps of its transaction."""
     ends: bool = True
-    """A statement outside of a block is a transaction of its own, and over with this message."""
+    """Whether a statement outside a block is its own transaction, which ends with this message."""
 
 
 class WireReader(ABC):

@@ -122,7 +122,7 @@ def test_a_page_where_a_reply_of_a_model_should_be_names_the_address_and_what_ca
     context = after(tmp_path, [says(status, PAGE, "text/html")], faults, stream=stream)
     (why,) = context.troubles
     assert "/v1/chat/completions" in why
-    assert f"answered {status} with text/html, which is no reply of a model: <!DOCTYPE html>" in why
+    assert f"answered {status} with text/html, which is not a model's reply: <!DOCTYPE html>" in why
     assert [met.effect for met in context.ledger] == ["no_effect"] * faulty
 
 

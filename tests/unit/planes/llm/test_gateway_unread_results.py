@@ -37,7 +37,7 @@ replies:
 WRONG = Injection("tool", "search", "error")
 CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"q": "kettle"}'}}
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "3 left"}
-UNREAD = ("error", "no_effect", "no model read it")
+UNREAD = ("error", "no_effect", "no model read the result")
 
 
 def on_call(n: int, mode: str, **settings: Any) -> Injection:

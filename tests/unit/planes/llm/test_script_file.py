@@ -53,7 +53,7 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
         ("replies:\n  - {text: a, delay_ms: soon}\n", 2, 25, "expected a number, found the text 'soon'", ""),
         ("replies:\n  - {status: 200}\n", 2, 14, "expected 400 to 599, found the number 200", ""),
         ("replies:\n  - just text\n", 2, 5, "expected a map, found the text 'just text'", "write key: value"),
-        ("replies: []\n", 1, 10, "no rule: the model can say nothing", ""),
+        ("replies: []\n", 1, 10, "no rules: the model cannot answer anything", ""),
         ("replys: []\n", 1, 1, "unknown key", "did you mean replies?"),
         ("replies:\n  - {tool_calls: [{arguments: {}}]}\n", 2, 19, "missing", "the tool's name"),
         (
@@ -63,8 +63,8 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
             "expected a map of the tool's arguments, found the number 3",
             "",
         ),
-        ("replies:\n  - {status: 500, text: x}\n", 2, 25, "a rule with a status says nothing but its error", ""),
-        ("replies:\n  - {tool_calls: [{name: a}], chunks: 2}\n", 2, 39, "there is no text to send piece by piece", ""),
+        ("replies:\n  - {status: 500, text: x}\n", 2, 25, "a rule with a status can only have an error", ""),
+        ("replies:\n  - {tool_calls: [{name: a}], chunks: 2}\n", 2, 39, "there is no text to send in chunks", ""),
     ],
 )
 def test_script_file_problem_has_its_place_and_near_miss(
@@ -78,7 +78,7 @@ def test_script_file_problem_has_its_place_and_near_miss(
 def test_script_file_shows_all_its_problems_at_once(tmp_path: Path) -> None:
     text = "replies:\n  - {match: {turn: x}}\n  - {error: no}\n"
     assert [(line, message) for line, _, message, _ in problems(tmp_path, text)] == [
-        (2, "the rule says nothing"),
+        (2, "the rule has no reply"),
         (2, "expected a whole number, found the text 'x'"),
         (3, "an error needs a status"),
     ]
@@ -99,14 +99,14 @@ def test_script_file_bad_regex_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("flags", "strange"), [("g", "g"), ("gi", "g"), ("iy", "y")])
 def test_script_file_unknown_regex_flag_is_refused(tmp_path: Path, flags: str, strange: str) -> None:
     line, column, message, hint = only(tmp_path, f"replies:\n  - {{match: {{prompt: /cost/{flags}}}, text: x}}\n")
-    assert (line, column, message) == (2, 22, f"no flag of a regular expression: {strange!r}")
+    assert (line, column, message) == (2, 22, f"not a regular-expression flag: {strange!r}")
     assert hint.startswith("known: i, m, s, x")
 
 
 @pytest.mark.parametrize("text", ["'{{ prompt'", "'{{ prompt }} and {{ result'", "'}} {{'", "'{{'"])
 def test_script_file_unclosed_hole_is_refused(tmp_path: Path, text: str) -> None:
     line, column, message, hint = only(tmp_path, f"replies:\n  - text: {text}\n")
-    assert (line, column, message) == (2, 11, "a {{ is opened and not closed")
+    assert (line, column, message) == (2, 11, "a {{ is not closed")
     assert hint
 
 
@@ -133,7 +133,7 @@ def test_script_file_is_read_as_strictly_as_a_spec(tmp_path: Path, text: str, me
 
 def test_script_file_rule_behind_one_that_fits_all_is_refused(tmp_path: Path) -> None:
     line, _, message, _ = only(tmp_path, "replies:\n  - text: a\n  - {match: {turn: 2}, text: b}\n")
-    assert (line, message) == (3, "never used: the rule on line 2 fits every request")
+    assert (line, message) == (3, "never used: the rule on line 2 matches every request")
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_batch_passes_and_is_noted():
     assert "no fault can act on it" in context.notes[0]
 
 
-FIX = ": put its command right in the agent's MCP configuration"
+FIX = ": fix its command in the agent's MCP configuration"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_toke
 
 
 class Anthropic(Codec):
-    """Messages. Thinking and other blocks stay as they are where a plain reply is changed."""
+    """Messages. Thinking and other blocks stay unchanged when a plain reply is changed."""
 
     name = "anthropic"
     provider = "anthropic"
@@ -108,7 +108,7 @@ def _finish(found: dict[str, Any]) -> tuple[Finish, ...]:
 
 
 def _usage(used: dict[str, Any]) -> tuple[Usage, ...]:
-    """The format counts what went through the cache apart from other input."""
+    """The format counts cached input separately from other input."""
     plain, written, cached = (count(used.get(key)) for key in _INPUTS)
     return (Usage(plain + written + cached, count(used.get("output_tokens")), cached, written),) if used else ()
 
@@ -121,7 +121,7 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
-    """A reply of our own, but for its content."""
+    """A reply written by Holdfast, without its content."""
     return {
         "id": f"msg_{mark(completion, asked)}",
         "type": "message",
@@ -135,12 +135,12 @@ def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
 
 
 class _Events:
-    """What the events of a stream say; usage is given in parts, at the start and again at the end."""
+    """Reads the events of a stream; usage is sent in parts, at the start and again at the end."""
 
     def __init__(self) -> None:
         self._used: dict[str, Any] = {}
         self._others: dict[int, list[Any]] = {}
-        """Events of the blocks that the neutral form does not know, by their index."""
+        """Events of blocks that the neutral form does not support, by index."""
         self._after_text = False
 
     def take(self, event: dict[str, Any], got: StreamedReply) -> None:
@@ -166,7 +166,7 @@ class _Events:
             self._keep(event, got)
 
     def _keep(self, event: dict[str, Any], got: StreamedReply) -> None:
-        """What an event says that the neutral form does not know."""
+        """Keeps the parts of an event that the neutral form does not support."""
         at, block, delta = count(event.get("index")), obj(event.get("content_block")), obj(event.get("delta"))
         if event.get("type") == "content_block_start":
             kind = _kind(block)
@@ -238,7 +238,7 @@ class _AnthropicWriter(ReplyWriter):
         yield _event("ping")
 
     def aside(self, data: Any) -> Iterator[bytes]:
-        """Events of a block of its own, or of the text block that is open."""
+        """Events of a separate block, or of the open text block."""
         own = False
         for event in data:
             kind = event.get("type")

@@ -12,7 +12,7 @@ _CHOICES = {"any": "required", "auto": "auto", "none": "none"}
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """The request."""
+    """Reads a request."""
     choice = obj(body.get("tool_choice"))
     form = obj(obj(body.get("output_config")).get("format")) or obj(body.get("output_format"))
     return ModelRequest(
@@ -29,7 +29,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results, and `is_error` on those that failed."""
+    """The request with other texts in its tool results, and `is_error` on failed ones."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _messages(body) for result in message.results])
@@ -48,7 +48,7 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
 
 
 def _take(role: str, content: Any, conversation: Conversation) -> None:
-    """One message; results come before the text that is sent along with them."""
+    """Reads one message; results come before the text that is sent with them."""
     blocks = [obj(block) for block in items(content)]
     results = [block for block in blocks if _is_result(block)]
     for block in results:

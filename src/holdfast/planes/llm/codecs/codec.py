@@ -1,4 +1,4 @@
-"""A codec: one provider's wire format, read into and written from the neutral form. One file a format."""
+"""A codec reads one provider's wire format into the neutral form and writes it back. One file per format."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ class Codec(ABC):
 
     @abstractmethod
     def read_request(self, path: str, body: Mapping[str, Any]) -> ModelRequest:
-        """The request. `path` is what follows the base URL, with its query. Never raises for odd bodies."""
+        """Reads a request. `path` is the part after the base URL, with its query. Never raises for malformed bodies."""
 
     @abstractmethod
     def replace_results(self, body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> Any:
-        """A copy of the request in which tool results (by key) have other texts; `failed` ones also say so."""
+        """A copy of the request with other texts in its tool results, by key; `failed` ones are marked as failed."""
 
     @abstractmethod
     def reply(self, data: Any) -> Completion:
-        """A plain reply, decoded from JSON."""
+        """Reads a plain reply, decoded from JSON."""
 
     @abstractmethod
     def reader(self, *, keep: bool = False) -> FormatReader:
-        """For a streamed reply; `keep`: it may be changed and written again."""
+        """The reader for a streamed reply; `keep`: the reply may be changed and written again."""
 
     @abstractmethod
     def written(self, completion: Completion, asked: ModelRequest, like: dict[str, Any]) -> dict[str, Any]:
-        """The plain reply as an object. `like` is the provider's own reply that it stands for, empty if there is none:
-        ids, fields that the neutral form does not know and everything that was not changed stay as they are there."""
+        """The plain reply as an object. `like` is the provider's reply that it replaces, or empty. Its ids, its
+        fields that the neutral form does not support and all unchanged parts are kept."""
 
     @abstractmethod
     def writer(self, completion: Completion, asked: ModelRequest, like: OriginalStream) -> ReplyWriter:
-        """Of a streamed reply; `like` is the provider's own stream that it stands for, as its reader kept it."""
+        """The writer for a streamed reply; `like` is the provider's stream that it replaces, as its reader kept it."""
 
     def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        """The plain reply, or the error that it ends in; `like` is the provider's own, if there is one."""
+        """The plain reply, or the error that it ends in; `like` is the provider's reply, if there is one."""
         for delta in completion.deltas:
             if isinstance(delta, Trouble):
                 return dump(refusals.error(self.provider, delta.kind, delta.message))
@@ -62,13 +62,13 @@ class Codec(ABC):
     def frames(
         self, completion: Completion, asked: ModelRequest, like: OriginalStream = NOTHING
     ) -> Iterator[StreamFrame]:
-        """The streamed reply, event by event, terminator included unless a Cut comes first."""
+        """The streamed reply, event by event, with the terminator unless a Cut comes first."""
         return play(completion, self.writer(completion, asked, like), like)
 
     def delivered(self, completion: Completion) -> Completion:
-        """What of a reply the format carries to the client."""
+        """The parts of a reply that the format can carry to the client."""
         return completion
 
     def refusal(self, failed: Failed) -> Refusal:
-        """An error as this provider sends it; `failed.kind` says which where the status alone does not."""
+        """An error as this provider sends it; `failed.kind` selects it if the status alone is ambiguous."""
         return refusals.refusal(self.provider, failed)

@@ -1,4 +1,4 @@
-"""Which format a path speaks, and which hosts are model providers'."""
+"""Which format a path uses, and which hosts belong to model providers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 
 RouteKind: TypeAlias = Literal["completion", "reply", "embeddings", "models", "other"]
-"""`reply`: the reply to an earlier completion, fetched."""
+"""`reply`: fetches the reply to an earlier completion."""
 
 
 class ApiRoute(Struct, frozen=True):
-    """What a request is for."""
+    """The purpose of a request."""
 
     codec: Codec | None
-    """None where the request is passed on unread."""
+    """None if the request is forwarded unread."""
     kind: RouteKind
     provider: str
-    """openai, anthropic, google, ollama: whose format the path is."""
+    """openai, anthropic, google or ollama: the provider whose format the path uses."""
     unread: str = ""
-    """Of a model call in a format that no codec reads: what it is called."""
+    """The name of an unsupported format, for a model call in one."""
 
     @property
     def may_ask(self) -> bool:
-        """A model may ask for calls in what comes back."""
+        """Whether a model may request tool calls in the reply."""
         return self.kind not in ("embeddings", "models")
 
 
@@ -76,7 +76,7 @@ _UNREAD = tuple(
     )
 )
 _LEAD = re.compile(r"^(.*/)?(openai(/deployments/[^/]+)?|v\d+(?=/)|api(?=/(chat|generate)$))/")
-"""What stands before the part that tells: a version, a mount of a compatible provider, Azure's deployment."""
+"""Path prefixes before the decisive part: a version, the mount of a compatible provider, Azure's deployment."""
 _FETCHED = re.compile(r"responses/[^/]+")
 _GENERATE = re.compile(r"models/[^/]+:(stream)?[gG]enerateContent$")
 
@@ -93,7 +93,7 @@ _COMPATIBLE = (
     "api.featherless.ai", "llm.chutes.ai", "inference.do-ai.run", "gateway.ai.cloudflare.com", "router.requesty.ai",
     "api.inceptionlabs.ai", "api.upstage.ai",
 )  # fmt: skip
-"""Hosts that speak the format of OpenAI, its own among them."""
+"""Hosts that use OpenAI's format, including OpenAI itself."""
 _HOSTS: dict[str, str] = {
     "api.anthropic.com": "anthropic",
     "generativelanguage.googleapis.com": "google",
@@ -103,7 +103,8 @@ _HOSTS: dict[str, str] = {
 
 
 def find(method: str, path: str) -> ApiRoute | None:
-    """What a request is for, by what follows the base URL, query included; None if no provider has such a path."""
+    """The purpose of a request, from the part after the base URL, query included; None if no provider has such a
+    path."""
     bare, _, query = path.partition("?")
     method, bare, events = method.upper(), bare.strip("/"), "alt=sse" in query.split("&")
     posted = method == "POST"
@@ -120,7 +121,7 @@ def find(method: str, path: str) -> ApiRoute | None:
 
 
 def asks_model(method: str, path: str, body: Any) -> bool:
-    """Whether a request is a model call by its path and its body, whatever its host: many servers speak a format."""
+    """Whether a request is a model call, judged by its path and body: many servers use a provider's format."""
     route = find(method, path)
     if route is None or route.kind not in ("completion", "embeddings") or not isinstance(body, dict):
         return False
@@ -128,9 +129,9 @@ def asks_model(method: str, path: str, body: Any) -> bool:
 
 
 def provider_of_host(host: str) -> str | None:
-    """Whose format a known host of models speaks: openai (also for compatible ones), anthropic or google."""
+    """The provider format of a known model host: openai (also for compatible ones), anthropic or google."""
     name = host.lower().rstrip(".")
-    if name.endswith("aiplatform.googleapis.com"):  # a region comes before it, with a dash
+    if name.endswith("aiplatform.googleapis.com"):  # a region precedes it, with a dash
         return "google"
     while name:
         if name in _HOSTS:

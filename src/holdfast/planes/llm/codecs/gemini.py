@@ -28,14 +28,14 @@ _NOTHING = {"text": ""}
 _CACHED = "cachedContentTokenCount"
 _MALFORMED = "MALFORMED_FUNCTION_CALL"
 _END = b"\r\n"
-"""Google's own line end."""
+"""Google's own line ending."""
 
 
 class Gemini(Codec):
-    """generateContent. A stream is server-sent events (`alt=sse`), or else one JSON array.
+    """generateContent. A stream is server-sent events (`alt=sse`), otherwise one JSON array.
 
-    The format cannot carry a call whose arguments are no object: Google then sends no call and finishes with
-    MALFORMED_FUNCTION_CALL, and so does this.
+    The format cannot carry a call whose arguments are not an object. In that case Google sends no call and finishes
+    with MALFORMED_FUNCTION_CALL; this codec does the same.
     """
 
     name = "gemini"
@@ -49,7 +49,7 @@ class Gemini(Codec):
 
     def reply(self, data: Any) -> Completion:
         got, found = StreamedReply(), obj(data)
-        for part in map(obj, items(data)):  # a whole stream, as an array
+        for part in map(obj, items(data)):  # a complete stream, as an array
             _take(part, got)
         _take(found, got)
         if found and not found.get("error"):
@@ -84,7 +84,7 @@ class Gemini(Codec):
 
 
 def _take(found: dict[str, Any], got: StreamedReply) -> None:
-    """One object: a whole reply, or an event of a stream."""
+    """Reads one object: a complete reply, or an event of a stream."""
     if found.get("error"):
         return got.trouble(refusals.trouble(found))
     got.model = got.model or word(found.get("modelVersion"))
@@ -112,7 +112,7 @@ def _take(found: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _take_others(candidates: list[Any], got: StreamedReply) -> None:
-    """The calls of further candidates; they come whole."""
+    """The calls of further candidates; they are never split."""
     for candidate in map(obj, candidates):
         for part in items(obj(candidate.get("content")).get("parts")):
             if _kind(part) == "call":
@@ -158,7 +158,7 @@ def _usage_of(usage: Usage) -> dict[str, int]:
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
-    """A reply of our own, but for its candidates."""
+    """A reply written by Holdfast, without its candidates."""
     usage = {"usageMetadata": _usage_of(completion.usage)} if completion.usage else {}
     id = mark(completion, asked)
     return {"candidates": [], **usage, "modelVersion": completion.model or asked.model, "responseId": id}
@@ -179,12 +179,12 @@ def _candidates(candidates: list[Any], was: Completion, now: Completion) -> list
 
 
 def _copied(candidates: list[Any], copies: int) -> list[Any]:
-    """As many candidates as a reply of our own has: they are all alike."""
+    """The number of candidates of a reply written by Holdfast; all are equal."""
     return [{**one, "index": n} for one in candidates for n in range(copies)]
 
 
 def _sound(completion: Completion) -> tuple[Completion, str]:
-    """The reply without the calls that the format cannot carry, and those as text."""
+    """The reply without the calls that the format cannot carry, and these calls as text."""
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
     kept = tuple([delta for delta in completion.deltas if delta not in broken])
     told = "; ".join([f"{call.name}({call.arguments})" for call in broken])
@@ -217,7 +217,7 @@ def _take_event(found: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _keep_part(kind: PartKind, part: dict[str, Any], got: StreamedReply) -> None:
-    """A thought, and the signature on a text: Google's models want them back."""
+    """A thought, and the signature of a text: Google's models require them in the next request."""
     more = {name: value for name, value in part.items() if name != "text"}
     if kind == "other":
         got.aside("thoughts" if part.get("thought") else ", ".join(part), [_said(part)])

@@ -10,13 +10,13 @@ from holdfast.planes.llm.codecs.loose import items, json_text, number, obj, pars
 from holdfast.planes.llm.codecs.request import ChatMessage, Conversation, ModelRequest, ToolDeclared
 
 _WRAPPERS = ("result", "output", "content", "error")
-"""Keys under which a result that is no object is sent."""
+"""Keys under which a result that is not an object is sent."""
 _MOST_CANDIDATES = 8
-"""As many as Google gives."""
+"""Google's maximum number of candidates."""
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """The request; the model, and whether it streams, are in the path. Names may be in either case."""
+    """Reads a request; the model and whether it streams are in the path. Names may be in either case."""
     model, _, method = unquote(path.partition("?")[0]).rpartition(":")
     settings = _either(body, "generationConfig", "generation_config")
     modes = items(settings.get("responseModalities", settings.get("response_modalities")))
@@ -57,7 +57,7 @@ def _schema(settings: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results; those that failed come as `error`."""
+    """The request with other texts in its tool results; failed ones become `error`."""
     if not isinstance(body.get("contents"), list):
         return dict(body)
     keys = iter([result.key for message in _messages(body) for result in message.results])
@@ -80,7 +80,7 @@ def _messages(body: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
 
 
 def _take(content: Any, conversation: Conversation) -> None:
-    """One message; results come before the text that is sent along with them."""
+    """Reads one message; results come before the text that is sent with them."""
     if isinstance(content, str):
         return conversation.say("user", content)
     parts = [obj(part) for part in items(obj(content).get("parts"))]
@@ -103,7 +103,7 @@ def _take(content: Any, conversation: Conversation) -> None:
 
 
 def _unwrapped(result: dict[str, Any]) -> tuple[str, Any]:
-    """The key that a result is wrapped in, if it is, and what is inside."""
+    """The key that a result is wrapped in, if any, and the value inside."""
     response = obj(result.get("response"))
     sole = next(iter(response)) if len(response) == 1 else ""
     return (sole, response[sole]) if sole in _WRAPPERS else ("", response)
@@ -134,7 +134,7 @@ def _changed(part: Any, keys: Iterator[str], changed: Mapping[str, str], failed:
 
 
 def _response(text: str, wrapper: str, value: Any, failed: bool) -> dict[str, Any]:
-    """A result in the shape of the one before it, as far as the new text can take it."""
+    """A result in the shape of the original, as far as the new text allows."""
     if failed:
         return {"error": text}
     new = text if isinstance(value, str) else parse(text, text)

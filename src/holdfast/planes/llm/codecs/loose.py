@@ -1,4 +1,4 @@
-"""JSON of unknown shape: read without raising, written without failing."""
+"""Reads JSON of unknown shape without raising, and writes it without failing."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from holdfast.model.codec import encode, to_builtins
 
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _LARGEST = 2**53
-"""Counts beyond it are nonsense, and some readers of JSON would bend them."""
+"""Larger counts are nonsense, and some JSON readers would change them."""
 
 
 def parse(data: bytes | str, otherwise: Any = None) -> Any:
-    """The value that a JSON text stands for; `otherwise` if it is none."""
+    """The value of a JSON text; `otherwise` if it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE:
         pass
-    try:  # halves of surrogate pairs, which some servers send, are read by this one only
+    try:  # only this parser accepts the lone surrogates that some servers send
         return json.loads(data)
     except _UNREADABLE:
         return otherwise
 
 
 def dump(value: Any) -> bytes:
-    """A value as JSON on one line, whatever its texts hold."""
+    """A value as JSON on one line, for any text in it."""
     try:
         return encode(value)
     except (UnicodeEncodeError, OverflowError):
@@ -36,12 +36,12 @@ def dump(value: Any) -> bytes:
 
 
 def json_text(value: Any) -> str:
-    """A value as text: a text as it is, anything else as JSON."""
+    """A value as text: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else dump(value).decode()
 
 
 def as_json(text: str) -> Any:
-    """A JSON text, ready to be put into a larger value; what is not JSON, or is a JSON string, stays a text."""
+    """A JSON text, ready to be embedded in a larger value; text that is not JSON, or a JSON string, stays text."""
     if text.lstrip()[:1] == '"':
         return text
     try:
@@ -51,16 +51,16 @@ def as_json(text: str) -> Any:
 
 
 def as_object(text: str) -> Any:
-    """A JSON object, ready to be put into a larger value; None if the text is none. No text at all is `{}`."""
+    """A JSON object, ready to be embedded in a larger value; None if the text is not an object. Empty text is `{}`."""
     found = as_json(text) if text.strip() else msgspec.Raw(b"{}")
     return found if isinstance(found, msgspec.Raw) and bytes(found)[:1] == b"{" else None
 
 
 def fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
-    """The values of these fields, in order, each of the type that is wanted.
+    """The values of these fields, in order, each of the requested type.
 
-    `name=""`, `name=[]` or `name={}`: a value of that type, else this default. `name=int`: a sensible number of things,
-    `name=float`: a finite number, else None.
+    `name=""`, `name=[]` or `name={}`: a value of that type, or this default. `name=int`: a plausible count,
+    `name=float`: a finite number, or None.
     """
     found: list[Any] = []
     for name, kind in wanted.items():
@@ -75,27 +75,27 @@ def fields(data: Mapping[str, Any], **wanted: Any) -> list[Any]:
 
 
 def obj(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """The value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
+    """The value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
 
 
 def word(value: Any) -> str:
-    """The value if it is a text, else an empty one."""
+    """The value if it is text, otherwise empty text."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: Any) -> int:
-    """The value if it is a sensible number of things, else 0."""
+    """The value if it is a plausible count, otherwise 0."""
     return whole(value) or 0
 
 
 def whole(value: Any) -> int | None:
-    """The value if it is a sensible number of things, else None."""
+    """The value if it is a plausible count, otherwise None."""
     if value is None:
         return None
     if type(value) is int:
@@ -105,7 +105,7 @@ def whole(value: Any) -> int | None:
 
 
 def number(value: Any) -> float | None:
-    """The value if it is a finite number, else None."""
+    """The value if it is a finite number, otherwise None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -114,14 +114,14 @@ def number(value: Any) -> float | None:
 
 
 def text_in(content: Any) -> str:
-    """The text of a content that is a text or a list of parts, one line a part."""
+    """The text of a content that is text or a list of parts, one line per part."""
     if isinstance(content, str):
         return content
     return "\n".join([text for part in items(content) if (text := _part(part))])
 
 
 def with_text_in(content: Any, text: str, kind: str = "text") -> Any:
-    """A content with another text: in its first part that has one, where it is a list; other kinds of parts stay."""
+    """A content with another text. In a list, the first text part is replaced and other kinds of parts stay."""
     if not isinstance(content, list):
         return text
     first = next((part for part in content if _part(part)), None)
@@ -135,5 +135,5 @@ def _part(part: Any) -> str:
 
 
 def _decoded(value: Any) -> Any:
-    """Ready JSON inside a value, for the encoder that does not know it."""
+    """Encodes ready-made JSON inside a value, which the encoder does not support by itself."""
     return json.loads(bytes(value))

@@ -1,4 +1,4 @@
-"""Ollama's chat and generate: a stream is one JSON object a line."""
+"""Ollama's chat and generate: a stream is one JSON object per line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _KNOWN = (
     "model", "created_at", "message", "response", "thinking", "done", "done_reason", "prompt_eval_count", "eval_count"
 )  # fmt: skip
 _TOOK = dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1_000_000)
-"""What a reply of our own says that it took, in nanoseconds: clients divide by it."""
+"""The durations that a reply written by Holdfast states, in nanoseconds: clients divide by them."""
 _CREATED_AT = "2026-01-01T00:00:00Z"
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """The request. It streams unless it says otherwise."""
+    """Reads a request. It streams unless it says otherwise."""
     options = obj(body.get("options"))
     wanted = (("logprobs", body.get("logprobs") is True), ("an image", bool(body.get("width") or body.get("height"))))
     return ModelRequest(
@@ -44,7 +44,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format has no place to say that a tool failed."""
+    """The request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _messages(body) for result in message.results])
@@ -81,7 +81,7 @@ def _changed(message: Any, keys: Iterator[str], changed: Mapping[str, str]) -> A
 
 
 class Ollama(Codec):
-    """Both of Ollama's own formats; `chat` has a message and tool calls, `generate` a bare text."""
+    """Both of Ollama's formats: `chat` has a message and tool calls, `generate` only text."""
 
     provider = "ollama"
     stream_type = "application/x-ndjson"
@@ -128,7 +128,7 @@ class Ollama(Codec):
 
 
 def _take(found: dict[str, Any], got: StreamedReply) -> None:
-    """One object: a whole reply, or a line of a stream."""
+    """Reads one object: a complete reply, or a line of a stream."""
     if found.get("error"):
         return got.trouble(refusals.trouble(found))
     got.model = got.model or word(found.get("model"))
@@ -138,7 +138,7 @@ def _take(found: dict[str, Any], got: StreamedReply) -> None:
     for at, call in enumerate(map(obj, items(message.get("tool_calls")))):
         function = obj(call.get("function"))
         given = function.get("arguments")
-        key = f"{got.count}.{at}"  # calls come whole, and their index is not to be relied on
+        key = f"{got.count}.{at}"  # calls are never split, and their index is unreliable
         got.call(key, word(call.get("id")), word(function.get("name")), "{}" if given is None else json_text(given))
     if found.get("done") is True:
         _end(found, got)
@@ -153,7 +153,8 @@ def _end(found: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _said(completion: Completion) -> str:
-    """The text. A call whose arguments are no object is text too: that is how Ollama shows what it cannot parse."""
+    """The text. A call whose arguments are not an object becomes text, too: Ollama shows calls it cannot parse
+    that way."""
     broken = [call for call in completion.tool_calls if as_object(call.arguments) is None]
     return completion.text + "".join([f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in broken])
 
@@ -228,7 +229,7 @@ class _OllamaWriter(ReplyWriter):
         yield self._line("")
 
     def aside(self, data: Any) -> Iterator[bytes]:
-        """A thought: in the message, or beside the text where there is none."""
+        """A thought: in the message, or next to the text if there is no message."""
         if self._chat:
             yield self._line("", message={"role": "assistant", "content": "", "thinking": data})
         else:

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, which many other providers speak too."""
+"""OpenAI's Chat Completions, which many other providers support, too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 class OpenAIChat(Codec):
-    """Chat Completions. Of several choices only the first is read and changed."""
+    """Chat Completions. Only the first of several choices is read and changed."""
 
     name = "openai_chat"
     provider = "openai"
@@ -86,7 +86,7 @@ def _call(call: Any) -> ToolCall:
 
 
 def _others(choices: list[Any]) -> tuple[ToolCall, ...]:
-    """The calls of further choices, and those that are written as they were before there were `tool_calls`."""
+    """The calls of further choices, and calls in the older `function_call` field."""
     messages = [obj(obj(choice).get("message")) for choice in choices]
     further = [
         _call(call) for message in messages[1:] for call in items(message.get("tool_calls")) if _is_function(call)
@@ -122,7 +122,7 @@ def _usage_of(usage: Usage) -> dict[str, Any]:
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
-    """A reply of our own, but for its choices."""
+    """A reply written by Holdfast, without its choices."""
     usage = completion.usage
     return {
         "id": f"chatcmpl-{mark(completion, asked)}",
@@ -169,7 +169,7 @@ def _wire_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take(chunk: dict[str, Any], got: StreamedReply) -> None:
-    """One chunk of a stream."""
+    """Reads one chunk of a stream."""
     if chunk.get("error"):
         return got.trouble(refusals.trouble(chunk))
     got.model = got.model or word(chunk.get("model"))
@@ -191,7 +191,7 @@ def _take(chunk: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _keep(choice: dict[str, Any], got: StreamedReply) -> None:
-    """What a choice says that the neutral form does not know."""
+    """The parts of a choice that the neutral form does not support."""
     delta = obj(choice.get("delta"))
     more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
     if more:
@@ -216,7 +216,7 @@ def _take_choice(choice: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _take_others(choice: dict[str, Any], got: StreamedReply) -> None:
-    """As `_others`, piece by piece."""
+    """Like `_others`, for one chunk."""
     n, delta = choice.get("index") or 0, obj(choice.get("delta"))
     for at, call in enumerate(map(obj, items(delta.get("tool_calls")) if n else [])):
         made = _call(call)
@@ -278,7 +278,7 @@ class _ChatWriter(ReplyWriter):
         return self._said(_choice(delta))
 
     def _said(self, choice: dict[str, Any]) -> Iterator[bytes]:
-        """A piece of every choice that a reply of our own has: they are all alike."""
+        """A delta for every choice of a reply written by Holdfast; all choices are equal."""
         return (self._chunk([{**choice, "index": n}]) for n in range(self._copies))
 
     def _chunk(self, choices: list[Any]) -> bytes:

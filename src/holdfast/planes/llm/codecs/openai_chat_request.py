@@ -13,11 +13,11 @@ _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant
 _RESULTS = ("tool", "function")
 CUSTOM = "a custom tool"
 MOST_COPIES = 128
-"""As many choices as OpenAI gives."""
+"""OpenAI's maximum number of choices."""
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """The request; on Azure the model is in the path."""
+    """Reads a request; on Azure the model is in the path."""
     model, form, modes, options, tier, metadata, limit, old_limit, temperature, copies = fields(
         body, model="", response_format={}, modalities=[], stream_options={}, service_tier="", metadata={},
         max_completion_tokens=int, max_tokens=int, temperature=float, n=int,
@@ -41,18 +41,18 @@ def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
 
 
 def service_tier(tier: str) -> dict[str, Any]:
-    """The tier that serves a request: the one it asks for."""
+    """The service tier that the request asks for."""
     return {"service_tier": "default" if tier in ("", "auto") else tier}
 
 
 def strict_schema(form: Any) -> dict[str, Any] | None:
-    """The schema of a `json_schema` format, unless the model is free to leave it."""
+    """The schema of a `json_schema` format, unless the model may deviate from it."""
     found = obj(form)
     return obj(found.get("schema")) or None if found.get("strict") is not False else None
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format has no place to say that a tool failed."""
+    """The request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("messages"), list):
         return dict(body)
     keys = iter([result.key for message in _messages(body) for result in message.results])
@@ -62,7 +62,7 @@ def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed:
 
 
 def declared(body: Mapping[str, Any]) -> tuple[ToolDeclared, ...]:
-    """The functions among the tools, in the form that Ollama uses too."""
+    """The functions among the tools, in the form that Ollama uses, too."""
     if "tools" not in body and "functions" not in body:
         return ()
     tools = [(obj(obj(tool).get("function")), "") for tool in items(body.get("tools"))]
@@ -114,7 +114,7 @@ def _changed(message: Any, view: Any, keys: Any, changed: Mapping[str, str]) -> 
 
 
 def _rewritten(written: str, result: str, text: str) -> str:
-    """A written result with another text in its place; what the framework says around it stays."""
+    """A result inside a text, replaced by another text; the framework's words around it stay."""
     start, found, end = written.removeprefix(RESULT).partition(result)
     return f"{RESULT}{start}{text}{end}" if found else RESULT + text
 

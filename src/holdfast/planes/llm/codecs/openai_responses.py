@@ -30,14 +30,14 @@ _ENDED: dict[FinishReason | None, tuple[str, str | None]] = {
     "length": ("incomplete", "max_output_tokens"),
     "content_filter": ("incomplete", "content_filter"),
 }
-"""Status, and why it is incomplete."""
+"""The status, and the reason for an incomplete reply."""
 
 _OF_TEXT = ("response.output_text.delta", "response.output_text.annotation.added")
 _FAILED = {"rate_limit": "rate_limit_exceeded", "quota": "rate_limit_exceeded", "context_length": "invalid_prompt"}
 
 
 class OpenAIResponses(Codec):
-    """Responses. Reasoning and other items stay as they are where a plain reply is changed."""
+    """Responses. Reasoning and other items stay unchanged when a plain reply is changed."""
 
     name = "openai_responses"
     provider = "openai"
@@ -81,7 +81,7 @@ class OpenAIResponses(Codec):
         return out
 
     def body(self, completion: Completion, asked: ModelRequest, like: Any = None) -> bytes:
-        """An error stands in a reply that says that it failed."""
+        """An error is part of a reply whose status is `failed`."""
         out = self.written(completion, asked, obj(like))
         for delta in completion.deltas:
             if isinstance(delta, Trouble):
@@ -93,7 +93,7 @@ class OpenAIResponses(Codec):
 
 
 def _items(id: str) -> PartFormat:
-    """How items are made; their ids follow the reply's."""
+    """Creates items; their ids derive from the reply's id."""
     stem = id.removeprefix("resp_")
 
     def message(text: str, old: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _items(id: str) -> PartFormat:
 
 
 def _says_nothing(completion: Completion) -> bool:
-    """It ended in order without a word: the message is there, and empty."""
+    """A reply that ended normally without text: contains an empty message."""
     return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
 
 
@@ -136,7 +136,7 @@ def _error(trouble: Trouble) -> dict[str, Any]:
 
 
 def _fresh(completion: Completion, asked: ModelRequest) -> dict[str, Any]:
-    """A reply of our own, before it has any output."""
+    """A reply written by Holdfast, before it has any output."""
     return {
         "id": f"resp_{mark(completion, asked)}",
         "object": "response",
@@ -170,11 +170,11 @@ class _ResponsesWriter(ReplyWriter):
         self._stem = str(self._response["id"]).removeprefix("resp_")
         self._output: list[dict[str, Any]] = []
         self._said: list[str] | None = None
-        """The text of the message that is open, if one is."""
+        """The text of the open message, if there is one."""
         self._fields: dict[str, Any] = {}
-        """Of the provider's own message that is open, or comes next."""
+        """Fields of the provider's own message that is open or comes next."""
         self._about: dict[str, list[Any]] = {"annotations": [], "logprobs": []}
-        """What was told of the open text."""
+        """Extra data about the open text."""
         self._sequence = -1
         self._opened = False
 
@@ -209,7 +209,7 @@ class _ResponsesWriter(ReplyWriter):
         yield self._event("response.in_progress", response={**self._response, "status": "in_progress", "output": []})
 
     def aside(self, data: Any) -> Iterator[bytes]:
-        """Events of an item that is not ours to change, or of the open text; or the fields of the next message."""
+        """Events of an item that Holdfast does not change, or of the open text; or the fields of the next message."""
         item: Any = None
         for event in data:
             kind = event["type"]
@@ -220,7 +220,7 @@ class _ResponsesWriter(ReplyWriter):
             if kind_of(event.get("item")) == "text" and kind == "response.output_item.added":
                 self._fields = {n: v for n, v in event["item"].items() if n not in ("content", "status")}
                 continue
-            if item is None and kind != "response.output_item.added":  # a message that holds no text
+            if item is None and kind != "response.output_item.added":  # a message without text
                 item = self._message("in_progress", [])
                 yield self._event("response.output_item.added", item=item, **self._at())
             item = event.get("item", item)

@@ -1,4 +1,4 @@
-"""OpenAI's Responses, read: requests, replies, and the events of a stream."""
+"""Reads OpenAI's Responses: requests, replies and stream events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ECHOED = (
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> ModelRequest:
-    """The request. What a server keeps (`previous_response_id`, `conversation`) is not in it."""
+    """Reads a request. Server-side state (`previous_response_id`, `conversation`) is not included."""
     choice, form = body.get("tool_choice"), obj(obj(body.get("text")).get("format"))
     logprobs = "message.output_text.logprobs" in items(body.get("include")) or bool(whole(body.get("top_logprobs")))
     return ModelRequest(
@@ -50,7 +50,7 @@ def _echo(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def replace_results(body: Mapping[str, Any], changed: Mapping[str, str], failed: frozenset[str]) -> dict[str, Any]:
-    """The request with other texts in its tool results. This format has no place to say that a tool failed."""
+    """The request with other texts in its tool results. This format cannot mark a failed tool."""
     if not isinstance(body.get("input"), list):
         return dict(body)
     keys = iter([result.key for message in _messages(body) for result in message.results])
@@ -128,7 +128,7 @@ def call_of(item: dict[str, Any]) -> ToolCall:
 
 
 def custom_calls(output: list[Any]) -> tuple[ToolCall, ...]:
-    """The calls whose input is a bare text, which faults leave as they are."""
+    """The calls with plain-text input, which faults do not change."""
     found = [obj(item) for item in output if obj(item).get("type") == "custom_tool_call"]
     return tuple([ToolCall(word(i.get("call_id")), word(i.get("name")), word(i.get("input"))) for i in found])
 
@@ -150,14 +150,14 @@ def usage_of(found: dict[str, Any]) -> tuple[Usage, ...]:
 
 
 class ResponseEvents:
-    """What the events of a stream say."""
+    """Reads the events of a stream."""
 
     def __init__(self) -> None:
         self._open: dict[int, list[Any]] = {}
-        """Events of items that are kept as they came, by the place of the item in the output."""
+        """Events of items that are kept as they arrived, by the item's position in the output."""
 
     def take(self, event: dict[str, Any], got: StreamedReply) -> None:
-        """One event of a stream."""
+        """Reads one event of a stream."""
         at = count(event.get("output_index"))
         match event.get("type"):
             case "response.created":
@@ -181,7 +181,7 @@ class ResponseEvents:
             self._keep(at, event, got)
 
     def _keep(self, at: int, event: dict[str, Any], got: StreamedReply) -> None:
-        """What an event says that the neutral form does not know."""
+        """Keeps the parts of an event that the neutral form does not support."""
         kind, item = word(event.get("type")), obj(event.get("item"))
         if kind == "response.output_item.added":
             if kind_of(item) == "other":
@@ -215,7 +215,7 @@ def _take_custom(at: int, item: Any, got: StreamedReply) -> None:
 def _take_end(response: dict[str, Any], got: StreamedReply) -> None:
     got.model = got.model or word(response.get("model"))
     got.last = response
-    if got.empty and not got.others:  # some servers send all of it only here
+    if got.empty and not got.others:  # some servers send the complete text only here
         for at, item in enumerate(items(response.get("output"))):
             if kind_of(item) == "call":
                 _take_call(at, item, got)

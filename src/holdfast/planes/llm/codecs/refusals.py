@@ -1,4 +1,4 @@
-"""Errors as the providers send them: written for `Failed` and `Trouble`, and read back."""
+"""Provider errors: writes them for `Failed` and `Trouble`, and reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Refusal(Struct, frozen=True):
-    """An error reply in a provider's own shape."""
+    """An error reply in a provider's own format."""
 
     status: int
     headers: Headers
@@ -25,11 +25,11 @@ class Refusal(Struct, frozen=True):
 
 
 class RefusalKind(Struct, frozen=True):
-    """One kind of error, in each provider's words."""
+    """One kind of error, in each provider's terms."""
 
     status: int
     openai: tuple[str, str | None]
-    """Type and code."""
+    """The type and the code."""
     anthropic: str
     google: str
 
@@ -70,7 +70,7 @@ _WORDS = {
     ("ollama", "context_length"): "the input length exceeds the context length",
     ("ollama", "overloaded"): "server busy, please try again. maximum pending requests exceeded",
 }
-"""What the providers say themselves: clients look for these words."""
+"""The providers' own messages: clients search for these words."""
 
 _READ = {
     word: name
@@ -81,7 +81,7 @@ _READ = {
 
 
 def refusal(provider: str, failed: Failed) -> Refusal:
-    """An error reply of a provider's for a call that fails."""
+    """A provider's error reply for a failed call."""
     kind = failed.kind or kind_of(failed.status)
     wait = failed.retry_after_s
     extra: Headers = () if wait is None else (("retry-after", _seconds(wait)),)
@@ -97,7 +97,7 @@ def refusal(provider: str, failed: Failed) -> Refusal:
 def error(
     provider: str, kind: str, message: str, *, status: int | None = None, retry_after_s: float | None = None
 ) -> dict[str, Any]:
-    """The body of an error, or an error inside a reply that began well."""
+    """The body of an error, or an error inside a reply that has already begun."""
     known = KINDS.get(kind) or KINDS["server_error"]
     said = _WORDS.get((provider, kind), message)
     if provider == "anthropic":
@@ -111,7 +111,7 @@ def error(
 
 
 def trouble(body: Any) -> Trouble:
-    """An error that a provider sent, read from its body or event, or from the `error` in it."""
+    """Reads an error that a provider sent, from its body, its event or their `error` field."""
     inner = obj(body).get("error") or body
     if isinstance(inner, str):
         return Trouble("server_error", inner)
@@ -122,7 +122,7 @@ def trouble(body: Any) -> Trouble:
 
 
 def kind_of(status: int | None) -> str:
-    """What kind of error a status alone says."""
+    """The kind of error that a status alone implies."""
     if status is None or status >= 500:
         return _BY_STATUS.get(status or 500, "server_error")
     return _BY_STATUS.get(status, "invalid")
@@ -151,7 +151,7 @@ def _seconds(value: float) -> str:
 
 @cache
 def _page(status: int) -> bytes:
-    """What a gateway in front of the provider shows."""
+    """The error page of a gateway in front of the provider."""
     try:
         reason = HTTPStatus(status).phrase
     except ValueError:

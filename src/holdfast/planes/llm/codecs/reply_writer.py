@@ -1,4 +1,4 @@
-"""Writes a reply: played as a stream, or a provider's own parts edited as little as it needs."""
+"""Writes a reply: as a stream, or by editing a provider's own parts as little as possible."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from holdfast.planes.llm.codecs.sse import StreamFrame
 from holdfast.planes.llm.codecs.streamed_reply import NOTHING, Asides, OriginalStream
 
 CREATED = 1_767_225_600
-"""When a reply of our own says it was made: the same reply twice is the same bytes."""
+"""The creation time in replies written by Holdfast: constant, so that equal replies are equal bytes."""
 
 _PIECES = 4
 
 
 class ReplyWriter(ABC):
-    """How one format writes each part of a stream. `like` is the provider's own stream that it stands for."""
+    """How one format writes each part of a stream. `like` is the provider's stream that it replaces."""
 
     def __init__(self, completion: Completion, like: OriginalStream) -> None:
         self._now = completion
         self._like = like
         self._calls = 0
-        """How many calls were written."""
+        """Number of calls written so far."""
 
     def open(self) -> Iterable[bytes]:
-        """What comes before the first part."""
+        """The frames before the first part."""
         return ()
 
     @abstractmethod
@@ -45,17 +45,17 @@ class ReplyWriter(ABC):
 
     @abstractmethod
     def aside(self, data: Any) -> Iterable[bytes]:
-        """A part that the neutral form does not know."""
+        """A part that the neutral form does not support."""
 
     @abstractmethod
     def trouble(self, trouble: Trouble) -> Iterable[bytes]: ...
 
     @abstractmethod
     def close(self) -> Iterable[bytes]:
-        """Why it stopped, what it used, and the terminator."""
+        """The finish reason, the usage and the terminator."""
 
     def _beside(self) -> dict[str, Any]:
-        """Of the next call: the fields that the neutral form does not have."""
+        """Fields of the next call that the neutral form does not have."""
         self._calls += 1
         return self._like.beside(self._calls - 1)
 
@@ -93,13 +93,13 @@ def _part(delta: Text | ToolCall | Hollow, writer: ReplyWriter) -> Iterable[byte
 
 
 def pieces(text: str) -> list[str]:
-    """A text in a few pieces, as providers send arguments."""
+    """Splits a text into a few pieces, as providers do with arguments."""
     size = max(1, -(-len(text) // _PIECES))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def mark(completion: Completion, asked: ModelRequest) -> str:
-    """24 hex digits for ids: the same for the same reply to the same request, another for any other."""
+    """24 hex digits for ids, derived from the reply and its request."""
     return digest(dump([asked, completion]), 12)
 
 
@@ -107,7 +107,7 @@ PartKind: TypeAlias = Literal["text", "call", "other"]
 
 
 class PartFormat(Struct, frozen=True):
-    """How a format's parts are told apart and made, from an earlier part where there is one."""
+    """How a format distinguishes and creates parts, based on an earlier part if there is one."""
 
     kind: Callable[[Any], PartKind]
     text: Callable[[str, Any], Any]
@@ -115,7 +115,7 @@ class PartFormat(Struct, frozen=True):
 
 
 def edited(parts: list[Any], was: Completion, now: Completion, how: PartFormat) -> list[Any]:
-    """The parts with another text or other calls where those changed; everything else as it stood."""
+    """The parts with changed text or calls replaced; everything else stays as it was."""
     if was.text != now.text:
         olds = [part for part in parts if how.kind(part) == "text"]
         made = [how.text(now.text, olds[0] if olds else None)] if now.text else []
@@ -131,7 +131,7 @@ def _changed_calls(parts: list[Any], calls: Sequence[ToolCall], how: PartFormat)
 
 
 def _placed(parts: list[Any], kind: PartKind, new: list[Any], how: PartFormat) -> list[Any]:
-    """The new parts where the first of their kind stood; else text before the calls, and calls last."""
+    """Inserts new parts at the position of the first of their kind; otherwise text before the calls, and calls last."""
     kinds = [how.kind(part) for part in parts]
     before = "call" if kind == "text" else ""
     at = next((i for i, found in enumerate(kinds) if found in (kind, before)), len(parts))

@@ -1,6 +1,6 @@
-"""A request to a model in one neutral form: what scripted models, other providers and faults on tool results read.
+"""A model request in one neutral form, which scripted models, other providers and faults on tool results read.
 
-A Conversation gathers its messages, with each tool result tied to the call it answers.
+A Conversation collects its messages and links each tool result to its call.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from holdfast.model.completion import ToolCall
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool gave, on its way to the model."""
+    """A tool's result in a request to the model."""
 
     key: str
-    """Which call it answers: its id where the format has one, else `name#ordinal` in the conversation."""
+    """The call's id if the format has one, otherwise `name#ordinal` in the conversation."""
     name: str
-    """The tool; found by way of the call it answers where the result does not say."""
+    """The tool; taken from the call if the result does not name it."""
     text: str
     arguments: str = "{}"
-    """Of the call it answers, as JSON text."""
+    """The arguments of its call, as JSON text."""
     failed: bool = False
-    """The result says that the tool failed, where the format has a place for that."""
+    """Whether the result is marked as failed, if the format supports that."""
 
 
 class ChatMessage(Struct, frozen=True):
@@ -36,7 +36,7 @@ class ChatMessage(Struct, frozen=True):
 
 
 class ToolDeclared(Struct, frozen=True):
-    """A tool that the model may ask for."""
+    """A tool that the model may call."""
 
     name: str
     description: str = ""
@@ -54,21 +54,21 @@ class ModelRequest(Struct, frozen=True):
     tools: tuple[ToolDeclared, ...] = ()
     stream: bool = False
     with_usage: bool = True
-    """Whether a stream is to end with its usage: OpenAI's Chat Completions only does so on request."""
+    """Whether a stream ends with its usage: OpenAI's Chat Completions sends it only on request."""
     max_tokens: int | None = None
     temperature: float | None = None
     tool_choice: str | None = None
     """auto, none, required, or the name of a tool."""
     json_reply: bool = False
-    """The reply is to be a JSON object."""
+    """Whether the reply must be a JSON object."""
     goes_on: bool = False
-    """A server keeps what was said before."""
+    """Whether a server keeps the earlier messages."""
     copies: int = 1
-    """How many choices the reply has."""
+    """Number of choices in the reply."""
     schema: dict[str, Any] | None = None
-    """A JSON Schema that the provider makes the reply follow."""
+    """A JSON Schema that the provider enforces on the reply."""
     unscriptable: tuple[str, ...] = ()
-    """What the reply is to have and only a model can give."""
+    """What the request demands that only a real model can provide."""
     echo: dict[str, Any] = {}
     """Settings of the request that the provider repeats in its reply."""
 
@@ -79,7 +79,7 @@ class ModelRequest(Struct, frozen=True):
 
     @property
     def prompt(self) -> str:
-        """The last thing the user said."""
+        """The user's last message."""
         return next((m.text for m in reversed(self.messages) if m.role == "user" and m.text), "")
 
 
@@ -102,22 +102,22 @@ class _Draft:
 
 
 class Conversation:
-    """Takes entries as they come. An id that comes again, or none, gets a number, so that every key is one result's."""
+    """Collects entries as they come. A repeated or missing id gets a number, so every key belongs to one result."""
 
     def __init__(self) -> None:
         self._said: list[ChatMessage | _Draft] = []
         self._numbers: dict[str, int] = {}
         self._latest: dict[str, ToolCall] = {}
-        """By the id on the wire: the call that a result with that id answers."""
+        """By id on the wire: the call that a result with that id answers."""
         self._open: list[ToolCall] = []
-        """Calls that no result has answered yet."""
+        """Calls without a result so far."""
         self._answered: set[str] = set()
 
     def say(self, role: Role, text: str) -> None:
         self._said.append(ChatMessage(role, text))
 
     def call(self, id: str, name: str, arguments: str) -> None:
-        """A call in the last message, if it is the assistant's, else in a message of its own."""
+        """Adds a call to the last message if that is the assistant's, otherwise to a new one."""
         n = self._number(f"call {id or name}")
         key = id if id and n == 1 else f"{id or name}#{n}"
         made = ToolCall(key, name, arguments)
@@ -127,10 +127,10 @@ class Conversation:
         self._last("assistant").calls.append(made)
 
     def result(self, id: str, name: str, text: str, failed: bool = False) -> None:
-        """A result, in the last message if it holds results too."""
+        """Adds a result to the last message if that holds results, otherwise to a new one."""
         call = self._answers(id, name)
         key = call.id if call else id or f"{name}#{self._number(f'result {name}')}"
-        if key in self._answered:  # one call, two results
+        if key in self._answered:  # one call with two results
             key = f"{key}+{self._number(f'again {key}')}"
         self._answered.add(key)
         if call:
@@ -143,7 +143,7 @@ class Conversation:
         return tuple([said.message() if isinstance(said, _Draft) else said for said in self._said])
 
     def _last(self, role: Role) -> _Draft:
-        """The last message, if it is this role's, else one of its own; to be added to."""
+        """The last message if it has this role, otherwise a new one; the caller adds to it."""
         last = self._said[-1] if self._said else None
         if last is None or last.role != role:
             last = _Draft(role, "")
@@ -153,7 +153,8 @@ class Conversation:
         return last
 
     def _answers(self, id: str, name: str) -> ToolCall | None:
-        """The call with the result's id; without one the first open call of the tool, or of any if it names none."""
+        """The call with the result's id; without an id the first open call of the tool, or of any tool if it
+        names none."""
         call = self._latest.get(id) if id else next((c for c in self._open if name in ("", c.name)), None)
         if call in self._open:
             self._open.remove(call)

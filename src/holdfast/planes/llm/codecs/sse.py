@@ -1,6 +1,6 @@
-"""Streams of events: written, and read as they pass, whatever their line ends and wherever they are split.
+"""Event streams: writes them, and reads them as they pass, for any line ending and any split.
 
-Server-sent events, and the JSON array that Google sends without `alt=sse`.
+Supports server-sent events, and the JSON array that Google sends without `alt=sse`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from holdfast.planes.llm.codecs.loose import dump
 TYPE = "text/event-stream"
 
 LINE_LIMIT = 16_000_000
-"""Bytes of one line or one event that are kept; a longer one is left out."""
+"""Maximum size of one line or event, in bytes; a longer one is dropped."""
 
 StreamFrame: TypeAlias = bytes | Pause | Cut
-"""What is sent next: bytes, nothing for a while, or never anything again."""
+"""What is sent next: bytes, a pause, or the end of the connection."""
 
 
 def event(data: Any, name: str = "", end: bytes = b"\n") -> bytes:
-    """One event that carries a value as JSON."""
+    """One event with a JSON value."""
     head = b"event: " + name.encode() + end if name else b""
     return head + b"data: " + dump(data) + end + end
 
 
 class StreamLines:
-    """A stream of one JSON object a line. A line over the limit is left out."""
+    """A stream of one JSON object per line. A line over the limit is dropped."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._over = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete by now, without empty ones. CR, LF and CRLF all end a line."""
+        """The lines that are complete so far, without empty ones. CR, LF and CRLF all end a line."""
         *whole, rest = data.replace(b"\r", b"\n").split(b"\n")
         lines = []
         for part in whole:
@@ -57,13 +57,13 @@ class StreamLines:
 
 
 class DataEvents:
-    """The events of a stream that carry data. Comments, names, ids and retry times are left out."""
+    """The events of a stream that have data. Comments, names, ids and retry times are dropped."""
 
     def __init__(self) -> None:
         self._events = sse.EventSplitter(LINE_LIMIT)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The data of the events that are whole by now."""
+        """The data of the events that are complete so far."""
         return [event.data for event in self._events.feed(data) if event.data is not None]
 
 
@@ -71,7 +71,7 @@ _SIGNS = re.compile(rb'["\\{}]')
 
 
 def as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
-    """The frames of an event stream as the elements of an array; it is closed unless the connection is lost."""
+    """The frames of an event stream as elements of an array, which is closed unless the connection is lost."""
     lead, cut = b"[", False
     for frame in frames:
         if isinstance(frame, bytes):
@@ -85,7 +85,7 @@ def as_array(frames: Iterable[StreamFrame]) -> Iterator[StreamFrame]:
 
 
 class Elements:
-    """The objects in an array, as they become whole; one over the limit is left out."""
+    """Reads the objects in an array as they become complete; an object over the limit is dropped."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -94,7 +94,7 @@ class Elements:
         self._escaped = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The objects that are whole by now."""
+        """The objects that are complete so far."""
         found = []
         start, position = 0, int(self._escaped)
         self._escaped = self._escaped and not data
@@ -120,7 +120,7 @@ class Elements:
             self._depth = max(0, self._depth + (1 if sign == b"{" else -1))
 
     def _keep(self, rest: bytes) -> None:
-        """Keeps the beginning of an object that is not whole yet."""
+        """Keeps the beginning of an incomplete object."""
         if self._depth > 0:
             self._kept += rest
             if len(self._kept) > LINE_LIMIT:

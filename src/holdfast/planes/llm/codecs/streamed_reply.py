@@ -1,7 +1,7 @@
-"""A streamed reply as it is read: what every format's reader gathers, bounded whatever the other side sends.
+"""Reads a streamed reply: what every format's reader collects, bounded whatever the other side sends.
 
-What a stream says beside the neutral form (thoughts and their signatures, further choices, citations) is kept as it
-came, and sent again in its place: faults act on text, calls and ends, and know none of these.
+Content outside the neutral form (thoughts and their signatures, further choices, citations) is kept as it arrived and
+sent again at the same position. Faults change only text, calls and endings.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from holdfast.planes.llm.codecs.loose import obj, parse
 
 
 class Aside(Struct, frozen=True):
-    """One such part."""
+    """One part outside the neutral form."""
 
     kind: str
-    """What it is, for people; empty where it is only how the format cuts its text."""
+    """A readable name; empty if it only reflects how the format splits its text."""
     data: Any
-    """What its format needs to write it again."""
+    """The data that its format needs to write it again."""
     text: int = 0
-    """Characters of text that came before it."""
+    """Number of text characters before it."""
     calls: int = 0
-    """Tool calls that came before it."""
+    """Number of tool calls before it."""
     of_text: bool = False
-    """It speaks of the text before it, and means nothing where that is another."""
+    """Whether it refers to the text before it, and is meaningless if that text changes."""
 
 
 class OriginalStream(Struct, frozen=True):
-    """A provider's own stream, as far as the neutral form has no place for it."""
+    """The parts of a provider's stream that the neutral form does not support."""
 
     was: Completion = Completion()
-    """What it says in neutral form."""
+    """The stream in neutral form."""
     first: Any = None
-    """Its first event: ids and times that every event repeats."""
+    """Its first event, with ids and times that every event repeats."""
     last: Any = None
-    """The event that ends it: what it used, in the provider's own words."""
+    """Its last event, with the usage in the provider's own terms."""
     asides: tuple[Aside, ...] = ()
     calls: tuple[dict[str, Any], ...] = ()
     """Fields of each tool call that the neutral form does not have."""
 
     def beside(self, n: int) -> dict[str, Any]:
-        """Such fields of the nth call, from 0."""
+        """These fields of the nth call, from 0."""
         return self.calls[n] if n < len(self.calls) else {}
 
 
@@ -53,7 +53,7 @@ NOTHING = OriginalStream()
 
 
 class Asides:
-    """The asides of a stream that is written again, each when its place has come."""
+    """Returns the asides of a stream that is written again, each at its position."""
 
     def __init__(self, like: OriginalStream, now: Completion) -> None:
         same = _same(like.was.text, now.text) if like.asides else 0
@@ -63,7 +63,7 @@ class Asides:
         self._calls = 0
 
     def before(self, part: Delta) -> list[Any]:
-        """What comes before a part of the reply."""
+        """The asides before a part of the reply."""
         found = []
         while self._left and self._due(self._left[0], part):
             found.append(self._left.popleft().data)
@@ -73,13 +73,13 @@ class Asides:
         return found
 
     def rest(self) -> list[Any]:
-        """What comes before the end."""
+        """The asides before the end."""
         found = [aside.data for aside in self._left]
         self._left.clear()
         return found
 
     def _due(self, aside: Aside, part: Delta) -> bool:
-        """What stood after all of the text waits for all of the new one, be it longer."""
+        """An aside after the complete text waits for the complete new text, even if that is longer."""
         if aside.calls > self._calls:
             return False
         inside = aside.text == 0 or aside.text < self._all
@@ -87,7 +87,7 @@ class Asides:
 
 
 def left_out(like: OriginalStream, now: Completion) -> tuple[str, ...]:
-    """What a changed reply cannot keep."""
+    """The parts that a changed reply cannot keep."""
     if now.lacks or not like.asides:
         return ()
     same = _same(like.was.text, now.text)
@@ -99,19 +99,19 @@ def _fits(aside: Aside, same: int) -> bool:
 
 
 def _same(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Length of the common prefix of two texts."""
     if other.startswith(one):
         return len(one)
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(other))
 
 
 CHARACTERS_KEPT = 16_000_000
-"""Of one reply, text and arguments together: far beyond what a model writes."""
+"""Limit for one reply, text and arguments together: far more than a model writes."""
 DELTAS_KEPT = 200_000
 
 
 class _Call:
-    """A call whose arguments are still coming."""
+    """A call whose arguments are still arriving."""
 
     __slots__ = ("arguments", "beside", "id", "name", "otherwise")
 
@@ -127,12 +127,12 @@ class _Call:
 
 
 class StreamedReply:
-    """What has come so far. `keep`: also what the neutral form does not know, should it be written again."""
+    """The stream so far. `keep`: also keeps what the neutral form does not support, to write it again."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self.keep = keep
         self.last: Any = None
-        """The event that ended it, as it came."""
+        """The last event, as it arrived."""
         self._asides: list[Aside] = []
         self._begun: list[_Call] = []
         self.model = ""
@@ -152,7 +152,7 @@ class StreamedReply:
             self._add(Text(kept))
 
     def call(self, key: int | str, id: str, name: str, arguments: str = "", *, otherwise: str = "") -> None:
-        """A piece of a call; `otherwise` are its arguments if no piece of them comes."""
+        """Adds a piece of a call; `otherwise` is used as its arguments if no piece of them arrives."""
         call = self._calls.get(key)
         if call is None or (id and call.id and id != call.id):  # some servers give every call the same index
             call = self._calls[key] = _Call(id, name)
@@ -162,7 +162,7 @@ class StreamedReply:
         self._go_on(call, id, name, arguments)
 
     def other_call(self, key: int | str, id: str, name: str, arguments: str = "") -> None:
-        """A piece of a call that faults leave as it is."""
+        """Adds a piece of a call that faults do not change."""
         if key not in self._others and len(self._others) >= DELTAS_KEPT:
             return
         self._go_on(self._others.setdefault(key, _Call(id, name)), id, name, arguments)
@@ -174,22 +174,22 @@ class StreamedReply:
             call.arguments.append(kept)
 
     def more(self, key: int | str, arguments: str) -> None:
-        """More arguments of a call that has begun."""
+        """Adds arguments to an open call."""
         if key in self._calls:
             self.call(key, "", "", arguments)
 
     def beside(self, key: int | str, fields: dict[str, Any]) -> None:
-        """Fields of a call that has begun which the neutral form does not have."""
+        """Adds fields to an open call that the neutral form does not have."""
         if key in self._calls:
             self._calls[key].beside |= fields
 
     def aside(self, kind: str, data: Any, *, of_text: bool = False) -> None:
-        """A part that the neutral form does not know."""
+        """Adds a part that the neutral form does not support."""
         if self.keep and len(self._asides) < DELTAS_KEPT:
             self._asides.append(Aside(kind, data, self._said, len(self._begun), of_text))
 
     def like(self, first: Any) -> OriginalStream:
-        """What has come beside the neutral form."""
+        """The parts outside the neutral form so far."""
         if not self.keep:
             return OriginalStream(first=first)
         calls = tuple([call.beside for call in self._begun])
@@ -209,22 +209,22 @@ class StreamedReply:
 
     @property
     def empty(self) -> bool:
-        """No text and no call has come."""
+        """Whether neither text nor a call has arrived."""
         return not any(isinstance(delta, (Text, _Call)) for delta in self._deltas)
 
     @property
     def count(self) -> int:
-        """How many parts have come."""
+        """Number of parts so far."""
         return len(self._deltas)
 
     @property
     def others(self) -> int:
-        """How many calls have come that faults leave as they are."""
+        """Number of calls so far that faults do not change."""
         return len(self._others)
 
     @property
     def calls(self) -> bool:
-        """A call has come."""
+        """Whether a call has arrived."""
         return bool(self._calls)
 
     def completion(self) -> Completion:
@@ -245,15 +245,15 @@ class StreamedReply:
 
 
 class Parts(Protocol):
-    """Splits a stream into its events, lines or elements, each the text of a JSON value."""
+    """Splits a stream into its events, lines or elements; each is the text of a JSON value."""
 
     def feed(self, data: bytes) -> list[bytes]: ...
 
 
 class FormatReader:
-    """Reads a streamed reply of one format as it passes; `take` gathers what one event says.
+    """Reads a streamed reply of one format as it passes; `take` reads one event.
 
-    It never raises: what cannot be read, or is no JSON object, is left out.
+    It never raises: input that is unreadable or not a JSON object is dropped.
     """
 
     def __init__(
@@ -271,9 +271,9 @@ class FormatReader:
                 self._take(found, self._got)
 
     def completion(self) -> Completion:
-        """What has come so far; one Text for each chunk of text, in order."""
+        """The reply so far, with one Text for each chunk, in order."""
         return self._got.completion()
 
     def like(self) -> OriginalStream:
-        """What the stream says beside that: all of it, if the reader was made to keep it, else its first event."""
+        """The rest of the stream: all of it if the reader keeps it, otherwise its first event."""
         return self._got.like(self._first)

@@ -1,4 +1,4 @@
-"""Tool calls and results that stand in the texts of a conversation: smolagents reads and writes them there."""
+"""Tool calls and results inside the text of a conversation, as smolagents reads and writes them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from holdfast.model.completion import ToolCall
 from holdfast.planes.llm.codecs.loose import items, json_text, obj, text_in, word
 
 INTERPRETER = "python_interpreter"
-"""What the framework calls its running of code; it is the tool's name where the code calls several, or none."""
+"""The framework's name for running code; used as the tool's name if the code calls several tools, or none."""
 _CODE = re.compile(r"<code>(.*?)(?:</code>|\Z)", re.DOTALL)
 _FENCED = re.compile(r"```(?:python|py)\s*\n(.*?)\n?(?:```|\Z)", re.DOTALL)
 _OWN = frozenset((*dir(builtins), "final_answer"))
 _LOGS, _LAST = "Execution logs:\n", "\nLast output from code snippet:\n"
 _LONGEST_CODE = 20_000
-"""Characters of code that are read."""
+"""Maximum length of code that is parsed, in characters."""
 _CALLS = "Calling tools:\n"
 RESULT = "Observation:\n"
-"""What a text begins with that is a tool's result."""
+"""Prefixes of a text that is a tool's result."""
 _LONGEST = 100_000
-"""Characters of a list of calls that are read."""
+"""Maximum length of a list of calls that is parsed, in characters."""
 
 
 def understood(messages: list[Any]) -> list[dict[str, Any]]:
-    """The messages with such calls and results in the fields that the format has for them; all others as they are.
+    """The messages with such calls and results moved to the format's own fields; all other messages unchanged.
 
-    Results of several calls are in one text and cannot be distinguished: they stay text. What is not an object
+    Results of several calls are in one text and cannot be distinguished: they stay text. An entry that is not an object
     becomes an empty one.
     """
     messages = [message if isinstance(message, dict) else {} for message in messages]
@@ -60,8 +60,7 @@ def _has_calls(messages: list[dict[str, Any]]) -> bool:
 
 
 def asked_in(text: str) -> tuple[ToolCall, ...]:
-    """What a client that looks for a call in the text of a reply finds there: an object with a name and arguments, or
-    code to be run."""
+    """The call that a client would find in the text of a reply: an object with a name and arguments, or code to run."""
     if code := code_in(text):
         return (ToolCall("", *called_in(code)),)
     start, end = text.find("{"), text.rfind("}")
@@ -76,7 +75,7 @@ def asked_in(text: str) -> tuple[ToolCall, ...]:
 
 
 def _calls(text: str) -> list[dict[str, Any]]:
-    """The calls in a text; they are written as Python writes a list."""
+    """The calls in a text, which are written as a Python list."""
     _, mark, written = text.rpartition(_CALLS)
     if not mark or len(written) > _LONGEST:
         return []
@@ -90,7 +89,7 @@ def _calls(text: str) -> list[dict[str, Any]]:
 
 
 def _meant(call: dict[str, Any]) -> dict[str, Any]:
-    """The call; of code that is run, the one of the tool that it calls."""
+    """The call; for code, the call of the tool that it uses."""
     function = call["function"]
     code = function.get("arguments")
     if function["name"] != INTERPRETER or not isinstance(code, str):
@@ -100,13 +99,14 @@ def _meant(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def code_in(text: str) -> str:
-    """The code of a reply, as the framework takes it out; empty if there is none."""
+    """The code of a reply, extracted like the framework does; empty if there is none."""
     found = _CODE.findall(text) or _FENCED.findall(text)
     return "\n\n".join(part.strip() for part in found).strip()
 
 
 def called_in(code: str) -> tuple[str, str]:
-    """The one tool that the code calls, with its arguments by name as JSON; else the interpreter, with the code."""
+    """The single tool that the code calls, with its named arguments as JSON; otherwise the interpreter, with the
+    code."""
     try:
         calls = _calls_in(ast.parse(code)) if len(code) <= _LONGEST_CODE else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -119,7 +119,7 @@ def called_in(code: str) -> tuple[str, str]:
 
 
 def printed_in(observation: str) -> str:
-    """What the code printed, of all that the framework says of its run."""
+    """The output of the code, without the framework's words around it."""
     if not observation.startswith(_LOGS):
         return observation
     logs = observation.removeprefix(_LOGS)
@@ -127,7 +127,7 @@ def printed_in(observation: str) -> str:
 
 
 def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
-    """The calls of names that neither Python nor the code itself brings."""
+    """Calls of names that neither Python nor the code itself defines."""
     made = set(_OWN)
     found: list[tuple[str, ast.Call]] = []
     for node in ast.walk(tree):
@@ -143,7 +143,7 @@ def _calls_in(tree: ast.Module) -> list[tuple[str, ast.Call]]:
 
 
 def _literal(value: ast.expr) -> Any:
-    """A value that is written out; what is worked out is known by how it is written."""
+    """The value of a literal; any other expression as its source text."""
     return value.value if isinstance(value, ast.Constant) and _plain(value.value) else ast.unparse(value)
 
 

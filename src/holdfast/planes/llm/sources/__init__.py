@@ -1,1 +1,1 @@
-"""What answers a model call: a provider, a server of the user's, a script or a recording."""
+"""What answers a model call: a provider, the user's server, a script or a recording."""

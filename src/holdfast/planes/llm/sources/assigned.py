@@ -1,4 +1,4 @@
-"""A model to which `models:` gives a server: another address, key or name than the agent asked for."""
+"""A model that `models:` assigns to a server: with another address, key or name than the agent requested."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from holdfast.planes.llm.sources.source import (
 from holdfast.protocols.fault import Failed
 
 COMPATIBLE = ("openai", "ollama")
-"""Providers whose servers can be asked in the format of OpenAI's Chat Completions."""
+"""Providers whose servers support OpenAI's Chat Completions."""
 
 _PATHS = {"openai_chat": "/v1/chat/completions", "openai_responses": "/v1/responses"}
 _NO_JSON = object()
@@ -50,7 +50,7 @@ _NOT_THERE = (404, 405, 501)
 
 
 class Assigned:
-    """Passes calls on to the server of an entry, translated to Chat Completions where it speaks another format."""
+    """Forwards calls to the server of an entry, translated to Chat Completions if it uses another format."""
 
     def __init__(self, spec: ModelSpec, upstreams: Upstreams, environ: Mapping[str, str]) -> None:
         self._spec = spec
@@ -58,10 +58,10 @@ class Assigned:
         self._base = _base(spec, environ)
         self._key = _key(spec, environ)
         self._chat_only = False
-        """The server has said that it has no Responses API."""
+        """Whether the server has said that it has no Responses API."""
 
     async def answer(self, query: Query) -> Answered:
-        """The server's reply, as bytes where both sides speak one format."""
+        """The server's reply, as bytes if both sides use one format."""
         if not self._speaks(query):
             return await self._translated(query)
         passed = await self._passed(query)
@@ -72,7 +72,7 @@ class Assigned:
         return await self._translated(query)
 
     def _speaks(self, query: Query) -> bool:
-        """Whether the server takes the request as the agent wrote it."""
+        """Whether the server accepts the request as the agent wrote it."""
         if self._chat_only and self._may_lack(query):
             return False
         if query.codec is None:
@@ -82,11 +82,11 @@ class Assigned:
         return query.codec.provider == self._spec.provider
 
     def _may_lack(self, query: Query) -> bool:
-        """Many servers that are compatible with OpenAI's know Chat Completions alone."""
+        """Whether to translate to Chat Completions: many OpenAI-compatible servers support nothing else."""
         return query.codec is not None and query.codec.name == "openai_responses" and self._spec.base_url is not None
 
     async def destination(self, query: Query) -> Destination:
-        """Where a request goes that is passed on unread."""
+        """The target of a request that is forwarded unread."""
         if query.provider != self._spec.provider:
             raise WrongFormat(self._mismatch(query))
         replaces = self._replaces_key(query)
@@ -129,7 +129,7 @@ class Assigned:
         return WrittenReply(reader.completion(), passed.origin)
 
     def _replaces_key(self, query: Query) -> bool:
-        """The agent's own key goes to the provider it is for, and to no other server."""
+        """Sends the agent's own key only to the provider that it is for."""
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
         return elsewhere or self._spec.api_key is not None or query.key in ("", PLACEHOLDER_KEY)
 
@@ -137,7 +137,7 @@ class Assigned:
         entry = f"models: {query.model or '*'} is served by {self._spec.provider}"
         request = f"{query.method} {query.path.partition('?')[0]}"
         return (
-            f"{entry}, and the agent asks in the format of {query.provider} ({request}): "
+            f"{entry}, but the agent uses the format of {query.provider} ({request}): "
             f"only servers of {' and '.join(COMPATIBLE)} can be asked in another format, and only for completions"
         )
 
@@ -158,7 +158,7 @@ def _key(spec: ModelSpec, environ: Mapping[str, str]) -> Key | None:
 
 
 def json_reply(body: bytes, origin: str) -> Any:
-    """A model's reply as a value; UpstreamDown if it is no JSON."""
+    """A model's reply as a value; raises UpstreamDown if it is not JSON."""
     if (found := parse(body, _NO_JSON)) is _NO_JSON:
         said = shorten(body.decode("utf-8", "replace").strip(), 80)
         raise UpstreamDown(f"the model at {origin} gave no answer: its reply is not JSON: {said}")
@@ -166,7 +166,7 @@ def json_reply(body: bytes, origin: str) -> Any:
 
 
 def _refused(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
-    """The server's error, in the shape that the agent's client knows."""
+    """The server's error, in the format of the agent's client."""
     assert query.codec is not None
     wait = retry_after(passed.wire)
     refusal = query.codec.refusal(Failed(error_message(body), status=passed.wire.status, retry_after_s=wait))
@@ -174,13 +174,13 @@ def _refused(query: Query, passed: PassedReply, body: bytes) -> PassedReply:
 
 
 def retry_after(wire: RawReply) -> float | None:
-    """The seconds that a refusal asks to wait, if it says."""
+    """The seconds to wait that a refusal states, if any."""
     later = wire.get("retry-after") or ""
     return float(later) if later.replace(".", "", 1).isdigit() else None
 
 
 def error_message(body: bytes) -> str:
-    """What an error's body says, whatever its shape."""
+    """The message in an error body of any shape."""
     data = parse(body)
     error = data.get("error", data) if isinstance(data, dict) else None
     said = error.get("message") if isinstance(error, dict) else error
@@ -191,7 +191,7 @@ _OPEN = {"type": "object", "properties": {}}
 
 
 def to_openai_chat(asked: ModelRequest, model: str) -> dict[str, Any]:
-    """The request for another model. Only what the neutral form has is sent: no images, no provider's own options."""
+    """The request for another model. Only the neutral form is sent: no images, no provider-specific options."""
     body: dict[str, Any] = {"model": model, "messages": [m for message in asked.messages for m in _messages(message)]}
     if asked.tools:
         body["tools"] = [_tool(tool) for tool in asked.tools]

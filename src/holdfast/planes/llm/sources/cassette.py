@@ -1,4 +1,5 @@
-"""A recording of model calls: what is kept of a reply, and how `--replay` answers from it. JSON, one reply a line."""
+"""A recording of model calls: how replies are stored, and how `--replay` answers from them. JSON, one reply per
+line."""
 
 from __future__ import annotations
 
@@ -32,27 +33,27 @@ class RecordedReply(Struct, frozen=True):
     """One line of a recording."""
 
     key: str
-    """Of the request: its provider, path and body, without what changes from run to run."""
+    """A digest of the request's provider, path and body, without what changes from run to run."""
     provider: str
     model: str
     prompt: str
     trial: str
     n: int
-    """Which request with this key it was in its trial, from 1."""
+    """The number of the request with this key in its trial, from 1."""
     status: int
     headers: Headers
     chunks: tuple[str, ...]
-    """Texts; base64 if `binary`."""
+    """Text; base64 if `binary`."""
     binary: bool = False
     ms: float = 0.0
     format: int = 1
-    """A line that was kept before it was numbered is of the first."""
+    """A line without a number, from an older version, counts as the first."""
 
 
 class Cassette:
-    """Answers from a recording: the same request of the same trial, else of any, gets the reply that was kept.
+    """Answers from a recording with the reply to the same request: of the same trial, otherwise of any trial.
 
-    Only an index is held in memory; a reply is read when it is asked for.
+    Only an index is held in memory; a reply is read when it is needed.
     """
 
     def __init__(self, path: Path, mask: Mask) -> None:
@@ -67,7 +68,7 @@ class Cassette:
         self._read_index()
 
     async def answer(self, query: Query) -> PassedReply:
-        """The recorded reply, chunk by chunk; NotRecorded if there is none."""
+        """The recorded reply, chunk by chunk; raises NotRecorded if there is none."""
         key = key_of(query, self._mask)
         n = self._seen.next(query.trial, key)
         of_key = self._by_key.get(key)
@@ -84,7 +85,7 @@ class Cassette:
             with self._path.open("rb") as file:
                 place = 0
                 for number, line in enumerate(file, 1):
-                    if line.endswith(b"\n") and line.strip():  # a torn last line is no reply
+                    if line.endswith(b"\n") and line.strip():  # a truncated last line is not a reply
                         self._index(line, number, place)
                     place += len(line)
         except OSError as broken:
@@ -103,7 +104,7 @@ class Cassette:
                 raise UserError(
                     said,
                     code="recording-unusable",
-                    hint="replay it with the version that recorded it, or record it anew",
+                    hint="replay it with the version that recorded it, or record it again",
                 )
             taken = _decoder.decode(line)
             bytes_of(taken.chunks, taken.binary)
@@ -114,7 +115,7 @@ class Cassette:
         which, of_key = (taken.key, taken.trial, taken.n), self._by_key.setdefault(taken.key, {})
         if of_key.get(taken.n) in (None, self._places.get(which)):
             of_key[taken.n] = place
-        self._places[which] = place  # recorded again: the newer reply holds
+        self._places[which] = place  # recorded again: the newer reply counts
         self._prompts[taken.prompt] = None
 
     def _at(self, place: int) -> RecordedReply:
@@ -137,7 +138,7 @@ _numbers = msgspec.json.Decoder(Numbered)
 
 
 def prompt_of(query: Query) -> str:
-    """What a person knows the request by, shortened."""
+    """A short text by which a person recognises the request."""
     return encodable(shorten(query.asked.prompt)) if query.asked is not None else ""
 
 
@@ -149,9 +150,9 @@ _VOLATILE = frozenset((
 ))  # fmt: skip
 """Parts of a request that name the caller or tune the service: the answer does not depend on them."""
 _IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})
-"""Ids that some client libraries draw anew in every run; their order is what counts."""
+"""Ids that some client libraries generate in every run; only their order counts."""
 _DATA = frozenset({"input", "args", "arguments", "response", "parameters", "input_schema"})
-"""Maps that are the tools' own: an `id` in them is a value like any other."""
+"""Maps that belong to the tools: an `id` in them is an ordinary value."""
 
 
 class Texts(Struct, frozen=True):
@@ -162,7 +163,7 @@ class Texts(Struct, frozen=True):
 
 
 def key_of(query: Query, mask: Mask) -> str:
-    """What a request is known by: the same in every run that asks the same."""
+    """The key of a request: equal in every run that makes the same request."""
     path = query.path.partition("?")[0]
     path = path[3:] if path.startswith("/v1/") else path
     return digest(f"{query.provider} {query.method} {path}\n".encode() + _content(query, mask), 16)
@@ -193,7 +194,7 @@ def _steady_in(name: str, value: Any, ids: dict[str, str]) -> Any:
 
 
 def kept(query: Query, wire: RawReply, chunks: list[bytes], mask: Mask) -> Texts | None:
-    """The chunks as they may be stored; None if a secret is in them that cannot be masked."""
+    """The chunks as they may be stored; None if they contain a secret that cannot be masked."""
     try:
         text = b"".join(chunks).decode()
     except UnicodeDecodeError:
@@ -223,12 +224,12 @@ def written(query: Query, completion: Completion) -> StoredReply:
 
 
 def bytes_of(chunks: tuple[str, ...], binary: bool) -> tuple[bytes, ...]:
-    """The chunks as they were sent; ValueError if they are not base64 where they should be."""
+    """The chunks as they were sent; raises ValueError for invalid base64."""
     return tuple([base64.b64decode(chunk, validate=True) if binary else chunk.encode() for chunk in chunks])
 
 
 def _understood(query: Query, wire: RawReply, text: str) -> Completion | None:
-    """What the reply says, in neutral form: a secret may be split over the events of a stream."""
+    """The content of the reply in neutral form: a secret may be split over several events of a stream."""
     if query.codec is None or wire.status != 200:
         return None
     if query.stream:
@@ -253,6 +254,6 @@ def _masked(completion: Completion | None, mask: Mask) -> Completion | None:
 
 
 def _as_texts(chunks: list[bytes]) -> tuple[str, ...]:
-    """Each chunk as text; a character that was split over two stands in the second."""
+    """Each chunk as text; a character that is split over two belongs to the second."""
     decoder = getincrementaldecoder("utf-8")()
     return tuple([encodable(text) for chunk in chunks if (text := decoder.decode(chunk))])

@@ -1,4 +1,4 @@
-"""Asking a model ourselves: one question to whatever answers for it, and its text."""
+"""Holdfast's own model calls: sends one question to the model's source, and returns its text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.planes.llm.sources.provider_hosts import AgentHeaders
 from holdfast.planes.llm.sources.source import Answered, ModelSource, PassedReply, Query, UpstreamDown, WrittenReply
 
 REPLY_READ = 4_000_000
-"""Bytes of a reply that are read: a rating has a few hundred."""
+"""Maximum size of a reply, in bytes: a rating has a few hundred."""
 _BAD_REQUEST = (400, 422)
 _CODECS: Mapping[str, Codec] = {
     "openai": OPENAI_CHAT,
@@ -45,23 +45,24 @@ class ModelRefused(UpstreamDown):
 
 
 def without(question: Question, refused: ModelRefused) -> tuple[Question, str] | None:
-    """The question without what the model does not take, and what to say of that; None if that is not why."""
+    """The question without what the model rejects, and a note about it; None if that was not the reason."""
     if refused.status not in _BAD_REQUEST:
         return None
     why = str(refused).lower()
     if question.temperature is not None and "temperature" in why:
-        return replace(question, temperature=None), "the model takes no temperature: asked without"
+        return replace(question, temperature=None), "the model rejects a temperature: sent without one"
     if question.json and any(word in why for word in ("response_format", "responsemimetype", "json", "format")):
-        return replace(question, json=False), "the model has no JSON mode: asked without"
+        return replace(question, json=False), "the model has no JSON mode: sent without it"
     if question.apart and "system" in why:
-        return replace(question, apart=False), "the model takes no system message: its text was put before the prompt"
+        return replace(question, apart=False), "the model rejects a system message: its text was put before the prompt"
     return None
 
 
 async def ask(source: ModelSource, provider: str, question: Question, conversation: str) -> tuple[str, str]:
-    """The text of the reply, and who gave it. Refused if the server says no, UpstreamDown if no reply can be read.
+    """The text of the reply, and who gave it. Raises Refused if the server rejects it, UpstreamDown if no reply can be
+    read.
 
-    `conversation` tells questions apart: a script counts what it used up for each.
+    `conversation` distinguishes questions: a script counts used rules for each.
     """
     letter, codec = written(provider, question), _CODECS[provider]
     query = Query(
@@ -78,7 +79,7 @@ async def ask(source: ModelSource, provider: str, question: Question, conversati
     completion, origin = await _completion(await source.answer(query), codec)
     for delta in completion.deltas:
         if isinstance(delta, Trouble):
-            raise UpstreamDown(f"the model at {origin} broke off: {shorten(delta.message)}")
+            raise UpstreamDown(f"the model at {origin} stopped before the end: {shorten(delta.message)}")
         if isinstance(delta, Pause):
             await sleep(delta.ms / 1000)
     return completion.text, origin
@@ -102,12 +103,12 @@ def _refused(answered: PassedReply, body: bytes) -> ModelRefused:
 
 
 ANSWER_TOKENS = 2_048
-"""What an answer may take, where a provider wants to be told: room for a rating and its reason."""
+"""The maximum length of an answer, for providers that require one: enough for a rating and its reason."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
 class Question(Struct, frozen=True):
-    """What is asked; no tools, no stream."""
+    """A question; without tools and streaming."""
 
     model: str
     system: str
@@ -115,13 +116,13 @@ class Question(Struct, frozen=True):
     temperature: float | None = 0.0
     """None: it is not sent."""
     json: bool = True
-    """The reply is asked to be a JSON object, where the format has a word for that."""
+    """Whether to request a JSON object, if the format supports that."""
     apart: bool = True
-    """The system's text is a message of its own."""
+    """Whether the system text is a separate message."""
 
 
 class Letter(Struct, frozen=True):
-    """A question as a provider wants it."""
+    """A question in a provider's format."""
 
     path: str
     body: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The real provider, or the server that the user's environment names instead of it."""
+"""The real provider, or the server that the user's environment names instead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WHAT = {
 
 
 class Provider:
-    """Passes calls on to a provider, with the agent's own key or, where it has none, the user's."""
+    """Forwards calls to a provider, with the agent's own key or, if it has none, the user's."""
 
     def __init__(
         self, provider: str, upstreams: Upstreams, environ: Mapping[str, str], policy: Policy | None = None
@@ -44,7 +44,7 @@ class Provider:
         self._key = own_key(provider, environ)
 
     async def answer(self, query: Query) -> PassedReply:
-        """The provider's reply; NoModel where there is neither a key nor an address to ask."""
+        """The provider's reply; raises NoModel if there is neither a key nor an address."""
         to = await self.destination(query)
         try:
             return await send(self._upstreams, query.method, to.url, to.headers, query.body, to.addresses)
@@ -55,7 +55,7 @@ class Provider:
             raise
 
     async def destination(self, query: Query) -> Destination:
-        """Where a request goes, and with whose key."""
+        """The target of a request, and the key to send."""
         keyless = query.key in ("", PLACEHOLDER_KEY)
         if keyless and self._key is None and self._named is None and self._provider != "ollama":
             host = urlsplit(query.base_url or "").hostname
@@ -72,29 +72,29 @@ class Provider:
         return Destination(url, headers, await self._checked(query.base_url))
 
     async def _checked(self, base: str) -> tuple[str | None, ...]:
-        """The addresses of a host that the agent itself named: as for all that comes through the proxy."""
+        """The checked addresses of a host that the agent itself named, as for all proxied requests."""
         parts = urlsplit(base)
         try:
             return tuple(await self._policy.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme]))
         except OSError as unknown:
             raise down(UpstreamFailed("dns", str(unknown)), base) from unknown
         except NotPermitted as refused:
-            why = f"the model at {base} is not asked: {refused}"
-            ways = 'name it in network.egress.allow, or who answers in its stead in `models: {"*": …}`'
+            why = f"the model at {base} was not called: {refused}"
+            ways = 'name it in network.egress.allow, or name a replacement in `models: {"*": …}`'
             raise UpstreamDown(f"{why}. Two ways: {ways}") from refused
 
     def _base(self, query: Query) -> str:
         return (query.base_url or self._named or HOSTS[self._provider].public).rstrip("/")
 
     def _trusted(self, base: str) -> bool:
-        """Whether the user's key is meant for this address: not for whatever host an agent asks for."""
+        """Whether the user's key may be sent to this address: never to a host that the agent chooses."""
         meant = urlsplit(self._named or HOSTS[self._provider].public)
         asked = urlsplit(base)
         return (asked.scheme, asked.netloc) == (meant.scheme, meant.netloc)
 
 
 class Flow:
-    """A reply as it comes from an address."""
+    """A reply as it arrives from an address."""
 
     def __init__(self, incoming: UpstreamReply, origin: str) -> None:
         self._incoming = incoming
@@ -117,7 +117,7 @@ class Flow:
         except UpstreamFailed as failed:
             raise down(failed, self._origin) from failed
         finally:
-            self._incoming.abort()  # nothing, if all of it has come
+            self._incoming.abort()  # nothing, if all of it has arrived
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:
         try:
@@ -137,9 +137,9 @@ async def send(
     body: bytes,
     addresses: Sequence[str | None] = (None,),
 ) -> PassedReply:
-    """One request to a server; UpstreamDown says which address failed how, without path or key.
+    """Sends one request to a server; UpstreamDown names the failed address and the reason, without path or key.
 
-    It goes to the first of the `addresses` that takes connections; None is whatever the name resolves to.
+    It goes to the first of the `addresses` that accepts connections; None means whatever the name resolves to.
     """
     if not url.startswith(("http://", "https://")):
         raise UpstreamDown(f"the model cannot be asked at {shorten(url, 80)}: it is not an http or https URL")
@@ -151,7 +151,7 @@ async def send(
             incoming = await upstreams.send(method, url, headers, body or None, address=address)
         except UpstreamFailed as failed:
             failure = failed
-            if failed.kind != "refused":  # else nothing was sent, and another address may do
+            if failed.kind != "refused":  # otherwise nothing was sent, and another address may work
                 break
         else:
             return PassedReply(Flow(incoming, asked), asked, url=bare)
@@ -166,6 +166,6 @@ def origin(url: str) -> str:
 
 
 def down(failed: UpstreamFailed, origin: str) -> UpstreamDown:
-    """A failed connection to a model's server, in words."""
+    """A failed connection to a model's server, as text."""
     why = f"the model at {origin} gave no answer: {_WHAT[failed.kind]} ({failed})"
     return UpstreamDown(why, kind=failed.kind)

@@ -1,4 +1,4 @@
-"""Providers: where each is, how it is given its key, and which of them a model's name means."""
+"""Providers: their addresses, how they receive a key, and which provider a model name belongs to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.model.model_spec import ModelSpec
 
 
 class Key(Struct, frozen=True):
-    """A key and the header it is sent in."""
+    """A key and the header that carries it."""
 
     value: str
     header: str
@@ -27,14 +27,14 @@ class Key(Struct, frozen=True):
 
 
 class ProviderHost(Struct, frozen=True):
-    """What is known of a provider."""
+    """The properties of a provider."""
 
     public: str
-    """Its address, as its own client library has it."""
+    """Its address, as in its own client library."""
     base_variables: tuple[str, ...]
-    """Environment variables that name another address."""
+    """Environment variables that override the address."""
     key_variables: tuple[tuple[str, str, str], ...]
-    """Environment variables that hold a key: name, header, scheme. The first is how any key is sent."""
+    """Environment variables that hold a key: name, header, scheme. The first says how any key is sent."""
 
 
 HOSTS: Mapping[str, ProviderHost] = {
@@ -68,12 +68,12 @@ OLLAMA_PORT = 11434
 
 
 def is_public(provider: str, host: str) -> bool:
-    """Whether it is the host that the provider's own client library asks."""
+    """Whether this is the host that the provider's own client library uses."""
     return urlsplit(HOSTS[provider].public).hostname == host.lower().rstrip(".")
 
 
 def named_base(provider: str, environ: Mapping[str, str]) -> str | None:
-    """The address that the user's environment names for a provider."""
+    """The address that the user's environment sets for a provider."""
     given = next((environ[name].strip() for name in HOSTS[provider].base_variables if environ.get(name)), None)
     if not given:
         return None
@@ -87,13 +87,13 @@ def own_key(provider: str, environ: Mapping[str, str]) -> Key | None:
 
 
 def key_for(provider: str, value: str) -> Key:
-    """A key as this provider takes it."""
+    """A key in the header that this provider expects."""
     _, header, scheme = HOSTS[provider].key_variables[0]
     return Key(value, header, scheme)
 
 
 def key_in_query(path: str) -> str:
-    """The key that a path carries; empty if none."""
+    """The key in a path; empty if there is none."""
     return dict(parse_qsl(urlsplit(path).query)).get("key", "") if "?" in path else ""
 
 
@@ -107,23 +107,23 @@ def without_key(path: str) -> str:
 
 
 def join(provider: str, base: str, path: str) -> str:
-    """The URL of a path at a base address, as the provider's client library would make it."""
+    """The URL of a path at a base address, as the provider's client library would build it."""
     base = base.rstrip("/")
     last = base.rpartition("/")[2] if urlsplit(base).path else ""
     if provider == "openai" and path.startswith("/v1/"):  # its base address ends in /v1, whatever the agent's did
         return base + path[3:]
     version = _VERSIONS.get(provider)
-    if version and not last and path.startswith(version[1]):  # a client whose own base address has the version in it
+    if version and not last and path.startswith(version[1]):  # a client whose own base address contains the version
         return base + version[0] + path
     return base + (path[len(last) + 1 :] if last and path.startswith(f"/{last}/") else path)
 
 
 _VERSIONS = {"anthropic": ("/v1", "/messages"), "google": ("/v1beta", "/models/")}
-"""The version in the paths of a provider, and how a path begins that lacks it."""
+"""The version in a provider's paths, and the prefix of paths that lack it."""
 
 
 def _ollama(given: str) -> str:
-    """`OLLAMA_HOST` may be a host, a host and port, or a URL; an OpenAI-style `/v1` behind it belongs to the path."""
+    """`OLLAMA_HOST` may be a host, a host and port, or a URL; an OpenAI-style `/v1` after it belongs to the path."""
     url = given if "://" in given else f"http://{given}"
     url = url.rstrip("/").removesuffix("/v1")
     parts = urlsplit(url)
@@ -140,7 +140,7 @@ _UNCOMPRESSED = (b"accept-encoding", b"identity")
 
 
 class AgentHeaders:
-    """Headers that came with a request, without those of its connection."""
+    """The headers of a request, without those of its connection."""
 
     def __init__(self, fields: RawFields) -> None:
         self._raw = fields
@@ -151,17 +151,17 @@ class AgentHeaders:
 
     @cached_property
     def key(self) -> str | None:
-        """The key in the first header that is for one; None if there is no such header."""
+        """The key in the first header that carries one; None if there is no such header."""
         return _key_in(self._fields)
 
     def get(self, name: bytes) -> str:
-        """The value of a header, by its name in small letters; empty if there is none."""
+        """The value of a header, by its lower-case name; empty if there is none."""
         return next((value.decode("latin-1") for key, value in self._fields if key.lower() == name), "")
 
     def onward(self, key: Key | None = None, *, strip: bool = False) -> RawFields:
-        """The headers to send upstream; with a key of ours, or with none if `strip`, the agent's own is left out.
+        """The headers to send upstream. With a key of ours, or with `strip`, the agent's own key is left out.
 
-        The reply is asked for uncompressed, so that what passes can be read.
+        The reply is requested uncompressed, to make it readable as it passes.
         """
         drop = _OURS_TO_SET | _KEY_HEADERS if strip or key is not None else _OURS_TO_SET
         kept = [field for field in self._fields if field[0].lower() not in drop]
@@ -194,7 +194,7 @@ def is_glob(name: str) -> bool:
 
 
 def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
-    """The key of the entry: the exact name, else the first glob in file order that it matches."""
+    """The key of the matching entry: the exact name, otherwise the first matching glob in file order."""
     if model in models:
         return model
     for name in models:
@@ -204,18 +204,19 @@ def entry_for(models: Mapping[str, ModelSpec], model: str) -> str | None:
 
 
 class Meaning(Struct, frozen=True):
-    """Whom a model that Holdfast itself asks is asked of."""
+    """The provider to call for a model that Holdfast itself uses."""
 
     provider: str
-    """openai, anthropic, google, ollama: in whose format."""
+    """The provider's format: openai, anthropic, google or ollama."""
     name: str
-    """As the provider knows it."""
+    """The name that the provider uses."""
     entry: ModelSpec | None = None
-    """What `models:` says of it, if anything."""
+    """Its entry in `models:`, if any."""
 
 
 def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
-    """An entry of `models:`, else `provider/name`, else the provider whose models are called so; None if none fits."""
+    """An entry of `models:`, otherwise `provider/name`, otherwise the provider of models with this name; None if
+    none fits."""
     entry = entry_for(models, model)
     if entry is not None:
         spec = models[entry]
@@ -228,12 +229,12 @@ def meaning(models: Mapping[str, ModelSpec], model: str) -> Meaning | None:
 
 
 def is_hosted(model: str) -> bool:
-    """Whether it is a name of a hosted service, which means something on no machine by itself."""
+    """Whether it is a name of a hosted service, which no machine can resolve by itself."""
     return model.startswith("paragon-")
 
 
 def without_meaning(model: str) -> str:
-    """What to say of a name that means nothing here."""
+    """The message for an unknown model name."""
     if is_hosted(model):
         return f"The hosted model {model} has no local meaning: describe it in models:."
     return f"No provider is known for the model {model[:60]!r}: describe it in models:, or write provider/name."

@@ -1,4 +1,4 @@
-"""Which source answers a model call: what `models:` says, else the provider; or a recording for all."""
+"""Chooses the source of a model call: the entry in `models:`, otherwise the provider; or a recording for all."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from holdfast.planes.llm.sources.source import (
 
 _HEADERS = ("content-type", "retry-after", "openai-version", "openai-processing-ms")
 NAMES_KEPT = 1_000
-"""Names of models whose source is remembered: an agent that makes up names does not fill our memory."""
+"""Number of model names whose source is cached, to bound our memory if an agent invents names."""
 
 
 class Router:
-    """Finds the source by provider and model name. Scripts and recordings are read when it is made.
+    """Finds the source by provider and model name. Scripts and recordings are read at construction.
 
-    `models` have their references resolved; scripts lie under `root`; `mask` takes secrets out of what is recorded;
-    `note` is told of what could not be; `policy` decides about hosts that the agent names.
+    `models` have their references resolved; scripts are below `root`; `mask` removes secrets from recordings; `note`
+    reports what could not be recorded; `policy` decides about hosts that the agent names.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Router:
         self._by_model: dict[tuple[str, str], ModelSource] = {}
 
     def source(self, provider: str, model: str) -> ModelSource:
-        """What answers for a model: the recording if there is one; else by the exact name, by the first glob that fits,
-        by the provider."""
+        """The source for a model: the recording if there is one; otherwise by exact name, first matching glob or
+        provider."""
         if self._cassette is not None:
             return self._cassette
         found = self._by_model.get((provider, model))
@@ -98,7 +98,7 @@ class Router:
         return found
 
     def forget(self, trial: str) -> None:
-        """The trial is over: what was counted for it is dropped."""
+        """The trial is over: its counts are dropped."""
         for keeper in (*self._scripts.values(), self._cassette, self._recorder):
             if keeper is not None:
                 keeper.forget(trial)
@@ -108,7 +108,7 @@ class Router:
             self._recorder.close()
 
     def _any(self, provider: str) -> str | None:
-        """A list of models names none of them: the first entry that could answer does."""
+        """A list of models names none of them, so the first entry that could answer does."""
         fits = (name for name, spec in self._models.items() if spec.script is not None or spec.provider == provider)
         return next(fits, None)
 
@@ -124,7 +124,7 @@ class Router:
 
 
 def _scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
-    """Every script, by its path as the spec writes it; one file is one script, whatever names lead to it."""
+    """Every script, by its path as written in the spec; one file is one script, under any number of names."""
     named: dict[str, list[str]] = {}
     for name, spec in models.items():
         if spec.script is not None:
@@ -132,12 +132,10 @@ def _scripts(models: Mapping[str, ModelSpec], root: Path) -> dict[str, Script]:
     return {script: load(root / script, shown=script, names=tuple(names)) for script, names in named.items()}
 
 
-# Keeps a recording of model calls for `--record`.
-#
-# What is kept is the upstream's own reply, before any fault. No header of a request is kept and no key; every text
-# passes the mask first. Failures of a provider and replies that broke off are not kept.
+# Keeps a recording of model calls for `--record`. It stores the upstream's own reply, before any fault. Request headers
+# and keys are not stored; every text is masked first. Provider failures and incomplete replies are not stored.
 class Recorder:
-    """Writes replies to a file, each when it has come whole."""
+    """Writes each reply to a file when it is complete."""
 
     def __init__(self, path: Path, mask: Mask, note: Callable[[str], None]) -> None:
         self._mask = mask
@@ -156,7 +154,7 @@ class Recorder:
         return _Recorded(source, self)
 
     def take(self, query: Query, wire: RawReply, chunks: list[bytes], started: float) -> None:
-        """Keeps a reply."""
+        """Stores a reply."""
         texts = kept(query, wire, chunks, self._mask)
         if texts is None:
             self._note("a reply that holds a secret in a form that cannot be masked was not recorded")
@@ -203,7 +201,7 @@ class _Recorded:
 
 
 class _Tape:
-    """A reply that is kept as it passes."""
+    """A reply that is stored as it passes."""
 
     def __init__(self, wire: RawReply, query: Query, recorder: Recorder, started: float) -> None:
         self._wire = wire
@@ -233,7 +231,7 @@ class _Tape:
                     passed.append(chunk)
                 yield chunk
         finally:
-            self._wire.abort()  # nothing, if all of it has come
+            self._wire.abort()  # nothing, if all of it has arrived
         if size > READ_LIMIT:
             self._recorder.too_long()
         else:

@@ -1,4 +1,4 @@
-"""A scripted model: the first rule that fits a conversation says what the model answers."""
+"""A scripted model: the first rule that matches a conversation decides what the model answers."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ class NoRule(UpstreamDown):
 
 
 class BeyondScript(UpstreamDown):
-    """The request asks for something that the rule's reply does not have, and that every model would give."""
+    """The request demands something that the rule's reply lacks and that every real model would give."""
 
     default_code = "script-no-reply"
 
 
 class Match(Struct, frozen=True):
-    """What a rule asks of a conversation; what is None fits any."""
+    """The conditions of a rule; None matches anything."""
 
     prompt: Annotated[Pattern | None, PATTERN] = None
     model: Annotated[Pattern | None, PATTERN] = None
     system: Annotated[Pattern | None, PATTERN] = None
     tool: Annotated[Pattern | None, PATTERN] = None
-    """The tool whose result came last."""
+    """The tool whose result is the latest."""
     result: Annotated[Pattern | None, PATTERN] = None
     turn: Annotated[int | None, Meta(ge=1)] = None
     tools: Annotated[tuple[Pattern, ...], PATTERNS] = ()
-    """Each is declared in the request."""
+    """Tools that the request must declare."""
 
     def fits(self, scene: Scene) -> bool:
         if self.turn is not None and self.turn != scene.turn:
@@ -85,14 +85,14 @@ class Match(Struct, frozen=True):
 
 
 class ScriptedCall(Struct, frozen=True):
-    """A call that the model asks for. Texts in its arguments are templates."""
+    """A call that the model requests. Texts in its arguments are templates."""
 
     name: Annotated[str, NAME, Meta(description="the tool's name")]
     arguments: Annotated[Any, ARGUMENTS] = {}
 
 
 class Counted(Struct, frozen=True):
-    """What a rule claims to have used; what is None is counted."""
+    """The usage that a rule states; None is counted."""
 
     input_tokens: Annotated[int | None, Meta(ge=0)] = None
     output_tokens: Annotated[int | None, Meta(ge=0)] = None
@@ -107,7 +107,7 @@ class ScriptRule(Struct, frozen=True):
     delay_ms: Annotated[float, _MS] = 0.0
     token_delay_ms: Annotated[float, _MS] = 0.0
     chunks: Annotated[int, Meta(ge=1)] = 1
-    """Words in each chunk of a stream."""
+    """Words per chunk of a stream."""
     finish: FinishReason | None = None
     usage: Counted = Counted()
     status: Annotated[int | None, Meta(ge=400, le=599)] = None
@@ -116,7 +116,7 @@ class ScriptRule(Struct, frozen=True):
 
 
 class Script:
-    """Answers by rules. What was used up is counted trial by trial, so that trials do not influence each other."""
+    """Answers by rules. Used rules are counted per trial, so trials do not influence each other."""
 
     def __init__(
         self, file: str, rules: tuple[ScriptRule, ...], names: tuple[str, ...] = (), lines: tuple[int, ...] = ()
@@ -124,14 +124,14 @@ class Script:
         self._file = file
         self._rules = rules
         self._lines = lines
-        """Of the rules, where the file is known."""
+        """Positions of the rules, if the file is known."""
         self._names = names
-        """Models that it is known to stand for."""
+        """Models that the script is known to replace."""
         self._used = Occurrences()
         self.forget = self._used.forget
 
     async def answer(self, query: Query) -> Answered:
-        """What the first fitting rule says; NoRule if none fits."""
+        """The reply of the first matching rule; raises NoRule if none matches."""
         if query.asked is None or query.codec is None:
             found = script_lists.reply(query, self._names)
             origin, stand_in = f"script {self._file}", found.status != 400
@@ -144,7 +144,7 @@ class Script:
                 raise BeyondScript(f"script {script}: {lacking}")
             return WrittenReply(said, f"script {script}", script, billed=False)
         if rule.delay_ms:
-            from asyncio import sleep  # costly to import, and a spec's check reads scripts too
+            from asyncio import sleep  # expensive to import, and checking a spec reads scripts, too
 
             await sleep(rule.delay_ms / 1000)
         refusal = query.codec.refusal(said)
@@ -152,7 +152,7 @@ class Script:
         return PassedReply(stored, f"script {script}", script=script, billed=False)
 
     def _place(self, index: int) -> str:
-        """Where the rule is: `model.yaml:7`."""
+        """The position of the rule: `model.yaml:7`."""
         return f"{self._file}:{self._lines[index]}" if self._lines else self._file
 
     def _choose(self, scene: Scene, trial: str) -> tuple[int, Completion | Failed]:
@@ -172,7 +172,7 @@ class Script:
 
 
 def speak(rule: ScriptRule, scene: Scene) -> Completion | Failed:
-    """What a rule says in a conversation; Missing if a hole stays empty."""
+    """The reply of a rule in a conversation; raises Missing if a placeholder stays empty."""
     if rule.status is not None:
         return Failed(rule.error.fill(scene) if rule.error else "scripted failure", status=rule.status)
     text = rule.text.fill(scene) if rule.text else ""
@@ -183,12 +183,12 @@ def speak(rule: ScriptRule, scene: Scene) -> Completion | Failed:
 
 
 def count_tokens(*texts: str) -> int:
-    """Words and punctuation marks: near enough to what a model would count."""
+    """Words and punctuation marks: close enough to a model's count."""
     return sum(1 for text in texts for _ in _TOKENS.finditer(text))
 
 
 def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
-    """The text, in chunks if streamed, with its pauses; a plain reply is late by all of them at once."""
+    """The text, in chunks if streamed, with its pauses; in a plain reply all pauses come first."""
     words: list[str] = _WORDS.findall(text)
     pieces = ["".join(words[at : at + rule.chunks]) for at in range(0, len(words), rule.chunks)]
     if not stream:
@@ -203,7 +203,7 @@ def _spoken(rule: ScriptRule, text: str, stream: bool) -> list[Delta]:
 
 
 def _call(call: ScriptedCall, scene: Scene, at: int) -> ToolCall:
-    """The call. Its id follows from the conversation, so that the same trial always has the same ids."""
+    """The call. Its id derives from the conversation, so the same trial always has the same ids."""
     arguments = dump(_filled(call.arguments, scene)).decode()
     said = scene.asked.messages
     made_of = canonical(carried([call.name, arguments, len(said), said[-1].text if said else "", at]))
@@ -231,7 +231,7 @@ def _usage(rule: ScriptRule, asked: ModelRequest, text: str, calls: list[ToolCal
 
 
 def _lacking(asked: ModelRequest, said: Completion) -> str:
-    """What a provider would never leave out of such a reply, and its client relies on; empty if nothing is missing."""
+    """A required part of the reply that is missing and that clients rely on; empty if nothing is missing."""
     if asked.unscriptable:
         return f"the request asks for {' and '.join(asked.unscriptable)}, which only a model can give"
     if said.finish in ("length", "content_filter"):
@@ -241,20 +241,20 @@ def _lacking(asked: ModelRequest, said: Completion) -> str:
         return f"the rule calls {odd}, which the request declares as {forms[odd]}: a script calls function tools only"
     wanted = asked.tool_choice
     if forms and not called and wanted == "required":
-        return "the request asks for a tool call (tool_choice), and the rule makes none"
+        return "the request demands a tool call (tool_choice), but the rule makes none"
     if wanted in forms and wanted not in called:
-        return f"the request asks for a call of {wanted} (tool_choice), and the rule does not make it"
+        return f"the request asks for a call of {wanted} (tool_choice), but the rule does not make it"
     return "" if asked.schema is None or called else _misfit(asked.schema, said.text)
 
 
 def _misfit(schema: dict[str, Any], text: str) -> str:
-    """Why a text does not follow a schema that the provider enforces."""
+    """Why a text violates a schema that the provider enforces."""
     value = parse(text, _NOT_JSON)
     if value is _NOT_JSON:
-        return "the request asks for JSON by a schema, and the rule's text is not JSON"
+        return "the request demands JSON with a schema, but the rule's text is not JSON"
     try:
         wrong = next(iter(validator(schema).iter_errors(value)), None)
-    except ValueError:  # a schema that we cannot read is the provider's to judge
+    except ValueError:  # a schema that Holdfast cannot read is left to the provider
         return ""
     return f"the rule's text does not follow the request's schema: {shorten(wrong.message)}" if wrong else ""
 

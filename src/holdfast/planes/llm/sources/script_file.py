@@ -1,4 +1,4 @@
-"""A scripted model's file: YAML to rules, with every problem in it at file, line and column."""
+"""Reads a scripted model's YAML file, and reports every problem with file, line and column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_TEXT = ("token_delay_ms", "chunks")
 
 
 def load(path: Path, *, shown: str | None = None, names: tuple[str, ...] = ()) -> Script:
-    """The scripted model of a file; SpecError with all that is wrong. `names` are models that it stands for."""
+    """The scripted model of a file; raises SpecError with all problems. `names` are the models that it replaces."""
     shown = shown or str(path)
     source = read_file(path)
     if source.problem is not None:
@@ -52,36 +52,36 @@ def _rules(reader: Reader, root: Node) -> tuple[ScriptRule, ...]:
     if isinstance(rules, Bad):
         return ()
     if not listed.items:
-        reader.error(listed, "no rule: the model can say nothing")
+        reader.error(listed, "no rules: the model cannot answer anything")
     if not reader.problems:
         _check_order(reader, rules, listed.items)
     return rules  # type: ignore[no-any-return]  # the reader gives what it was asked for
 
 
 def _check_rule(reader: Reader, node: Node) -> None:
-    """What does not go together."""
+    """Reports fields that cannot be combined."""
     if node.kind != "map":
         return
     if node.has("status"):
         for name in _NOT_IN_A_FAILURE:
             if node.has(name):
-                reader.error(node.get(name), "a rule with a status says nothing but its error")
+                reader.error(node.get(name), "a rule with a status can only have an error")
     elif node.has("error"):
         hint = "status: the HTTP status of the failure, such as 429"
         reader.error(node.get("error"), "an error needs a status", hint=hint)
     elif not node.has("text") and not node.has("tool_calls"):
         hint = 'give text, tool_calls, or status; an empty answer is text: ""'
-        reader.error(node, "the rule says nothing", hint=hint, code="missing-key")
+        reader.error(node, "the rule has no reply", hint=hint, code="missing-key")
     for name in _OF_TEXT:
         if node.has(name) and not node.has("text") and not node.has("status"):
-            reader.error(node.get(name), "there is no text to send piece by piece")
+            reader.error(node.get(name), "there is no text to send in chunks")
 
 
 def _check_order(reader: Reader, rules: tuple[ScriptRule, ...], nodes: list[Node]) -> None:
-    """A rule behind one that fits everything would never be read."""
+    """Reports a rule after one that matches everything: it would never be used."""
     first = next((at for at, rule in enumerate(rules) if _fits_all(rule)), None)
     if first is not None and first + 1 < len(rules):
-        message = f"never used: the rule on line {nodes[first].line} fits every request"
+        message = f"never used: the rule on line {nodes[first].line} matches every request"
         hint = "put it last, or give it a match or times"
         reader.error(nodes[first + 1], message, hint=hint, code="never-used")
 

@@ -1,4 +1,4 @@
-"""What a scripted model answers besides completions: embeddings, counts of tokens, and lists of models."""
+"""What a scripted model answers besides completions: embeddings, token counts and model lists."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdfast.planes.llm.sources.source import Query, StoredReply
 _WORD = re.compile(r"\w+")
 _MOST_DIMENSIONS = 4096
 _TEXT_LIMIT = 2048
-"""Texts of one request that are embedded: as many as OpenAI takes."""
+"""Maximum number of texts embedded per request: OpenAI's limit."""
 _NAME = re.compile(r"/models/([^/:?]+)$")
 
 
 def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
-    """A reply in the provider's own shape; 404 for what a script cannot stand for, 400 for JSON that is no object."""
+    """A reply in the provider's format; 404 for what a script cannot simulate, 400 for JSON that is not an object."""
     path = query.path.partition("?")[0]
     data = query.data if isinstance(query.data, dict) else {}
     route = find(query.method, query.path)
@@ -42,13 +42,13 @@ def reply(query: Query, names: tuple[str, ...]) -> StoredReply:
 
 
 def _is_odd_json(query: Query) -> bool:
-    """Whether a body claims to be JSON and no server could read it as an object. A form or a file does not."""
+    """Whether a body claims to be JSON but no server could read it as an object. A form or a file does not claim it."""
     kind = query.headers.get(b"content-type")
     if (kind and "json" not in kind) or query.headers.get(b"content-encoding"):
         return False
     try:
         json.loads(query.body)
-    except RecursionError:  # sound, and only too deep for us
+    except RecursionError:  # valid, but nested too deeply for us
         return False
     except ValueError:
         return True
@@ -56,12 +56,12 @@ def _is_odd_json(query: Query) -> bool:
 
 
 def vector(text: str, dimensions: int) -> list[float]:
-    """A unit vector that depends on the words of a text alone: texts that share words are near each other."""
+    """A unit vector derived from the words of a text: texts that share words are close to each other."""
     sums = [0.0] * dimensions
     for word in _WORD.findall(text.lower()) or [""]:
         seed = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
         number = int.from_bytes(seed, "big")
-        for at in range(4):  # four places a word: fewer chance meetings than one
+        for at in range(4):  # four dimensions per word cause fewer collisions than one
             sums[(number >> (at * 13)) % dimensions] += 1.0 if number >> (52 + at) & 1 else -1.0
     length = sqrt(sum(value * value for value in sums)) or 1.0
     return [value / length for value in sums]
@@ -110,7 +110,7 @@ def _ollama(data: Mapping[str, Any], path: str) -> Any:
 
 
 def _counted(field: str) -> Callable[[Mapping[str, Any], str], Any]:
-    """A count of what a request would use, by its words."""
+    """The token count of a request, estimated from its words."""
     return lambda data, path: {field: len(_WORD.findall(dump(data).decode()))}
 
 

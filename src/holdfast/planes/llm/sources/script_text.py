@@ -1,4 +1,4 @@
-"""The texts of a scripted model: patterns it looks for, and templates with holes such as `{{ result.price }}`."""
+"""The texts of a scripted model: patterns to match, and templates with placeholders such as `{{ result.price }}`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from holdfast.reading.reader import BAD, Reader
 from holdfast.reading.words import describe, near_hint
 
 LIMIT_S = 2.0
-"""What a user's regex may take: an agent's text can make some of them run for ever."""
+"""Time limit for a user's regex: an agent's text can make some of them run forever."""
 
 ROOTS = ("prompt", "result", "results", "arguments")
 FORMS = ("prompt", "result", "result.FIELD", "results.TOOL", "arguments.NAME")
-"""What may stand between `{{` and `}}`."""
+"""The allowed contents between `{{` and `}}`."""
 FLAGS = "imsx"
 _HOLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
@@ -33,11 +33,11 @@ _REGEX = re.compile(r"/(.+)/([A-Za-z]*)", re.DOTALL)
 
 
 class Missing(Exception):
-    """A hole that nothing fills: the rule does not match."""
+    """A placeholder without a value: the rule does not match."""
 
 
 class Pattern(Struct, frozen=True):
-    """A glob over the whole text, or `/a regex/` searched for in it."""
+    """A glob over the complete text, or `/a regex/` searched in it."""
 
     written: str
 
@@ -52,7 +52,7 @@ class Pattern(Struct, frozen=True):
 
     @property
     def exact(self) -> bool:
-        """Whether it stands for one text alone."""
+        """Whether it matches exactly one text."""
         return not is_glob(self.written) and not _REGEX.fullmatch(self.written)
 
     def fault(self) -> tuple[str, str] | None:
@@ -65,11 +65,11 @@ class Pattern(Struct, frozen=True):
         strange = [flag for flag in found[2] if flag not in FLAGS]
         if strange:
             hint = f"known: {', '.join(FLAGS)}; a glob that begins with a slash is written [/]..."
-            return f"no flag of a regular expression: {strange[0]!r}", hint
+            return f"not a regular-expression flag: {strange[0]!r}", hint
         try:
             _compiled(*found.groups())
         except (regex.error, ValueError, OverflowError, RecursionError) as bad:
-            return f"not a regular expression: {bad}", ""
+            return f"not a valid regular expression: {bad}", ""
         return None
 
 
@@ -80,23 +80,24 @@ def _compiled(pattern: str, flags: str) -> Any:
 
 
 class Hole(Struct, frozen=True):
-    """A place that the conversation fills."""
+    """A placeholder that the conversation fills."""
 
     root: Literal["prompt", "result", "results", "arguments"]
     path: tuple[str, ...] = ()
 
 
 class TextTemplate(Struct, frozen=True):
-    """A text with holes."""
+    """A text with placeholders."""
 
     parts: tuple[str | Hole, ...]
 
     def fill(self, scene: Scene) -> str:
-        """The text; raises Missing."""
+        """The filled-in text; raises Missing."""
         return "".join([part if isinstance(part, str) else json_text(scene.value(part)) for part in self.parts])
 
     def value(self, scene: Scene) -> Any:
-        """The text, or, where it is one hole and nothing else, the value in it as it is: a number stays a number."""
+        """The filled-in text. If the template is a single placeholder, its value is returned unchanged: a number
+        stays a number."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Hole):
             return scene.value(self.parts[0])
         return self.fill(scene)
@@ -108,7 +109,8 @@ class TextTemplate(Struct, frozen=True):
 
 
 def template(text: str) -> TextTemplate:
-    """Reads a template; ValueError names a hole that nothing can fill, and nothing for one that is not closed."""
+    """Parses a template; raises ValueError with the placeholder that nothing can fill, or empty for one that is
+    not closed."""
     parts: list[str | Hole] = []
     done = 0
     for hole in _HOLE.finditer(text):
@@ -132,7 +134,7 @@ def _hole(name: str) -> Hole:
 
 
 class Scene:
-    """A conversation as a script's rules look at it."""
+    """A conversation as a script's rules read it."""
 
     def __init__(self, asked: ModelRequest) -> None:
         self.asked = asked
@@ -147,7 +149,7 @@ class Scene:
 
     @cached_property
     def result(self) -> ToolResult | None:
-        """The last tool result that the model has not answered: none once the user has spoken again."""
+        """The last tool result that the model has not answered; none once the user has spoken again."""
         for message in reversed(self.asked.messages):
             if message.results:
                 return message.results[-1]
@@ -157,18 +159,18 @@ class Scene:
 
     @cached_property
     def results(self) -> Mapping[str, str]:
-        """The last result of each tool, by its name."""
+        """The last result of each tool, by name."""
         return {result.name: result.text for result in self.asked.results}
 
     @cached_property
     def turn(self) -> int:
-        """Which answer of the model's this is to be, from 1; neighbouring entries of the model's are one answer."""
+        """The number of the model's next answer, from 1; consecutive entries of the model are one answer."""
         roles = [message.role for message in self.asked.messages if message.role != "system"]
         before = [None, *roles]
         return 1 + sum(role == "assistant" != last for last, role in zip(before, roles, strict=False))
 
     def value(self, hole: Hole) -> Any:
-        """What fills a hole; raises Missing."""
+        """The value of a placeholder; raises Missing."""
         if hole.root == "prompt":
             return self.prompt
         if hole.root == "results":
@@ -178,7 +180,7 @@ class Scene:
         return _inside(self.result.text if hole.root == "result" else self.result.arguments, hole.path)
 
     def _named(self, path: tuple[str, ...]) -> Any:
-        """`results.TOOL.field`; a tool's name may hold dots itself."""
+        """`results.TOOL.field`; a tool's name may contain dots."""
         for size in range(len(path), 0, -1):
             name = ".".join(path[:size])
             if name in self.results:
@@ -202,7 +204,7 @@ def _inside(text: str, path: tuple[str, ...]) -> Any:
 
 
 def _text(reader: Reader, node: Node) -> Any:
-    """A text, as it is written: a number needs no quotes."""
+    """A text as written in YAML: a number needs no quotes."""
     if node.kind in ("null", "list", "map"):
         return reader.expected(node, "a text")
     return node.text
@@ -221,7 +223,7 @@ def _pattern(reader: Reader, node: Node) -> Any:
 
 
 def _patterns(reader: Reader, node: Node) -> Any:
-    """One, or a list of them."""
+    """One value, or a list of them."""
     read = [_pattern(reader, one) for one in (node.items if node.kind == "list" else [node])]
     return BAD if any(one is BAD for one in read) else tuple(read)
 
@@ -237,8 +239,8 @@ def _with_holes(reader: Reader, node: Node, text: str) -> Any:
     except ValueError as unknown:
         name = str(unknown)
     if not name:
-        hint = "close it by }}; a text cannot hold two braces of its own"
-        return reader.error(node, "a {{ is opened and not closed", hint=hint, code="bad-template")
+        hint = "close it with }}; a text cannot contain literal double braces"
+        return reader.error(node, "a {{ is not closed", hint=hint, code="bad-template")
     root = name.partition(".")[0]
     message = f"nothing can fill {{{{ {name[:60]} }}}}: expected one of {', '.join(FORMS)}"
     hint = near_hint(root, ROOTS) if root not in ROOTS else ""
@@ -253,7 +255,7 @@ def _arguments(reader: Reader, node: Node) -> Any:
 
 
 def _filled(reader: Reader, node: Node) -> Any:
-    """A value of any form, its texts as templates."""
+    """A value of any shape, with its texts as templates."""
     if node.kind == "list":
         return [_filled(reader, item) for at, item in enumerate(node.items)]
     if node.kind == "map":

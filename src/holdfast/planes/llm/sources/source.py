@@ -28,12 +28,12 @@ from holdfast.planes.llm.codecs.request import ModelRequest
 from holdfast.planes.llm.sources.provider_hosts import AgentHeaders, key_in_query
 
 PLACEHOLDER_KEY = "holdfast-no-key"
-"""What an agent is given as its key where the user has none: client libraries refuse to start without one."""
+"""The dummy key of an agent whose user has none: client libraries refuse to start without one."""
 
 TRIALS_KEPT = 10_000
-"""Trials that are counted for, should nobody say that they are over."""
+"""Maximum number of trials with counts, in case the end of a trial is never reported."""
 READ_LIMIT = 64_000_000
-"""Bytes of a reply that are read."""
+"""Maximum size of a reply, in bytes."""
 
 WAYS = (
     "give a provider's key in the environment or in `models:`; "
@@ -50,11 +50,11 @@ class UpstreamDown(HarnessError):
     def __init__(self, message: str, *, kind: str = "") -> None:
         super().__init__(message)
         self.kind = kind
-        """Of a failed connection: dns, refused, tls, timeout, closed, protocol."""
+        """Why a connection failed: dns, refused, tls, timeout, closed, protocol."""
 
 
 class NoModel(UpstreamDown):
-    """Nothing is there to ask. The text names the three ways out."""
+    """There is no source to call. The text names the three solutions."""
 
     default_code = "model-missing"
 
@@ -64,45 +64,45 @@ class NoModel(UpstreamDown):
 
 
 class WrongFormat(UpstreamDown):
-    """The spec sends this model's calls to a server that speaks another format."""
+    """The spec sends this model's calls to a server with another format."""
 
     default_code = "model-format"
 
 
 class Query(Struct, frozen=True):
-    """One request to a model's API, as the agent sent it."""
+    """One request to a model API, as the agent sent it."""
 
     provider: str
-    """Whose format it speaks: openai, anthropic, google, ollama."""
+    """The provider format: openai, anthropic, google, ollama."""
     method: str
     path: str
-    """What follows the base URL, with its query."""
+    """The part after the base URL, with its query."""
     headers: AgentHeaders
     body: bytes
     trial: str
     data: Any = None
-    """The body, decoded; None if it is not JSON."""
+    """The decoded body; None if it is not JSON."""
     codec: Codec | None = None
-    """None for what is passed through: embeddings, lists of models."""
+    """None for requests that are passed through: embeddings, lists of models."""
     asked: ModelRequest | None = None
     base_url: str | None = None
-    """Where the agent itself would have sent it, if it came through the proxy."""
+    """The host that the agent itself called, if the request came through the proxy."""
     digest: str = ""
-    """Of the body; empty if nobody has taken it yet."""
+    """Digest of the body; empty if it was not computed yet."""
 
     @property
     def key(self) -> str:
-        """The key that it carries, in whatever place; empty if none."""
+        """The key that the request carries, in any place; empty if there is none."""
         return key_in_query(self.path) if self.headers.key is None else self.headers.key
 
     @property
     def stream(self) -> bool:
-        """Whether the reply is to be streamed."""
+        """Whether the reply must be streamed."""
         return self.asked is not None and self.asked.stream
 
     @property
     def model(self) -> str:
-        """The model asked for, if the request says."""
+        """The requested model, if the request names one."""
         if self.asked is not None:
             return self.asked.model
         named = self.data.get("model") if isinstance(self.data, dict) else None
@@ -115,11 +115,11 @@ class Destination(Struct, frozen=True):
     url: str
     headers: RawFields
     addresses: tuple[str | None, ...] = (None,)
-    """Where to connect to, in order; None is whatever the name resolves to."""
+    """The addresses to connect to, in order; None means whatever the name resolves to."""
 
 
 class RawReply(Protocol):
-    """A reply as bytes. Reading raises UpstreamDown where it breaks off."""
+    """A reply as bytes. Reading raises UpstreamDown if it ends early."""
 
     @property
     def status(self) -> int: ...
@@ -133,17 +133,18 @@ class RawReply(Protocol):
     def get(self, name: str) -> str | None: ...
 
     def arrived(self) -> bytes | None:
-        """All of a body of declared length, if it has come already; None if it is to be read as it comes."""
+        """The complete body if its length is declared and it has already arrived; None if it must be read as it
+        arrives."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes. It is read once, by one of these three."""
+        """The body as it arrives. Only one of these three methods may read it, once."""
         ...
 
     async def read(self, limit: int = READ_LIMIT) -> bytes: ...
 
     def abort(self) -> None:
-        """Gives the rest up."""
+        """Abandons the rest."""
         ...
 
 
@@ -154,24 +155,24 @@ class PassedReply(Struct, frozen=True):
     origin: str
     """Who answered, for messages: an address, a script, a recording."""
     stand_in: bool = False
-    """A script answered in a provider's place: what it cannot do is never the agent's failure."""
+    """Whether a script replaced a provider: its limitations are never the agent's failure."""
     script: str = ""
-    """Of a scripted reply: the script's file and the line of its rule."""
+    """For a scripted reply: the script's file and the line of its rule."""
     url: str = ""
-    """Where it was asked, without its query; empty for a script or a recording."""
+    """The URL that was called, without its query; empty for a script or a recording."""
     billed: bool = True
-    """A provider was asked; not a script or a recording."""
+    """Whether a provider was called, rather than a script or a recording."""
 
 
 class WrittenReply(Struct, frozen=True):
-    """A reply to be written in the agent's format."""
+    """A reply that must be written in the agent's format."""
 
     completion: Completion
     origin: str
     script: str = ""
-    """Of a scripted reply: the script's file and the line of its rule."""
+    """For a scripted reply: the script's file and the line of its rule."""
     billed: bool = True
-    """A provider was asked; not a script."""
+    """Whether a provider was called, rather than a script."""
 
 
 Answered: TypeAlias = PassedReply | WrittenReply
@@ -186,13 +187,13 @@ class ModelSource(Protocol):
 
 
 class Occurrences:
-    """How often each trial has had each thing: a request sent, a rule used."""
+    """Counts events per trial: a request sent, a rule used."""
 
     def __init__(self) -> None:
         self._trials: OrderedDict[str, Counter[str | int]] = OrderedDict()
 
     def next(self, trial: str, key: str | int) -> int:
-        """Counts it once more; how often it was by now."""
+        """Counts it once more and returns the new count."""
         counts = self._trials.setdefault(trial, Counter())
         counts[key] += 1
         if len(self._trials) > TRIALS_KEPT:
@@ -207,7 +208,7 @@ class Occurrences:
 
 
 class StoredReply:
-    """A reply that is there already."""
+    """A reply that is already complete."""
 
     def __init__(self, status: int, headers: Headers, chunks: tuple[bytes, ...]) -> None:
         self.status = status
@@ -220,7 +221,7 @@ class StoredReply:
         return next((value.decode("latin-1") for key, value in self.headers if key == wanted), None)
 
     def arrived(self) -> bytes | None:
-        return None  # a stream is played as it was recorded, whatever it consists of
+        return None  # a stream is replayed as it was recorded, whatever it contains
 
     async def chunks(self) -> AsyncIterator[bytes]:
         for chunk in self.parts:
@@ -234,9 +235,9 @@ class StoredReply:
 
 
 def is_provider_failure(status: int, query: Query, *, billed: bool = True) -> bool:
-    """Whether a status that no fault made is the provider's failure (or the key's), not an answer to the agent.
+    """Whether a status that no fault caused is a failure of the provider or its key, not an answer to the agent.
 
-    404 to a request for a completion is one: a provider has no such model or path. A script's own 404 is an answer.
+    A 404 for a completion is such a failure: the provider has no such model or path. A script's own 404 is an answer.
     """
     if status == 404:
         return billed and query.codec is not None
