@@ -144,7 +144,8 @@ def test_a_response_that_the_tools_schema_refuses_is_noted() -> None:
 
     _, place = over_stdio(talk, answer("stock", {"item": "lamp", "old": True}))
     assert place.context.notes == [
-        "the recorded response of shop/stock: the client rejects it: it does not match the schema that the tool declares"
+        "the recorded response of shop/stock: "
+        "the client rejects it: it does not match the schema that the tool declares"
     ]
 
 

@@ -390,7 +390,7 @@ def test_a_service_that_is_not_there_is_our_failure():
         nobody = sock.getsockname()
     data, one = through(nobody, "", [], client)
     assert data == b""
-    assert "the service db takes no connection" in one.context.troubles[0]
+    assert "the service db accepts no connection" in one.context.troubles[0]
 
 
 def test_a_unix_socket_is_an_upstream(tmp_path):

@@ -58,7 +58,7 @@ PROBLEM_CODES = {
     "missing-file": "A file or program that the spec names is not there.",
     "missing-key": "A required key is missing.",
     "never-asked": "Nothing passes the prompt on to the agent.",
-    "never-used": "A rule of a scripted model comes after one that fits every request.",
+    "never-used": "A rule of a scripted model comes after one that matches every request.",
     "no-agent": "The folder of a stored agent has no agent.",
     "no-contract": "A contract run needs rules, scenarios and something to ask.",
     "no-database": "A statement names a table without its database, and the service has none.",

@@ -93,7 +93,7 @@ def test_script_file_unknown_hole_is_refused(tmp_path: Path) -> None:
 def test_script_file_bad_regex_is_refused(tmp_path: Path) -> None:
     line, column, message, _ = only(tmp_path, "replies:\n  - {match: {prompt: '/(/'}, text: x}\n")
     assert (line, column) == (2, 22)
-    assert message.startswith("not a regular expression")
+    assert message.startswith("not a valid regular expression")
 
 
 @pytest.mark.parametrize(("flags", "strange"), [("g", "g"), ("gi", "g"), ("iy", "y")])

@@ -306,7 +306,7 @@ def test_a_success_that_the_client_refuses_is_not_met():
     talk = Talk([Injection("tool", "*", "phantom_success")], result={})
     talk.visit.lists("search", {"name": "search", "outputSchema": STRICT})
     talk.say(call())
-    assert [(met.effect, "refuses" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
+    assert [(met.effect, "rejects" in met.note) for met in talk.context.ledger] == [("no_effect", True)]
 
 
 def test_of_two_faults_the_inner_is_met_only_if_another_message_arrives():

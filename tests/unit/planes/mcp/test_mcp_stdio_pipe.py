@@ -106,7 +106,7 @@ def test_a_batch_passes_and_is_noted():
     batch = b"[" + PING + b"]"
     got, context = served(b"C" + batch)
     assert got == [b"S" + batch]
-    assert "no fault can act on it" in context.notes[0]
+    assert "faults cannot act on batches" in context.notes[0]
 
 
 FIX = ": fix its command in the agent's MCP configuration"
