@@ -86,11 +86,7 @@ class LiveContext:
         found = None if self.findings is None else sink.storable(self.findings)
         answer = sink.storable(answer)
         weather = None if injector is None else injector.weather
-        notes = sink.all_notes()
-        if self.trial.task.recording is not UNSET:
-            from holdfast.planes.recorded_tools import replay_notes
-
-            notes = [*notes, *replay_notes(self.trial.task, self.injector.uses)]
+        notes = sink.all_notes() if self.trial.task.recording is UNSET else self._notes_of_replay()
         took_s = perf_counter() - sink.began
         return Observation(
             trial=self.trial.id,
@@ -127,6 +123,11 @@ class LiveContext:
         if injector is None:
             return len(self.sink.trace)
         return len(self.sink.trace) + len(injector.ledger) + sum(injector.weather.calls.values())
+
+    def _notes_of_replay(self) -> Sequence[str]:
+        from holdfast.planes.recorded_tools import replay_notes
+
+        return [*self.sink.all_notes(), *replay_notes(self.trial.task, self.injector.uses)]
 
     def _error(self, answer: Answer) -> str:
         """What of our side, or of a provider, has failed so far."""

@@ -22,6 +22,7 @@ from holdfast.plugins import DEFAULT_BACKEND
 from holdfast.score import ScoreOptions, Tally
 from holdfast.score.parts import beside_cells, with_cases
 from holdfast.score.resilience import beside_cases
+from holdfast.score.ruling import Reason
 from holdfast.store.git_commit import path_in_repository
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.view import Repetition, StoredCells, command
@@ -62,35 +63,9 @@ def conclude(
     rules = score_options(options, ended, planned=len(plan.trials))
     contract, deciding = beside_cases(tally, rules)
     cases = tuple(tally.cases.all()) if spec.by_cases else ()
-    if spec.part in ("mutation", "replay"):
-        from holdfast.score.task_score import task_score
-
-        score = task_score(spec, cases, tally, rules)
-    elif not tally.decides_cases:
-        score = beside_cells(contract, cases, rules)
-    else:
-        score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
-    if rules.shard:
-        from holdfast.score.overall import of_shard
-
-        score = of_shard(score, rules)
+    score = _score(spec, tally, cases, contract, deciding, rules)
     manifest = rundir.manifest()
-    asked = manifest.options
-    shown = command(
-        spec.path,
-        part=spec.part,
-        seed=spec.seed,
-        replicas=options.replicas,
-        profile=options.profile,
-        recording=None if asked.replay is None else shown_path(asked.replay),
-        chaos=asked.chaos,
-        chaos_profile=asked.chaos_profile,
-        sessions=None if asked.sessions is None else shown_path(asked.sessions),
-        live=asked.live,
-        backend=asked.backend if spec.world and asked.gives("backend") else None,
-    )
-    python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
-    again = Repetition(shown, python, spec.seed)
+    again = _repetition(spec, options, manifest.options)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
     judged_from = f"{rundir.id}, judged anew by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
@@ -101,6 +76,49 @@ def conclude(
 
         run = replace(run, cases=StoredCases(cells.files, cases), contract=contract if matrix else None)
     return RunOutcome(run, score, cells)
+
+
+def _score(
+    spec: Spec,
+    tally: Tally,
+    cases: tuple[Case, ...],
+    contract: Score,
+    deciding: tuple[Reason, ...],
+    rules: ScoreOptions,
+) -> Score:
+    """The score of the part that ran: of its tasks, of its cells, or of both."""
+    if spec.part in ("mutation", "replay"):
+        from holdfast.score.task_score import task_score
+
+        score = task_score(spec, cases, tally, rules)
+    elif not tally.decides_cases:
+        score = beside_cells(contract, cases, rules)
+    else:
+        score = with_cases(contract, deciding if spec.matrix else None, cases, rules)
+    if not rules.shard:
+        return score
+    from holdfast.score.overall import of_shard
+
+    return of_shard(score, rules)
+
+
+def _repetition(spec: Spec, options: RunOptions, stored: RunOptions) -> Repetition:
+    """The command that runs a cell again."""
+    shown = command(
+        spec.path,
+        part=spec.part,
+        seed=spec.seed,
+        replicas=options.replicas,
+        profile=options.profile,
+        recording=None if stored.replay is None else shown_path(stored.replay),
+        chaos=stored.chaos,
+        chaos_profile=stored.chaos_profile,
+        sessions=None if stored.sessions is None else shown_path(stored.sessions),
+        live=stored.live,
+        backend=stored.backend if spec.world and stored.gives("backend") else None,
+    )
+    python = "" if spec.built is None else f"{spec.path}:{spec.built.line}"
+    return Repetition(shown, python, spec.seed)
 
 
 def unrun(spec: Spec, plan: Plan, why: str) -> Iterator[Case]:
@@ -132,16 +150,11 @@ def score_options(options: RunOptions, ended: RunEnd, *, planned: int) -> ScoreO
 
 
 def _view(
-    rundir: RunDir,
-    manifest: Manifest,
-    spec: Spec,
-    plan: Plan,
-    score: Score,
-    cells: Sequence[CellRow],
-    ended: RunEnd,
+    rundir: RunDir, manifest: Manifest, spec: Spec, plan: Plan, score: Score, cells: Sequence[CellRow], ended: RunEnd
 ) -> Run:
     stopped, backend = _stopped(ended, score.trials, auto=manifest.options.auto), manifest.options.backend
     background = (*_about_isolation(spec, backend), *ended.background, *_not_enforced(ended))
+    stop_note = (RunNote("stopped", stopped),) if stopped else ()
     return Run(
         id=rundir.id,
         path=shown_path(rundir.path),
@@ -154,16 +167,7 @@ def _view(
         cells=cells,
         complete=ended.complete and not ended.unrun and not ended.unasked,
         warnings=ended.warnings,
-        notes=(
-            *_about_faults(spec),
-            *_replayed(manifest.options),
-            *_scripted(score),
-            *_selected(manifest.options),
-            *_undecided_cases(spec, plan),
-            *ended.notes,
-            *([RunNote("stopped", stopped)] if stopped else ()),
-            *background,
-        ),
+        notes=(*_notes(manifest.options, spec, plan, score), *ended.notes, *stop_note, *background),
         background=background,
         sandbox=_exposure(spec, backend),
         stateful=ended.stateful,
@@ -182,6 +186,15 @@ def _view(
         part=spec.part,
         cell_rules=frozenset(spec.cell_rules),
     )
+
+
+def _notes(options: RunOptions, spec: Spec, plan: Plan, score: Score) -> Iterator[RunNote]:
+    """What a reader should know about the spec and the options of the run."""
+    yield from _about_faults(spec)
+    yield from _replayed(options)
+    yield from _scripted(score)
+    yield from _selected(options)
+    yield from _undecided_cases(spec, plan)
 
 
 def _own_word(spec: Spec) -> Iterator[Isolation]:

@@ -211,9 +211,8 @@ def stored_spec(
     path = config or _copy(run, manifest)
     if config is None and not path.is_file():
         what = f"run {run.id}: its own copy of the spec, {path}, is missing or not a file"
-        raise UserError(
-            what, code="run-unusable", hint=f"restore it (it was made from {manifest.original}), or run it again"
-        )
+        hint = f"restore it (it was made from {manifest.original}), or run it again"
+        raise UserError(what, code="run-unusable", hint=hint)
     if config is None and manifest.built:
         built = BuiltText(path.read_text(encoding="utf-8"), manifest.built)
         path = Path(manifest.spec_path)

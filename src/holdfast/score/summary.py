@@ -34,13 +34,13 @@ class BesideCalm:
         """The same: how many of them left it undecided."""
 
     def add(self, rule: Invariant, chaos: bool, decision: Decision) -> None:
-        """A cell that did not pass. One that passed without its fault met counts nowhere."""
+        """Counts a cell. One that passed without its fault met counts nowhere."""
         idle = not decision.failed and not decision.undecided
         if (decision.outcome in ("unproven", "error") and idle) or decision.why.code == "not-asked":
             return
         key = rule.id, chaos
         self.counted[key] = self.counted.get(key, 0) + 1
-        if idle or len(self._lost) + len(self._open) > MOST:
+        if idle or decision.outcome == "pass" or len(self._lost) + len(self._open) > MOST:
             return
         for place in range(max(decision.failed, decision.undecided).bit_length()):
             at = rule.id, chaos, place
@@ -154,25 +154,23 @@ class Summary:
         self._outside: dict[str, float] = {}
         """Weights by outcome of cells that are no part of the score."""
         self._kinds: dict[tuple[str, bool, float], int] = {}
-        rules, open_ = set(), {}
-        kinds = self._kinds
+        self.beside = _beside_calm(tally)
+        self._count(tally)
+
+    def _count(self, tally: Tally) -> None:
+        rules, open_, kinds = set(), {}, self._kinds
         own, width = frozenset(tally.spec.cell_rules), len(tally.spec.params)
         height = width * len(tally.plan.invariants)
         groups: dict[int, float] = {}
         lost: set[int] = set()
-        outside = tally.spec.beside
-        beside = self.beside = _beside_calm(tally)
+        outside, beside = tally.spec.beside, self.beside
         for position, column, chaos, decision in tally.decided():
             outcome = decision.outcome
             if beside is not None and outcome != "n/a":
-                if outcome == "pass":
-                    beside.counted[column.rule.id, chaos] = beside.counted.get((column.rule.id, chaos), 0) + 1
-                else:
-                    beside.add(column.rule, chaos, decision)
+                beside.add(column.rule, chaos, decision)
             if outside and tally.plan.key_at(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but what fails there fails the run.
-                self._outside[outcome] = self._outside.get(outcome, 0.0) + column.weight
-                self.outside_errors += outcome == "error"
+                self._count_outside(column.weight, outcome)
                 if outcome == "fail":
                     self.failed.append(tally.cell(position, decision))
                 elif outcome in ("error", "unproven") and column.critical:
@@ -199,6 +197,10 @@ class Summary:
         """Rules of which a cell counted."""
         self.uncounted = tuple(name for column, name in open_.items() if column not in rules)
         """Critical rules that applied somewhere, and of which no cell counted."""
+
+    def _count_outside(self, weight: float, outcome: str) -> None:
+        self._outside[outcome] = self._outside.get(outcome, 0.0) + weight
+        self.outside_errors += outcome == "error"
 
     def count(self, *outcomes: str) -> int:
         """How many cells have one of these outcomes."""

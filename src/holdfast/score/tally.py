@@ -197,11 +197,7 @@ class Tally:
         place = column.places[trial.task]
         cell.count(place, trial.replica, verdict)
         if row.chaos:
-            if not cell.met:
-                cell.weather(observation, row.scenario, row.needs[column.rule.when])
-                row.saw(observation)
-            if observation.ledger and succeeded(observation, row.scenario) is not None:
-                self.attacks.verdict(verdict.outcome)
+            _enter_faults(self.attacks, row, column, cell, observation, verdict)
         if observation.concurrent or observation.simulated:
             cell.concurrent = cell.concurrent or observation.concurrent
             cell.simulated = cell.simulated or observation.simulated
@@ -321,6 +317,17 @@ class Tally:
             if not row.chaos and self._at(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
+
+
+def _enter_faults(
+    attacks: AttackTally, row: _Row, column: _Column, cell: CellCount, observation: Observation, verdict: Verdict
+) -> None:
+    """Notes which faults and attacks of the scenario the trial met."""
+    if not cell.met:
+        cell.weather(observation, row.scenario, row.needs[column.rule.when])
+        row.saw(observation)
+    if observation.ledger and succeeded(observation, row.scenario) is not None:
+        attacks.verdict(verdict.outcome)
 
 
 def _too_many(key: CellKey) -> HarnessError:

@@ -83,17 +83,21 @@ def judge_again(
         _add_unplanned(plan, tally, lambda: Plan(before, manifest.options.select))
     finally:
         run.unlock()
-    known = run.ended() or RunEnd(False, 0.0)
-    said = [*_borrowed(plan), *_changed(run, manifest, spec, config)]
-    if not known.complete:
-        said.append("the run is unfinished; it is judged as far as it goes")
-    notes = [*known.notes, *(RunNote("judged-again", text) for text in said)]
-    notes += [RunNote("unsealed", unsealed)] if unsealed else []
-    warnings = spec_warnings(spec, problems)
-    ended = replace(known, duration_s=0.0, warnings=warnings, notes=tuple(notes), sealed={})
+    texts = [*_borrowed(plan), *_changed(run, manifest, spec, config)]
+    ended = replace(_ended(run, texts, unsealed), warnings=spec_warnings(spec, problems))
     by = f"the rules of {config}" if config else "the rules that it was run with"
     page = run.path / f"report-judged-{number_of(path)}.html"  # report.html stays that of the run itself
     return conclude(run, spec, plan, tally, options, ended=ended, verdicts=path, judged_by=by, page=page)
+
+
+def _ended(run: RunDir, texts: list[str], unsealed: str) -> RunEnd:
+    """How the run ended, with notes about its being judged again."""
+    known = run.ended() or RunEnd(False, 0.0)
+    if not known.complete:
+        texts = [*texts, "the run is unfinished; it is judged as far as it goes"]
+    notes = [*known.notes, *(RunNote("judged-again", text) for text in texts)]
+    notes += [RunNote("unsealed", unsealed)] if unsealed else []
+    return replace(known, duration_s=0.0, notes=tuple(notes), sealed={})
 
 
 def _refuse_digests(run: RunDir, spec: Spec) -> None:
