@@ -267,14 +267,18 @@ def _is_fixed(run: RunDir, spec: Spec | None) -> bool:
     return spec is not None and _is_deterministic(run, spec, score)
 
 
+_REPETITIONS = 5
+"""So many cells asked again without a difference make an agent deterministic: a coin would agree in 3 %."""
+
+
 def _is_deterministic(run: RunDir, spec: Spec, score: Score) -> bool:
     """Whether an agent in Holdfast's own processes asked no model, and answered alike whenever it was asked again."""
     spent, ended = score.spent, run.ended()
     asked_model = spent is not None and (spent.tokens or spent.cost_usd is not None or spent.unpriced)
     if spec.agent.type != "python" or spec.world is not None or asked_model or ended is None:
         return False
-    # The preflight asks the first prompt once more, in calm: without it and without replicas nothing was repeated.
-    repeated = score.replicas > 1 or run.manifest().options.preflight
+    # One repetition of one prompt proves little: an agent that samples agrees with itself half of the time.
+    repeated = (score.replicas - 1) * score.judged >= _REPETITIONS
     differs = ended.stateful or any(warning.code == "answers-differ" for warning in ended.warnings)
     return repeated and not differs
 
