@@ -9,7 +9,7 @@ from holdfast.model.observation import Observation
 from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Spec
 from holdfast.plan.checks import traits_of
-from holdfast.reading.words import listed
+from holdfast.reading.words import listed, misspelt
 
 
 class CalledTools:
@@ -19,12 +19,16 @@ class CalledTools:
         self._names: set[str] = set()
         self._unmatched: dict[tuple[str, str], None] = {}
         """Each rule and name that no call has matched yet."""
+        self._forbidden: set[tuple[str, str]] = set()
+        """Those that a rule forbids: they are suspect only if they look like a tool that was called."""
         for rule in spec.invariants:
             traits = traits_of(rule)
-            # A positive rule fails by itself without the call, and some rules are there to forbid it.
-            if not traits.forbids_calls and (traits.polarity == "negative") != rule.negate:
-                globs = (glob for _, glob in traits.tools if "://" not in glob and "{{" not in glob)
+            # A positive rule fails by itself without the call.
+            if (traits.polarity == "negative") != rule.negate:
+                globs = [glob for _, glob in traits.tools if "://" not in glob and "{{" not in glob]
                 self._unmatched |= {(rule.id, glob): None for glob in globs}
+                if traits.forbids_calls:
+                    self._forbidden |= {(rule.id, glob) for glob in globs}
 
     def add(self, observation: Observation) -> None:
         if not self._unmatched:
@@ -39,5 +43,7 @@ class CalledTools:
         """One for each rule and tool that no trial called."""
         called = f"tools called: {listed(sorted(self._names))}" if self._names else "no tool was called"
         for rule, tool in self._unmatched:
+            if (rule, tool) in self._forbidden and misspelt(tool, self._names) is None:
+                continue
             text = f"rule {rule} proves nothing about {tool}: no trial called a tool of this name ({called})"
             yield RunWarning("tool-never-called", text)

@@ -41,3 +41,8 @@ def test_each_name_of_the_rule_counts() -> None:
 )
 def test_rules_that_forbid_calls_or_fail_without_them_are_left_alone(rule: Invariant) -> None:
     assert warned(rule, "lookup") == []
+
+
+def test_a_forbidden_tool_that_looks_like_one_that_was_called_is_suspect() -> None:
+    (text,) = warned(Invariant("never", "tool_not_called", {"tool": "isue_refund"}), "issue_refund")
+    assert "isue_refund" in text

@@ -38,11 +38,33 @@ CALLS = "{id: c, type: claim_matches_state, claims: [{says: done, did: {type: to
 )
 def test_a_tool_that_the_agent_does_not_declare(file, rule, field):
     (file.folder / "desk.py").write_text("def ask(x): ...\ndef issue_refund(x): ...\ndef lookup_order(x): ...\n")
-    (found,) = file.warnings(contract(POSITIVE, rule % "isue_refund", agent=DESK), "lint-unknown-tool")
-    assert (found.path, found.hint) == (f"contract.invariants[1].{field}", "did you mean issue_refund?")
+    found = file.error(contract(POSITIVE, rule % "isue_refund", agent=DESK))
+    place = (f"contract.invariants[1].{field}", "did you mean issue_refund?")
+    assert (found.code, found.path, found.hint) == ("unknown-tool", *place)
     for fitting in ("issue_refund", "'issue_*'", "'https://pay.example/*'"):
         assert file.warnings(contract(POSITIVE, rule % fitting, agent=DESK), "lint-unknown-tool") == []
     assert file.warnings(contract(POSITIVE, rule % "isue_refund"), "lint-unknown-tool") == []  # its tools are not known
+    # A model may offer tools that the file does not declare.
+    (file.folder / "desk.py").write_text(
+        "import openai\ndef ask(x): ...\ndef issue_refund(x): ...\ndef lookup_order(x): ...\n"
+    )
+    (found,) = file.warnings(contract(POSITIVE, rule % "isue_refund", agent=DESK), "lint-unknown-tool")
+    assert (found.path, found.hint) == place
+
+
+@pytest.mark.parametrize("tool", ["'delete_*'", "wire_money"])
+def test_a_rule_may_forbid_a_tool_that_is_unlike_every_declared_one(file, tool):
+    (file.folder / "desk.py").write_text("def ask(x): ...\ndef issue_refund(x): ...\ndef lookup_order(x): ...\n")
+    rule = f"{{id: r, type: tool_not_called, tool: {tool}}}"
+    assert len(file.warnings(contract(POSITIVE, rule, agent=DESK), "lint-unknown-tool")) == 1
+
+
+def test_a_rule_may_forbid_the_tool_that_an_attack_asks_for(file):
+    (file.folder / "desk.py").write_text("def ask(x): ...\ndef issue_refund(x): ...\ndef lookup_order(x): ...\n")
+    attack = "{type: indirect_injection, action: issue_refunds}"
+    matrix = f"chaos_matrix: [{{name: calm}}, {{name: s, context_attacks: [{attack}]}}]\n"
+    rule = "{id: r, type: tool_not_called, tool: issue_refunds}"
+    assert file.warnings(contract(POSITIVE, rule, agent=DESK, matrix=matrix), "lint-unknown-tool") == []
 
 
 def test_doubly_escaped_regex_in_single_quotes(file):

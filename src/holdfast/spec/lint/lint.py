@@ -25,7 +25,7 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet,
     """Reports every smell of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _rule(reader, rule)
-    _tools(reader, file, rules, folder)
+    _tools(reader, file, rules, weather, folder)
     _contract(reader, rules, weather)
     _attacks(reader, rules, weather)
     _delays(reader, file, weather)
@@ -96,17 +96,25 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
         reader.warn(rule.at, message, hint=hint, code="lint-judge-one-vote")
 
 
-def _tools(reader: Reader, file: File, rules: ContractRules, folder: Path) -> None:
+def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
     """A rule on the calls of a tool that is misspelled would pass whatever the agent does."""
     naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
     if not naming or reader.failed("agent"):
         return
     reach = Reach(file.agent, folder)
+    # An attack may name a tool that does not exist, and a rule then forbids exactly that tool.
+    invented = {value for fault in weather.placed for value in fault.injection.settings.values() if type(value) is str}
     for rule, tools in naming:
         for field, glob in tools:
-            hint = None if "://" in glob else reach.unknown_tool(glob)
-            if hint is not None:
-                message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
+            hint = None if "://" in glob or glob in invented else reach.unknown_tool(glob)
+            if hint is None:
+                continue
+            message = f"no tool is called {glob[:60]!r} (rule {rule.invariant.id})"
+            # A glob, or a name unlike every tool, may forbid a tool that the agent is to get later.
+            guard = rule.traits.forbids_calls and (set(glob) & set("*?[") or not reach.near_tool(glob))
+            if reach.tools_closed and not guard:
+                reader.error(rule.settings_at.find(field), message, hint=hint, code="unknown-tool")
+            else:
                 reader.warn(rule.settings_at.find(field), message, hint=hint, code="lint-unknown-tool")
 
 

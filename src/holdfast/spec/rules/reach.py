@@ -76,6 +76,11 @@ class Reach:
         """Whether a relay that was put before an MCP server by hand finds us."""
         return self.agent.started_by_us or (self.agent.in_python and self.agent.isolation != "inline")
 
+    @property
+    def tools_closed(self) -> bool:
+        """Whether the agent can call no tool but those that it declares: no model or server can bring others."""
+        return self.agent.in_python and (self.agent.isolation == "inline" or not self._tools.asks)
+
     def obstacle(self, fault: FaultEntry) -> Obstacle | None:
         """Why this agent cannot meet the fault; None if it can, or if only the run can tell."""
         injection, agent = fault.injection, self.agent
@@ -143,8 +148,12 @@ class Reach:
             return None
         if any(fnmatchcase(name, glob) for name in known):
             return None
-        miss = near(glob, sorted(known))
+        miss = self.near_tool(glob)
         return f"did you mean {miss}?" if miss else f"tools: {listed(sorted(known))}"
+
+    def near_tool(self, name: str) -> str | None:
+        """The declared tool that a misspelt name probably means."""
+        return near(name, sorted(self._tools.names))
 
 
 def _of_a_provider(url: str) -> bool:
