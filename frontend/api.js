@@ -16,7 +16,7 @@ export class Refused extends Error {
 
 export class Gone extends Error {}
 
-const NOT_HERE = { error: "This page does not have it.", hint: "The run's folder has all trials: holdfast view, or holdfast report -o run.json" };
+const NOT_HERE = { error: "This page does not contain it.", hint: "To see all trials, run holdfast view or holdfast report -o run.json" };
 
 export async function get(path, signal) {
   if (inlined) {
@@ -52,7 +52,7 @@ export function whenBack(call) {
 }
 
 export function lost() {
-  gone.textContent = "The server does not answer. This page tries again by itself; if holdfast view has ended, start it and open the address that it prints.";
+  gone.textContent = "The server does not respond. This page keeps trying; if holdfast view has stopped, start it again and open the address it prints.";
   gone.hidden = false;
   if (waiting) return;
   waiting = setTimeout(() => {

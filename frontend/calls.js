@@ -70,7 +70,7 @@ function callBody(call, faults) {
   const text = (title, value) => [el("h4", null, title), value ? passage(pretty(value)) : el("p", { class: "nothing" }, "nothing")];
   const cost = call.cost ? [call.cost.model, `${call.cost.input_tokens ?? 0} tokens in, ${call.cost.output_tokens ?? 0} out`, call.cost.estimated_usd == null ? "" : `about $${call.cost.estimated_usd}`].filter(Boolean).join(" · ") : "";
   return el("div", { class: "call-body" }, faults.length ? el("h4", null, "Faults on this call") : null, faults.length ? faultList(faults) : null, ...text("Sent", call.input), ...text("Came back", call.output),
-    call.unsent ? el("p", { class: "nothing" }, "It never reached the other side: a fault answered it or held it back.") : null, cost ? plain(cost, "p") : null);
+    call.unsent ? el("p", { class: "nothing" }, "The call was not forwarded: a fault answered or delayed it.") : null, cost ? plain(cost, "p") : null);
 }
 
 export function faultList(faults) {

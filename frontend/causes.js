@@ -31,7 +31,7 @@ export class Causes {
     this.told = el("p", { class: "status" });
     this.list = el("ol", { class: "causes" });
     this.more = button("", () => this.showAll(), { class: "more", hidden: true });
-    this.node = el("section", { class: "did-not-hold", hidden: true }, el("h2", null, "What did not hold"), this.told, this.list, this.more);
+    this.node = el("section", { class: "did-not-hold", hidden: true }, el("h2", null, "Failures"), this.told, this.list, this.more);
   }
 
   async load(signal) {
@@ -55,7 +55,7 @@ export class Causes {
     const ofCases = causes.filter((cause) => cause.cases?.length), cases = count(ofCases);
     const places = [cases ? plural(cases, "case") : "", cells ? plural(cells, "cell") : ""].filter(Boolean).join(" and ");
     this.node.hidden = !causes.length;
-    this.told.textContent = causes.length !== cells + cases ? `${plural(total ?? causes.length, "cause")} of ${places} that did not hold` : "";
+    this.told.textContent = causes.length !== cells + cases ? `${plural(total ?? causes.length, "cause")} in ${places}` : "";
     const wanted = causes.slice(0, this.shown).map((cause, n) => this.entry({ ...cause, number: n + 1 }, n < OPEN));
     const keep = new Set(wanted);
     for (const [key, item] of this.entries) if (!keep.has(item)) (item.remove(), this.entries.delete(key));
@@ -113,10 +113,10 @@ function body({ run, part }, cause) {
     ["next", cause.next],
     ["cells", (cause.cell_count ?? cause.count) > 1 && cause.cells.length ? cells(run, cause, at) : ""],
     ["cases", cause.count > 1 && cause.cases?.length ? caseNames(cause) : ""],
-    ["matrix", cause.places.length > 1 && !part ? button("Show these cells alone", () => alone(run, cause.number), { class: "button only" }) : ""],
+    ["matrix", cause.places.length > 1 && !part ? button("Show only these cells", () => alone(run, cause.number), { class: "button only" }) : ""],
     ["at", cause.where ? el("code", null, plain(cause.where)) : ""],
     ["reproduce", cause.again ? command(cause.again) : ""],
-    ["trial", cause.trial ? el("a", { class: "button", href: at(trialAddress(run, cause.trial)) }, "Open the trial: calls, files, audit") : ""],
+    ["trial", cause.trial ? el("a", { class: "button", href: at(trialAddress(run, cause.trial)) }, "Open trial: calls, files, audit") : ""],
   ]);
 }
 

@@ -57,7 +57,7 @@ function sides({ a, b }) {
   const side = (run, name) => el("li", null, el("p", { class: "eyebrow" }, name), el("p", null, badge(wordOf(run)), " ", el("a", { href: runAddress(run.id), "data-entry": true }, plain(run.id)), " ", el("span", { class: "soft", title: visible(run.spec) }, plain(names.get(run.spec) ?? run.spec ?? ""))),
     el("p", { class: "big" }, number(scoreOf(run)), el("small", null, span(run.low, run.high))), scoreOf(run) == null ? null : smallGauge(scoreOf(run), run.low, run.high),
     el("p", { class: "soft" }, when(run.started), ` · ${took(run.duration_s)}`, run.cost_usd == null ? "" : ` · ${money(run.cost_usd)}`, run.commit ? ` · ${run.commit}` : ""));
-  const swap = button("Swap", () => (location.hash = compareAddress(b.id, a.id)), { title: "The other way round (c)" });
+  const swap = button("Swap", () => (location.hash = compareAddress(b.id, a.id)), { title: "Swap (c)" });
   return el("ul", { class: "sides" }, side(a, "before"), side(b, "after"), el("li", { class: "swap" }, swap));
 }
 

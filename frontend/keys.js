@@ -12,7 +12,7 @@ const KEYS = [
   ["c", "compare: the picked runs, or this run with the one before"],
   ["[  ]", "the run before, the run after"],
   ["n", "write a note"],
-  ["y", "copy the command that shows it again"],
+  ["y", "copy the command that reproduces it"],
   ["?", "these keys"],
 ];
 const OF_RUNS = ["x", "c", "[  ]", "n"];

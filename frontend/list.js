@@ -86,7 +86,7 @@ class List {
     this.fillSpecs();
     this.trouble.hidden = !(found.trouble || found.indexing);
     this.trouble.replaceChildren(found.trouble ? plain(found.trouble) : found.indexing ? `${plural(found.indexing, "run")} more are being read; they appear by themselves.` : "");
-    this.empty.replaceChildren(found.total ? "No run matches these filters." : "No run yet. In the project's folder, holdfast contract run makes the first; it appears here by itself.");
+    this.empty.replaceChildren(found.total ? "No run matches these filters." : "No runs yet. Run holdfast contract run in the project folder; the run appears here automatically.");
     return { matching: found.matching, rows: found.runs };
   }
 

@@ -21,14 +21,14 @@ let shown = null, leaving = new AbortController(), began = 0;
 const sameAs = (a, b) => a && a.page === b.page && a.run === b.run && a.trial === b.trial && a.a === b.a && a.b === b.b;
 
 function missing() {
-  return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "Go on from Holdfast, above." }))] };
+  return { title: "No such page", crumbs: [], body: [trouble(new Refused(404, { error: "There is no such page.", hint: "Use the Holdfast link above." }))] };
 }
 
 const TITLES = { 404: "Not found", 409: "This cannot be shown", 500: "The viewer failed" };
 
 function trouble(problem) {
-  const title = problem instanceof Gone ? "The server does not answer" : TITLES[problem.status] ?? "This page could not be made";
-  const hint = problem instanceof Gone ? "This page comes back by itself." : problem.hint ?? "";
+  const title = problem instanceof Gone ? "The server does not respond" : TITLES[problem.status] ?? "This page could not be loaded";
+  const hint = problem instanceof Gone ? "This page reloads automatically." : problem.hint ?? "";
   const message = problem instanceof Gone ? null : plain(problem.message, "p");
   return el("div", { class: "trouble-page", role: "alert" }, el("h1", null, title), message, hint ? plain(hint, "p") : null, el("p", null, el("a", { class: "button", href: "#/" }, inlined ? "The run" : "All runs")));
 }

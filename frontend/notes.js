@@ -26,7 +26,7 @@ export function markSign(mark) {
 export function noteEditor(key) {
   const now = { ...noteOf(key) };
   const said = el("span", { class: "kept", role: "status" });
-  const text = el("textarea", { id: "note-text", rows: "2", maxlength: String(MOST), placeholder: "A note for whoever looks next (n)", "aria-label": "Note" });
+  const text = el("textarea", { id: "note-text", rows: "2", maxlength: String(MOST), placeholder: "Note (n)", "aria-label": "Note" });
   text.value = now.note;
   let waiting = 0, sending = false, again = false;
   // One at a time: what was sent first must not arrive last.

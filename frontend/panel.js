@@ -68,8 +68,8 @@ export async function openCell(run, rule, column, { step, closed }) {
 
 function head(cell, rule, column, step) {
   const buttons = el("div", { class: "buttons" },
-    step ? button("‹ Prev", () => step(-1), { "aria-label": "Previous cell that did not hold" }) : null,
-    step ? button("Next ›", () => step(1), { "aria-label": "Next cell that did not hold" }) : null,
+    step ? button("‹ Prev", () => step(-1), { "aria-label": "Previous failed cell" }) : null,
+    step ? button("Next ›", () => step(1), { "aria-label": "Next failed cell" }) : null,
     button("Close", () => closePanel(), { class: "close" }));
   const title = el("h2", { id: "panel-title", tabindex: "-1" }, plain(rule), el("small", null, "in ", plain(column)));
   return el("header", null, el("div", { class: "bar" }, cell.outcome ? badge(cell.outcome) : el("span", null, "…"), buttons), title);
@@ -89,7 +89,7 @@ function trialOf(run, rule, trial, open) {
   const view = el("details", { class: "trial" }, summary);
   const fill = () => {
     if (view.childElementCount > 1) return;
-    view.append(...trialBody(trial), el("section", null, el("a", { class: "button", href: trialAddress(run, trial.id) }, "Open the trial: calls, files, audit")));
+    view.append(...trialBody(trial), el("section", null, el("a", { class: "button", href: trialAddress(run, trial.id) }, "Open trial: calls, files, audit")));
     if (trial.answer && trial.outcome === "fail") markDeciding(run, rule, trial, view.querySelector(".answer .text"));
   };
   view.addEventListener("toggle", () => view.open && fill());
@@ -118,6 +118,6 @@ function trialBody(trial) {
     part("Because", plain(trial.reason || "no reason was recorded", "p")),
     trial.faults?.length ? part("Faults that fired", el("ul", null, ...trial.faults.map((one) => plain(one, "li")))) : null,
     part("Ending", plain(ending, "p")),
-    trial.again ? part("See it again", command(trial.again)) : null,
+    trial.again ? part("Reproduce", command(trial.again)) : null,
   ].filter(Boolean);
 }

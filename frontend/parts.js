@@ -17,7 +17,7 @@ export function failedPart(part) {
   const causes = new Causes(part.run, part);
   causes.heads = part;
   causes.take(part);
-  causes.node.querySelector("h2").replaceChildren("What did not hold in ", plain(part.part));
+  causes.node.querySelector("h2").replaceChildren("Failures in ", plain(part.part));
   return el("section", { class: "failed-part" }, causes.node, part.matrix.rows.length ? matrixTable(part) : null);
 }
 

@@ -97,7 +97,7 @@ class RunPage {
   headParts(found) {
     const { run } = found, word = wordOf(run), tone = toneOf(run.state === "ended" ? run.verdict : run.state);
     this.live ??= this.running ? new Live(this.id) : null;
-    const states = { interrupted: "Interrupted: this is as far as it got.", killed: "It ended without a word, maybe killed: this is as far as it got.", unreadable: run.note || found.note };
+    const states = { interrupted: "Interrupted. The results so far:", killed: "The run stopped unexpectedly, perhaps because it was killed. The results so far:", unreadable: run.note || found.note };
     const reasons = [states[run.state], ...(run.state === "running" ? [] : found.reasons ?? [])].filter(Boolean);
     const scored = found.number != null || (found.has_matrix && !this.running);
     return [
@@ -219,7 +219,7 @@ function footParts(found) {
   const notes = found.notes ?? [], promises = (found.promises ?? []).filter((one) => one.enforced || one.asked);
   return [
     notes.length ? el("ul", null, ...notes.map((note) => plain(note, "li"))) : null,
-    promises.length ? el("details", null, el("summary", null, `What the sandbox keeps: ${promises.filter((one) => one.enforced).length} of ${promises.length}`), el("ul", null, ...promises.map((one) => plain(promiseText(one), "li")))) : null,
+    promises.length ? el("details", null, el("summary", null, `Enforced by the sandbox: ${promises.filter((one) => one.enforced).length} of ${promises.length}`), el("ul", null, ...promises.map((one) => plain(promiseText(one), "li")))) : null,
     el("dl", null, ...pairs.filter(([, value]) => value != null && value !== "" && value !== 0).map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, plain(String(value)))))),
     run.trials ? el("p", { class: "offscreen" }, plural(run.trials, "trial")) : null,
   ];

@@ -16,10 +16,10 @@ export function patchRow(item, run, names, picked) {
   item.className = `run-row ${toneOf(wordOf(run))}`;
   item.dataset.run = run.id;
   const label = `${run.id}, ${wordOf(run)}${scoreOf(run) == null ? "" : `, ${number(scoreOf(run))}`}`;
-  const pick = el("input", { type: "checkbox", "aria-label": `Pick ${run.id} to compare` });
+  const pick = el("input", { type: "checkbox", "aria-label": `Select ${run.id} to compare` });
   pick.checked = picked.includes(run.id);
   item.replaceChildren(
-    el("label", { class: "pick", title: "Pick two to compare (x)" }, pick),
+    el("label", { class: "pick", title: "Select two runs to compare (x)" }, pick),
     el("span", { class: "verdict-word" }, badge(wordOf(run))),
     el("span", { class: "what" }, el("a", { href: runAddress(run.id), "aria-label": label, title: visible(run.spec), "data-entry": true }, el("b", null, plain(run.id)), " ", plain(names.get(run.spec) ?? run.spec ?? "")), el("small", { title: run.state === "unreadable" ? visible(run.note) : null }, ...below(run))),
     el("span", { class: "scored" }, ...scored(run)),

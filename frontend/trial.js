@@ -58,7 +58,7 @@ function outcomeOf({ outcome, verdicts, ending, forbidden = [] }) {
 function head(run, found, outcome) {
   const { column, scenario, ending, detail, turns } = found;
   const latency = turns.reduce((sum, turn) => sum + turn.latency_ms, 0);
-  const told = ending === UNDER_WAY ? "The agent is at work." : `${ending === "no_answer" ? "no answer" : ending.replace(/_/g, " ")} after ${milliseconds(latency)}${detail ? `: ${detail}` : ""}`;
+  const told = ending === UNDER_WAY ? "The agent is running." : `${ending === "no_answer" ? "no answer" : ending.replace(/_/g, " ")} after ${milliseconds(latency)}${detail ? `: ${detail}` : ""}`;
   const worst = found.verdicts.filter((one) => one.outcome === outcome && outcome !== "pass" && one.reason);
   return el("header", { class: "trial-head" },
     el("p", { class: "eyebrow" }, `${inlined ? "" : `run ${run} · `}trial ${found.id}${found.replica ? ` · replica ${found.replica + 1}` : ""}`),
@@ -71,7 +71,7 @@ function side(run, found) {
   const { spent } = found, used = spent ? [spent.calls ? plural(spent.calls, "call") : "", (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0) ? `${(spent.input_tokens ?? 0) + (spent.output_tokens ?? 0)} tokens` : "", spent.cost_usd == null ? "" : `about ${money(spent.cost_usd)}`].filter(Boolean).join(", ") : "";
   const began = found.started ? when(new Date(found.started * 1000).toISOString()) : "";
   return [
-    section("See it again", found.again ? command(found.again) : null, found.promote ? el("p", { class: "hint" }, "Keep it as a test of its own:") : null, found.promote ? command(found.promote) : null),
+    section("Reproduce", found.again ? command(found.again) : null, found.promote ? el("p", { class: "hint" }, "Keep it as a test:") : null, found.promote ? command(found.promote) : null),
     inlined ? null : section("Mark and note", noteEditor(`${run}/trial/${found.id}`)),
     section("About", facts([["scenario", found.scenario], ["params", found.params], ["seed", found.seed == null ? "" : String(found.seed)], ["began", began], ["took", found.duration_ms == null ? "" : milliseconds(found.duration_ms)], ["used", used], ["attempts", found.attempts > 1 ? String(found.attempts) : ""], ["known as", (found.standards ?? []).join("; ")], ["canaries", (found.canaries ?? []).join(", ")], ["simulated", found.simulated ? "faults damaged the answer, not the calls" : ""]])),
   ].filter(Boolean);
@@ -81,8 +81,8 @@ function main(run, found) {
   const gathered = Object.entries(found.evidence ?? {}).filter(([rule]) => !found.verdicts.some((one) => one.rule === rule));
   return [
     found.verdicts.length || found.forbidden?.length ? section("Judged", judged(run, found)) : null,
-    found.turns.length ? section(found.turns.length > 1 ? "Conversation" : "Asked and answered", conversation(found)) : null,
-    found.trace.length ? section("Calls", callTimeline(found.trace, found.faults, found.turns.reduce((sum, turn) => sum + turn.latency_ms, 0), found.trace_left_out)) : section("Calls", el("p", { class: "nothing" }, "No call of the agent was seen.")),
+    found.turns.length ? section(found.turns.length > 1 ? "Conversation" : "Conversation", conversation(found)) : null,
+    found.trace.length ? section("Calls", callTimeline(found.trace, found.faults, found.turns.reduce((sum, turn) => sum + turn.latency_ms, 0), found.trace_left_out)) : section("Calls", el("p", { class: "nothing" }, "The agent made no recorded call.")),
     found.faults.length ? section("Faults that fired", faultList(found.faults)) : null,
     found.files?.length ? section("Files", ...found.files.map(fileView)) : null,
     gathered.length ? section("Recorded", ...gathered.map(([rule, one]) => evidenceOf(rule, one))) : null,

@@ -21,7 +21,7 @@ _NAME, _SUFFIX = "holdfast.yaml", ".holdfast.yaml"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("holdfast", "agents held to their contract")
-    group.addoption("--holdfast-seed", type=int, metavar="N", help="The luck of every run; default: the spec's.")
+    group.addoption("--holdfast-seed", type=int, metavar="N", help="Random seed. Default: the seed of the spec.")
     group.addoption("--holdfast-replicas", type=int, metavar="N", help="Ask each prompt of a spec N times.")
     group.addoption("--no-holdfast", action="store_true", help=f"Collect no {_NAME} and *{_SUFFIX} files.")
 

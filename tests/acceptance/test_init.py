@@ -63,12 +63,12 @@ def test_the_starter_runs_at_once_and_finds_the_guess(tmp_path: Path, options: t
 
 
 @pytest.mark.parametrize("options", [(), ("--command",)])
-def test_the_starter_holds_once_it_is_mended_as_it_says(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_the_starter_holds_once_it_is_fixed_as_it_says(tmp_path: Path, options: tuple[str, ...]) -> None:
     holdfast(tmp_path, "init", *options)
     agent = tmp_path / "agent.py"
-    guess = next(line for line in agent.read_text().splitlines() if "Mend it: " in line)
-    mended = guess[: len(guess) - len(guess.lstrip())] + guess.partition("Mend it: ")[2]
-    agent.write_text(agent.read_text().replace(guess, mended))
+    guess = next(line for line in agent.read_text().splitlines() if "Fix: " in line)
+    fixed = guess[: len(guess) - len(guess.lstrip())] + guess.partition("Fix: ")[2]
+    agent.write_text(agent.read_text().replace(guess, fixed))
     done = holdfast(tmp_path, "contract", "run")
     assert done.returncode == 0, done.stdout
     assert "resilience 100.00" in done.stdout

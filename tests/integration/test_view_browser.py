@@ -329,7 +329,7 @@ def test_run_is_live_while_it_goes(
     (folder / ".holdfast" / "runs").mkdir(parents=True)
     with viewing(folder) as url:
         page = show(url)
-        assert "No run yet" in page.inner_text(".empty")
+        assert "No runs yet" in page.inner_text(".empty")
         command = [HOLDFAST, "contract", "run", "--no-report", "-q", "--concurrency", "2"]
         running = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -413,7 +413,7 @@ def test_server_that_is_gone_is_told_and_comes_back(desk: tuple[Path, str], show
     page.route("**/api/**", lambda route: route.abort())
     page.fill("#note-text", "kept when it is back")
     page.wait_for_selector("#gone:not([hidden])")
-    assert "does not answer" in page.inner_text("#gone")
+    assert "does not respond" in page.inner_text("#gone")
     page.unroute("**/api/**")
     page.wait_for_selector("#gone", state="hidden", timeout=15_000)
     page.wait_for_selector(".kept:text-is('kept')", timeout=15_000)

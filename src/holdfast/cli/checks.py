@@ -11,7 +11,7 @@ from holdfast.cli import options as shared
 @click.argument("name", required=False, shell_complete=shared.suggest("checks"))
 @shared.as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List every check that a rule can use, with its settings (* required), or tell all about one.
+    """List every check that a rule can use, with its settings (* required), or describe one.
 
     \b
       holdfast checks

@@ -20,7 +20,7 @@ from holdfast.plan import RunOptions
 @click.option(
     "--baseline",
     metavar="RUN|last",
-    help="Fail if a rule is worse than in that run.",
+    help="Fail if a rule got worse since this run.",
     shell_complete=shared.suggest("runs"),
 )
 @shared.whole_output
@@ -38,10 +38,10 @@ def command(
     cached: bool,
     **given: Any,
 ) -> int:
-    """Run every part that the file configures, and answer: may this agent ship?
+    """Run every part of the file and decide whether the agent may ship.
 
-    The parts are the task, the contract, mutations, chaos and replays. Each trial is run once; the overall score is the
-    weighted mean of the parts that ran. A minimum is for that score.
+    The parts are the task, the contract, mutations, chaos and replays. Each trial runs once; the overall score is the
+    weighted mean of the parts that ran. --min-score applies to it.
 
     \b
       holdfast ci

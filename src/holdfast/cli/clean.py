@@ -12,10 +12,10 @@ from holdfast.folders import KEPT, own_folder
 
 @click.command(name="clean")
 @shared.runs_option
-@click.option("--kept", is_flag=True, help="Also all worlds that run --keep left for a look.")
-@click.option("--older-than", metavar="TIME", help="Also those of them that are older, as 36h or 30m.")
+@click.option("--kept", is_flag=True, help="Also remove all sandboxes kept by --keep.")
+@click.option("--older-than", metavar="TIME", help="Also remove kept sandboxes older than this: 36h, 30m.")
 def command(kept: bool, older_than: str | None) -> int:
-    """Remove what a killed Holdfast left behind. What is in use stays; so do your runs.
+    """Remove leftovers of killed Holdfast processes. Runs, and anything in use, stay.
 
     \b
       holdfast clean

@@ -15,11 +15,11 @@ from holdfast.cli import options as shared
 @click.argument("before", shell_complete=shared.suggest("runs"))
 @click.argument("after", shell_complete=shared.suggest("runs"))
 @shared.as_json
-@click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule is worse.")
+@click.option("--exit-code", "exits", is_flag=True, help="Exit 1 if a rule got worse.")
 def command(before: str, after: str, as_json: bool, exits: bool) -> int:
-    """Compare two stored runs rule by rule, on what both of them asked.
+    """Compare two stored runs rule by rule, on the trials that both have.
 
-    A rule is worse or better only where chance is no explanation at 5 %, all rules together.
+    A rule is worse or better only if the difference is significant at 5 %, corrected for the number of rules.
 
     \b
       holdfast compare 0003 0007

@@ -59,7 +59,7 @@ def validate(config: Path | None, as_json: bool) -> int:
 
 @command.command(cls=shared.HeadedCommand)
 @shared.run_options
-@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
 def score(
     config: Path | None, resume: str | None, force: bool, last_failed: bool, exit_zero: bool, **given: Any
 ) -> int:

@@ -31,7 +31,7 @@ class _Left(Exception):
 @click.command(name="demo")
 @shared.runs_option
 def command() -> int:
-    """The finance agent, good and careless: a contract, a mail sent twice, and the overall score. No network, no key.
+    """Run a good and a careless finance agent: a contract, a duplicate mail and the overall score. No network, no key.
 
     \b
       holdfast demo

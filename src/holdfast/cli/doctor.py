@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 @shared.config
 @shared.runs_option
 @click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE.")
-@click.option("--no-agent", is_flag=True, help="Start and ask no agent.")
+@click.option("--no-agent", is_flag=True, help="Do not start or call the agent.")
 @shared.as_json
 def command(config: Path | None, replay: Path | None, no_agent: bool, as_json: bool) -> int:
-    """Try every way to meet this agent's calls: on this machine, for this spec, by asking it once.
+    """Check whether this machine can inject every fault of the spec, and call the agent once.
 
     \b
       holdfast doctor
       holdfast doctor finance.yaml --no-agent
 
-    Exit codes: 0 every fault can be met, 3 something needed is broken here, 4 the spec is.
+    Exit codes: 0 every fault can be injected, 3 something is missing here, 4 the spec is invalid.
     """
     case = _case(config, replay, not no_agent)
     from holdfast.doctor.diagnose import examine

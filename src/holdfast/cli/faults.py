@@ -11,7 +11,7 @@ from holdfast.cli import options as shared
 @click.argument("name", required=False, shell_complete=shared.suggest("faults"))
 @shared.as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List every fault with its settings (* required) and the built-in profiles, or tell all about one.
+    """List every fault with its settings (* required) and the built-in profiles, or describe one.
 
     \b
       holdfast faults

@@ -29,15 +29,17 @@ _OPEN = "other machines may reach it: every request needs the token in these var
 @click.command(name="gateway")
 @shared.config
 @shared.runs_option
-@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Another port than last time.")
-@click.option("--bind", "host", metavar="ADDRESS", help="Another address than 127.0.0.1, for an agent in a container.")
-@click.option("--allow-network", is_flag=True, help="Let --bind be an address that other machines may reach.")
-@click.option("--print", "only_print", is_flag=True, help="Print the variables of the one that runs here, and exit.")
-@click.option("--json", "as_json", is_flag=True, help="The variables as JSON.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Port. Default: the same as last time.")
+@click.option(
+    "--bind", "host", metavar="ADDRESS", help="Address to listen on, for an agent in a container. Default: 127.0.0.1."
+)
+@click.option("--allow-network", is_flag=True, help="Allow a --bind address that other machines can reach.")
+@click.option("--print", "only_print", is_flag=True, help="Print the variables of the running gateway and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print the variables as JSON.")
 def command(
     config: Path | None, port: int | None, host: str | None, allow_network: bool, only_print: bool, as_json: bool
 ) -> int:
-    """Hold an address for an agent that you start yourself.
+    """Serve the LLM gateway for an agent that you start yourself.
 
     \b
       holdfast gateway                      # leave it running while you test

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 @click.command(name="import")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR|FILE...")
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Where it goes; default: here for tasks, replays for logs.")  # fmt: skip
-@click.option("--format", type=click.Choice(FORMATS), help="Of files: what they are; guessed if not given.")
-@click.option("--agent", metavar="COMMAND", help="Of tasks: the agent that the specs start.")
-@click.option("--solution", is_flag=True, help="Of tasks: let the reference solution be the agent, to see it pass.")
-@click.option("--force", is_flag=True, help="Overwrite what is there.")
+              help="Output folder. Default: the current folder for tasks, replays for logs.")  # fmt: skip
+@click.option("--format", type=click.Choice(FORMATS), help="Format of the files. Default: detected.")
+@click.option("--agent", metavar="COMMAND", help="For tasks: the command that starts the agent.")
+@click.option("--solution", is_flag=True, help="For tasks: run the reference solution as the agent.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(
     sources: tuple[Path, ...], folder: Path | None, format: Any, agent: str | None, solution: bool, force: bool
 ) -> int:
-    """Make specs of Harbor and terminal-bench tasks, and sessions of Inspect logs and other traces.
+    """Convert Harbor and terminal-bench tasks to specs, and Inspect logs and other traces.
 
     \b
       holdfast import tasks/hello-world --agent 'my-agent -p -' -o imported

@@ -62,10 +62,10 @@ def next_steps(name: str, model: str | None, change: str) -> str:
     found = found_version(recipe)
     lines = [fill(f"note: {recipe.note}", 100, subsequent_indent="  ")] if recipe.note else []
     if found and found != recipe.version:
-        lines.append(f"note: {recipe.package} {found} is here, and {recipe.version} was tried ({recipe.tried})")
+        lines.append(f"note: {recipe.package} {found} is installed; {recipe.version} was tested ({recipe.tried})")
     lines.append("Next:")
     if found is None:
-        where = "beside Holdfast" if not recipe.program else f"({recipe.program} is not on the PATH)"
+        where = "in Holdfast's environment" if not recipe.program else f"({recipe.program} is not on the PATH)"
         lines.append(f"  {recipe.install}     # it is not installed {where}")
     if model is not None and not model.startswith("ollama/"):
         lines.append("  set the key that models: in holdfast.yaml names")
@@ -85,32 +85,34 @@ _FOR_EDITORS = f"# yaml-language-server: $schema={_SCHEMA}\n".encode()
 _NEXT_PYTHON = """\
 Next:
   {cd}holdfast contract run
-One rule breaks when the tool is down. Mend agent.py where it says so, and run again."""
+One rule fails when the tool is down. Fix agent.py at the marked line and run it again."""
 _NEXT_HTTP = """\
 Next:
   {cd}holdfast contract run
-One rule breaks: agent.py repeats what came with the question. Fix it where it says so, and run again.
-For your own agent set agent.command (or remove it), endpoint, request_template and response_path:
+One rule fails: agent.py repeats text from the question. Fix agent.py at the marked line and run it again.
+For your own agent, set agent.command (or remove it), endpoint, request_template and response_path:
   holdfast verify"""
 
 
 @click.command(name="init")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--http", is_flag=True, help="A spec for an agent that answers over HTTP.")
-@click.option("--command", "as_command", is_flag=True, help="A program that Holdfast starts, with a scripted model.")
+@click.option("--http", is_flag=True, help="Create a spec for an agent that answers over HTTP.")
+@click.option(
+    "--command", "as_command", is_flag=True, help="Create an agent that runs as a program, with a scripted model."
+)
 @click.option(
     "--from",
     "recipe",
     metavar="[NAME]",
     is_flag=False,
     flag_value=_NO_NAME,
-    help="A published agent: claude-code, codex, langgraph, … Without a name: all of them.",
+    help="Create a spec for a known agent: claude-code, codex, langgraph, … Lists them without a name.",
     shell_complete=shared.suggest("recipes"),
 )
-@click.option("--model", metavar="PROVIDER/NAME", help="With --from: a real model in place of the script.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--model", metavar="PROVIDER/NAME", help="With --from: use a real model instead of the script.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def command(folder: Path, http: bool, as_command: bool, recipe: str | None, model: str | None, force: bool) -> int:
-    """Write a starter spec and agent that run at once.
+    """Create a starter spec and agent, ready to run.
 
     \b
       holdfast init
@@ -145,7 +147,7 @@ def _offer(folder: Path) -> None:
     from holdfast.starter.project import fitting_recipes
 
     for name in fitting_recipes(folder):
-        print(f"This project uses {name}. For a contract of its own:\n  holdfast init --from {name} holdfast-{name}")
+        print(f"This project uses {name}. To create a contract for it:\n  holdfast init --from {name} holdfast-{name}")
 
 
 def _refuse_to_overwrite(paths: list[Path]) -> None:

@@ -19,13 +19,13 @@ from holdfast.cli import options as shared
 @shared.verdict_options
 @shared.output_files
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
 def command(run: str, config: Path | None, outputs: tuple[Path, ...], as_json: bool, quiet: bool, **given: Any) -> int:
-    """Judge a stored run anew by changed rules. The agent is not asked.
+    """Judge a stored run again with changed rules. The agent is not called.
 
     \b
-      holdfast judge 0007                    the rules it was run with
-      holdfast judge latest finance.yaml     the rules as they are now
+      holdfast judge 0007                    with the rules of the run
+      holdfast judge latest finance.yaml     with the current rules
     """
     from holdfast.cli.run_job import ending, with_reports
     from holdfast.cli.screen_output import Screen

@@ -70,47 +70,47 @@ HELD, VIOLATED, INTERRUPTED, HARNESS, USAGE, UNPROVEN = 0, 1, 2, 3, 4, 5
 
 GROUPS = {
     "Run": {
-        "init": "Write a starter spec and agent that run",
+        "init": "Create a starter spec and agent",
         "contract": "Run, validate or score a contract",
-        "run": "Run a task in its world, or mutated prompts",
+        "run": "Run a task in its sandbox, or mutated prompts",
         "replay": "Replay recorded sessions; import and export them",
-        "ci": "Run every part of the file: may this agent ship?",
-        "score": "Print the overall score alone",
-        "demo": "See a good and a careless finance agent run",
+        "ci": "Run every part of the file and decide whether it passes",
+        "score": "Print only the overall score",
+        "demo": "Run a good and a careless finance agent",
     },
     "Look at results": {
-        "show": "Show a stored run, or the story of one trial",
-        "view": "Browse all runs in a browser, on this machine",
+        "show": "Show a stored run or one trial",
+        "view": "Browse all runs in a browser",
         "runs": "List the stored runs",
         "compare": "Compare two runs, rule by rule",
-        "trend": "Show scores over time, and when a rule began to fail",
-        "report": "Write a stored run as a report",
-        "shell": "Look into the world of a trial that failed",
+        "trend": "Show scores over time, and when a rule started to fail",
+        "report": "Write a report of a stored run",
+        "shell": "Open a shell in the sandbox of a failed trial",
         "promote": "Turn a failed trial into a session to replay",
         "judge": "Judge a stored run again, without the agent",
     },
     "Set up": {
         "validate": "Check a spec file; run nothing",
-        "verify": "Ask the agent once: does it answer?",
-        "doctor": "Try every way to meet this agent's calls",
+        "verify": "Call the agent once to see that it answers",
+        "doctor": "Check that this machine can inject every fault",
         "faults": "List the faults you can inject",
         "checks": "List the checks a rule can use",
-        "import": "Import tasks of Harbor and terminal-bench, and Inspect logs",
-        "schema": "Print the JSON Schema of the spec, for editors",
+        "import": "Import Harbor and terminal-bench tasks, and Inspect logs",
+        "schema": "Print the JSON Schema of spec files, for editors",
         "completion": "Print TAB completion for bash, zsh or fish",
     },
     "Plumbing": {
-        "gateway": "Hold an address for an agent you start yourself",
-        "mcp-proxy": "Stand between an agent and an MCP server over stdio",
+        "gateway": "Serve the LLM gateway for an agent you start yourself",
+        "mcp-proxy": "Proxy an MCP server over stdio",
         "merge": "Join the shards of a run into one",
-        "clean": "Remove what a killed Holdfast left behind",
+        "clean": "Remove leftovers of killed Holdfast processes",
     },
 }
 COMMANDS = {name: words for group in GROUPS.values() for name, words in group.items()}
 
 _EXITS = """\b
-Exit codes: 0 held, 1 violated, 2 interrupted, 3 Holdfast failed,
-4 usage or configuration, 5 nothing proven."""
+Exit codes: 0 held, 1 violated, 2 interrupted, 3 harness error,
+4 usage or configuration error, 5 nothing proven."""
 
 
 def _module(name: str) -> str:
@@ -162,8 +162,8 @@ def root() -> None:
     """Hold an AI agent to its contract while the world breaks.
 
     \b
-      holdfast init             a spec and an agent to start from
-      holdfast contract run     every rule in every scenario
+      holdfast init             create a spec and an agent
+      holdfast contract run     run every rule in every scenario
     """
 
 

@@ -6,7 +6,7 @@ import click
 
 
 @click.command(name="mcp-proxy", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--name", default="", help="What faults and reports call the server. Default: its command.")
+@click.option("--name", default="", help="Name of the server in faults and reports. Default: its command.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def command(name: str, command: tuple[str, ...]) -> int:
     """Run an MCP server over stdio, with Holdfast between it and its client.

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 @click.command(name="merge")
 @shared.runs_option
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR...")
-@click.option("--partial", is_flag=True, help="Join what is there; --resume runs what is missing.")
+@click.option("--partial", is_flag=True, help="Join the shards that exist; --resume runs the others.")
 @shared.whole_files
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 def command(
     paths: tuple[Path, ...], partial: bool, outputs: tuple[Path, ...], as_json: bool, quiet: bool, verbose: bool
 ) -> int:
-    """Join the shards of a run into one, and judge the whole.
+    """Join the shards of a run into one run and score it.
 
     \b
-      holdfast contract run --shard 1/4        on each machine its own
+      holdfast contract run --shard 1/4        one shard on each machine
       holdfast merge shard-1 shard-2 shard-3 shard-4
 
-    DIR is the run directory of a shard, or a folder that has such directories in it.
+    DIR is the run directory of a shard, or a folder that contains such directories.
     """
     from holdfast.folders import runs_folder
     from holdfast.report.files import reporter

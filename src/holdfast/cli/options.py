@@ -82,7 +82,7 @@ _CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The spec; default holdfast.yaml.",
+    help="Spec file. Default: holdfast.yaml.",
     shell_complete=suggest("specs"),
 )
 
@@ -110,25 +110,28 @@ runs_option = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_choose_runs,
-    help="Where runs and what goes with them are; default: .holdfast/runs next to the spec.",
+    help="Folder of the stored runs. Default: .holdfast/runs next to the spec.",
 )
 """For every verb that stores something or looks for it."""
 config_option = _CONFIG
 """The spec by -c alone."""
-as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout, and nothing else.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON only.")
 
-_SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Only this share; holdfast merge joins them.")
+_SHARD = click.option("--shard", type=ShardOf(), metavar="I/N", help="Run shard I of N; join them with holdfast merge.")
 _REPEATED = [
     click.option(
-        "--replicas", type=ReplicaCount(), metavar="N|auto", help="Ask each prompt N times, or until decided."
+        "--replicas",
+        type=ReplicaCount(),
+        metavar="N|auto",
+        help="Run each trial N times, or until the result is decided.",
     ),
     click.option(
         "--max-replicas",
         type=click.IntRange(1, 100_000),
         metavar="N",
-        help="At most so many with --replicas auto; default 20.",
+        help="Maximum for --replicas auto. Default: 20.",
     ),
-    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="The seed of every random choice."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), metavar="N", help="Random seed."),
 ]
 _WHAT = [
     click.option(
@@ -136,7 +139,7 @@ _WHAT = [
         "scenarios",
         multiple=True,
         metavar="GLOB",
-        help="Only these scenarios.",
+        help="Run only these scenarios.",
         shell_complete=suggest("scenarios"),
     ),
     click.option(
@@ -144,12 +147,12 @@ _WHAT = [
         "invariants",
         multiple=True,
         metavar="GLOB",
-        help="Only these rules.",
+        help="Run only these rules.",
         shell_complete=suggest("rules"),
     ),
-    click.option("-k", "keywords", metavar="EXPR", default="", help="Only names that fit: cites and not slow."),
-    click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Only what failed in the last run."),
-    click.option("--trial", "trials", multiple=True, metavar="ID", help="Only this trial: reproduces a failure."),
+    click.option("-k", "keywords", metavar="EXPR", default="", help="Run only matching names: 'cites and not slow'."),
+    click.option("--lf", "--last-failed", "last_failed", is_flag=True, help="Run only what failed in the last run."),
+    click.option("--trial", "trials", multiple=True, metavar="ID", help="Run only this trial, to reproduce a failure."),
     _SHARD,
     click.option(
         "--profile",
@@ -161,38 +164,42 @@ _WHAT = [
 ]
 _HOW: list[Any] = [
     runs_option,
-    click.option("-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Trials at once."),
-    click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster, or one started here."),
-    click.option("--send-secrets", is_flag=True, help="Send secret values to the workers."),
+    click.option(
+        "-j", "--concurrency", type=click.IntRange(1), metavar="N", help="Number of trials to run in parallel."
+    ),
+    click.option("--on", metavar="ray|ray://HOST:PORT", help="Run on a Ray cluster; ray starts a local one."),
+    click.option("--send-secrets", is_flag=True, help="Send secrets to the workers of the cluster."),
     click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="Record every model call in FILE."),
     click.option("--replay", type=click.Path(path_type=Path), metavar="FILE", help="Answer model calls from FILE."),
-    click.option("--max-cost", type=Dollars(), metavar="USD", help="Start no trial once this much is spent."),
-    click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Run no more trials than this."),
+    click.option("--max-cost", type=Dollars(), metavar="USD", help="Stop starting trials once this much is spent."),
+    click.option("--max-trials", type=click.IntRange(1), metavar="N", help="Maximum number of trials."),
     click.option(
-        "--max-time", "max_time_s", type=Seconds(), metavar="T", help="Start no trial after this time: 90, 5m, 1h."
+        "--max-time",
+        "max_time_s",
+        type=Seconds(),
+        metavar="T",
+        help="Stop starting trials after this time: 90, 5m, 1h.",
     ),
     click.option("-x", "--fail-fast", is_flag=True, help="Stop at the first failure."),
-    click.option("--no-preflight", is_flag=True, help="Skip the question asked before the run."),
-    click.option(
-        "--resume", metavar="RUN", help="Continue a run that was interrupted.", shell_complete=suggest("runs")
-    ),
-    click.option("--force", is_flag=True, help="Resume although spec or agent changed."),
+    click.option("--no-preflight", is_flag=True, help="Skip the check that the agent answers before the run."),
+    click.option("--resume", metavar="RUN", help="Resume an interrupted run.", shell_complete=suggest("runs")),
+    click.option("--force", is_flag=True, help="Resume even if the spec or the agent changed."),
 ]
 _WORLD = [
     click.option("--backend", type=BackendName(), default=DEFAULT_BACKEND,
-                 help=f"The sandbox of a world: {', '.join(BUILT_IN['sandboxes'])}.", show_default=True),
-    click.option("--keep", is_flag=True, help="Keep the world of a failed trial: holdfast shell."),
-    click.option("--strict-world", is_flag=True, help="Refuse what this machine cannot enforce."),
-    click.option("--allow-commands", is_flag=True, help="Let secrets come from commands of any spec."),
+                 help=f"Sandbox backend: {', '.join(BUILT_IN['sandboxes'])}.", show_default=True),
+    click.option("--keep", is_flag=True, help="Keep the sandbox of failed trials for inspection."),
+    click.option("--strict-world", is_flag=True, help="Fail if this machine cannot enforce the sandbox."),
+    click.option("--allow-commands", is_flag=True, help="Allow specs to read secrets from commands."),
 ]  # fmt: skip
 _VERDICT = [
     click.option(
         "--min-score", type=Percentage(0, 100), metavar="N", help="Tolerate failures at or above this score, 0-100."
     ),
-    click.option("--strict", is_flag=True, help="Any unproven cell exits 5."),
-    click.option("--allow-vacuous", is_flag=True, help="Accept scenarios whose faults were never met."),
+    click.option("--strict", is_flag=True, help="Exit 5 if any cell is unproven."),
+    click.option("--allow-vacuous", is_flag=True, help="Accept scenarios whose faults were never triggered."),
     click.option(
-        "--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Accept so many errors of Holdfast itself."
+        "--max-errors", type=click.IntRange(0), default=0, metavar="N", help="Number of harness errors to tolerate."
     ),
 ]
 
@@ -216,22 +223,22 @@ whole_files = click.option(
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="DIR|FILE",
-    help="Write all reports into DIR, or one: .html .json .md .xml .sarif",
+    help="Write all reports to DIR, or one file: .html .json .md .xml .sarif",
 )
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
-_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+_VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 _ANNOTATIONS = click.option(
     "--annotations", is_flag=True, help="Print GitHub annotations, as with GITHUB_ACTIONS=true."
 )
 _CACHED = click.option("--cached", is_flag=True, help="Reuse a stored run if nothing has changed.")
-_NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html into the run's folder.")
+_NO_REPORT = click.option("--no-report", is_flag=True, help="Do not write report.html.")
 _OUTPUT = [
     output_files,
     click.option("--otlp", metavar="FILE|URL", help="Export every call as OpenTelemetry spans."),
     as_json,
     _QUIET,
     _VERBOSE,
-    click.option("--dry-run", is_flag=True, help="Count the trials; run nothing."),
+    click.option("--dry-run", is_flag=True, help="Print the number of trials and run nothing."),
     _NO_REPORT,
     _ANNOTATIONS,
     _CACHED,

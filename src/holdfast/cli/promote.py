@@ -40,13 +40,13 @@ class NotPromoted(NamedTuple):
 @shared.runs_option
 @click.argument("trial")
 @click.argument("run", required=False, shell_complete=shared.suggest("runs"))
-@click.option("--force", is_flag=True, help="Overwrite a session file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing session file.")
 def command(trial: str, run: str | None, force: bool) -> int:
-    """Make a failed trial a session that the spec replays from now on.
+    """Turn a failed trial into a session that the spec replays from now on.
 
     The session is replayed once first, and refused if the recorded failure does not come back. It is written to
-    replays/ next to the spec, and its name is added to replays.sessions: only lines are added there. Without RUN the
-    newest run that has the trial is meant.
+    replays/ next to the spec, and its name is added to replays.sessions: only lines are added there. Without RUN,
+    Holdfast uses the newest run that has the trial.
 
     \b
       holdfast promote 7f3a2c91d044

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _FOLDER = click.option(
     "-o", "--output", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True, metavar="DIR",
-    help="Where the session files go.",
+    help="Folder for the session files.",
 )  # fmt: skip
-_FORCE = click.option("--force", is_flag=True, help="Overwrite session files that are there.")
+_FORCE = click.option("--force", is_flag=True, help="Overwrite existing session files.")
 
 
 @click.group(name="replay")
@@ -35,8 +35,8 @@ def command() -> None:
 @command.command(cls=shared.HeadedCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @langsmith_options
-@click.option("--run", "run_now", is_flag=True, help="Run what was imported from LangSmith, too.")
-@click.option("--live", is_flag=True, help="Let calls through that a recording does not know.")
+@click.option("--run", "run_now", is_flag=True, help="Also run the sessions imported from LangSmith.")
+@click.option("--live", is_flag=True, help="Forward calls that are not in the recording.")
 @shared.run_options_beside
 @shared.output_options
 def run(
@@ -81,14 +81,14 @@ def run(
 
 @command.command(name="import")
 @click.argument("source", required=False)
-@click.option("--format", type=click.Choice(FORMATS), help="What SOURCE is; guessed if not given.")
+@click.option("--format", type=click.Choice(FORMATS), help="Format of SOURCE. Default: detected.")
 @langsmith_options
 @_FOLDER
 @_FORCE
 @shared.config_option
 @shared.runs_option
 def import_(source: str | None, format: Any, folder: Path, force: bool, config: Path | None, **langsmith: Any) -> int:
-    """Make session files of traces: a file, a stored run, LangSmith, or the sources of the spec.
+    """Convert traces to session files: a file, a stored run, LangSmith, or the sources of the spec.
 
     \b
       holdfast replay import traces.json -o replays
@@ -117,7 +117,7 @@ def import_(source: str | None, format: Any, folder: Path, force: bool, config: 
 @_FORCE
 @shared.runs_option
 def export(report: str, folder: Path, force: bool) -> int:
-    """Make every failed trial a session: what was asked, what its tools gave, why it failed.
+    """Convert every failed trial to a session: what was asked, what its tools gave, why it failed.
 
     \b
       holdfast replay export --from-report latest -o replays

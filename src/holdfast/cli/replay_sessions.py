@@ -35,13 +35,13 @@ def langsmith_options(command: F) -> F:
             click.option("--from-langsmith", "run_id", metavar="ID", help="Import a LangSmith run."),
             click.option("--from-langsmith-project", "project", metavar="NAME", help="Import traces of a project."),
             click.option("--filter-status", "status", type=click.Choice(["error", "warning", "all"]), default="error",
-                         show_default=True, help="Of a project: how the traces ended."),
+                         show_default=True, help="For a project: status of the traces."),
             click.option("--date-range", default="last_7_days", show_default=True, metavar="RANGE",
-                         help="Of a project: last_N_days, last_N_hours, or all."),
+                         help="For a project: last_N_days, last_N_hours, or all."),
             click.option("--min-latency-ms", type=click.FloatRange(0), default=0.0, metavar="MS",
-                         help="Of a project: only traces that took as long."),
+                         help="For a project: minimum duration of a trace."),
             click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N",
-                         help="Of a project: the most traces."),
+                         help="For a project: maximum number of traces."),
         ]
     ):  # fmt: skip
         command = option(command)

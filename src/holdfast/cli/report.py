@@ -14,7 +14,7 @@ from holdfast.cli import options as shared
 @click.argument("run", shell_complete=shared.suggest("runs"))
 @shared.output_files
 @shared.as_json
-@click.option("-v", "--verbose", is_flag=True, help="Every failure in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 def command(run: str, outputs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
     """Show a stored run again, or render it in another format.
 

@@ -11,14 +11,14 @@ from holdfast.cli import options as shared
 
 @click.command(name="run", cls=shared.HeadedCommand)
 @shared.run_options
-@click.option("--chaos", is_flag=True, help="Mutations in the weather of the chaos block.")
-@click.option("--chaos-only", is_flag=True, help="The golden prompts in that weather, not mutated.")
-@click.option("--chaos-profile", metavar="NAME", help="A built-in profile's weather instead of the block's.")
+@click.option("--chaos", is_flag=True, help="Run the mutations under the faults of the chaos block.")
+@click.option("--chaos-only", is_flag=True, help="Run the golden prompts under these faults, without mutations.")
+@click.option("--chaos-profile", metavar="NAME", help="Use the faults of a built-in profile instead.")
 @shared.output_options
 def command(chaos_only: bool, **given: Any) -> int:
-    """Run what the file declares: its task in its world, or its golden prompts, mutated.
+    """Run the task of the file in its sandbox, or mutations of its golden prompts.
 
-    With a chaos_matrix every case is run in every scenario, and the resilience matrix is shown too.
+    With a chaos_matrix, every case runs in every scenario, and the resilience matrix is printed too.
 
     \b
       holdfast run renewals.yaml

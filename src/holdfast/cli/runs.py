@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(name="runs")
 @shared.runs_option
-@click.option("-n", "count", type=click.IntRange(1), default=20, metavar="N", help="The newest N.", show_default=True)
+@click.option("-n", "count", type=click.IntRange(1), default=20, metavar="N", help="Number of runs.", show_default=True)
 @shared.as_json
 def command(count: int, as_json: bool) -> int:
     """List the stored runs, the newest first.

@@ -12,7 +12,7 @@ from holdfast.folders import OWN
 
 
 @click.command(name="schema")
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it to FILE.")
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to FILE.")
 def command(output: Path | None) -> None:
     """Print the JSON Schema of the spec, for editors; `holdfast init` writes it for you.
 

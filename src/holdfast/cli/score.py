@@ -14,9 +14,9 @@ from holdfast.cli import options as shared
 
 @click.command(name="score", cls=shared.HeadedCommand)
 @shared.whole_options
-@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever the verdict.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 regardless of the verdict.")
 def command(config: Path | None, resume: str | None, force: bool, exit_zero: bool, **given: Any) -> int:
-    """Print the overall score alone; exit as `ci` does.
+    """Print only the overall score; the exit codes are those of `ci`.
 
     \b
       test "$(holdfast score)" = 100.00

@@ -17,16 +17,16 @@ from holdfast.folders import KEPT, own_folder
 @click.argument("trial", required=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(trial: str | None, words: tuple[str, ...]) -> int:
-    """Look into the world of a trial that failed, if the run was made with --keep.
+    """Open a shell in the sandbox of a failed trial, if the run used --keep.
 
     A new sandbox is opened on the workspace that the agent left. Its services are there by the same names, with what
     they held, and its environment is the agent's. No fault is active. What is not there is said on stderr; the logs are
     in /kept. What you change there is not kept.
 
     \b
-      holdfast shell                                        which trials there are
+      holdfast shell                                        list the trials
       holdfast shell 3f2a                                   a shell
-      holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; its exit code is ours
+      holdfast shell 3f2a -- sh -c 'psql $DATABASE_URL'     one command; exits with its exit code
     """
     from holdfast.world.kept_world import kept_worlds
 

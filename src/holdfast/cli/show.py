@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.suggest("runs"))
 @click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.suggest("runs"))
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Only the score and the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every failure, and every text, in full.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every failure and every text in full.")
 def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: bool) -> int:
-    """Show a stored run, or the story of one trial: its calls, faults, SQL and files on one timeline, and the rules.
+    """Show a stored run, or one trial: calls, faults, SQL and files on one timeline, and the rules.
 
     \b
       holdfast show                     the newest run
       holdfast show 0007 -v
-      holdfast show 7f3a2c91            a trial, by how its id begins
-      holdfast show 7f3a2c91 0007       the trial of that run
+      holdfast show 7f3a2c91            a trial, by the start of its id
+      holdfast show 7f3a2c91 0007       the trial in that run
     """
     from holdfast.cli.stored_run import place_in_run, show_stored, trial_place
     from holdfast.errors import UsageError

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 @click.command(name="trend")
 @shared.runs_option
-@click.option("--spec", type=click.Path(path_type=Path), metavar="FILE", help="The file whose runs are shown.")
-@click.option("--rule", metavar="ID", help="This rule in every scenario, whether it changed or not.")
-@click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="The newest N.", show_default=True)
+@click.option(
+    "--spec", type=click.Path(path_type=Path), metavar="FILE", help="Spec file. Default: the one with the newest run."
+)
+@click.option("--rule", metavar="ID", help="Show this rule in every scenario, even if nothing changed.")
+@click.option("-n", "count", type=click.IntRange(1), default=30, metavar="N", help="Number of runs.", show_default=True)
 @shared.as_json
 def command(spec: Path | None, rule: str | None, count: int, as_json: bool) -> int:
     """Show the scores of one file's runs over time, and the rules that went from pass to fail or back.

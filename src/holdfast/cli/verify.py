@@ -17,7 +17,7 @@ from holdfast.cli.doctor import show_findings
 @shared.runs_option
 @shared.as_json
 def command(config: Path | None, as_json: bool) -> int:
-    """Ask the agent the first prompt once, without chaos: what `doctor` says of the agent alone.
+    """Send the first prompt to the agent once, without faults.
 
     \b
       holdfast verify finance.yaml

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 @click.command(name="view")
 @shared.runs_option
 @click.argument("run", default="", shell_complete=shared.suggest("runs"))
-@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="This port; else any that is free.")
-@click.option("--no-open", is_flag=True, help="Open no browser: print the address alone.")
-@click.option("--json", "as_json", is_flag=True, help="The address as JSON, for scripts; opens no browser.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="Port. Default: any free port.")
+@click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON and open no browser.")
 def command(run: str, port: int | None, no_open: bool, as_json: bool) -> int:
-    """Look at all runs of this project in a browser, those that are under way, too.
+    """Browse all runs of this project, including those that are still running.
 
-    The page is for you alone: it is served on this machine, and its address holds a secret. Ctrl-C ends it.
+    The page is served on this machine only, and its address contains a secret. Press Ctrl-C to stop.
 
     \b
       holdfast view

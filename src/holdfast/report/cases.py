@@ -48,7 +48,7 @@ def _brief(text: str) -> str:
 FULL = 1.0 - 1e-9
 SOURCE = 60
 """Characters of a golden prompt that name its mutation."""
-ONE_SAMPLE = "1 sample a case: cannot tell luck from skill, try --replicas 5"
+ONE_SAMPLE = "1 sample per case: results may vary, try --replicas 5"
 
 
 def head(case: Case) -> str:

@@ -24,7 +24,7 @@ from holdfast.spec.references import param_text
 from holdfast.store.run_names import name_here
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
-ONE_SAMPLE = "1 sample a cell: cannot tell luck from skill, try --replicas 5"
+ONE_SAMPLE = "1 sample per cell: results may vary, try --replicas 5"
 NOT_THROUGH_GATEWAY = "no request of the agent came through the gateway"
 GATEWAY_VARIABLES = (
     "start the agent with the gateway's variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, HTTPS_PROXY and others): "

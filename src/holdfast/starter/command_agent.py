@@ -12,7 +12,7 @@ Message = dict[str, Any]
 
 STOCK = {"anvil": 12, "rocket": 3}
 TOOLS = [{"type": "function", "function": {"name": "stock_api", "parameters": {"type": "object"}}}]
-SYSTEM = "You look up what is in stock."  # Mend it: SYSTEM = "You look up what is in stock, and never guess."
+SYSTEM = "You look up what is in stock."  # Fix: SYSTEM = "You look up what is in stock, and never guess."
 
 
 def stock_api(item: str) -> str:

@@ -253,8 +253,9 @@ class PageLimits:
         shown = f"{self._cells} of {plural(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
         left = [plural(self._left_cells, "cell")] if self._left_cells else []
         left += [plural(self._left_trials, "trial")] if self._left_trials else []
-        lacks = f" There was no room for {' and '.join(left)} more." if left else ""
+        lacks = f" There is no room for {' and '.join(left)} more." if left else ""
         return (
-            f"{shown}This page has the trials of the cells that did not hold, and of {self._shown} of the "
-            f"{plural(self._passed, 'cell')} that did.{lacks} All of them: holdfast report {self._run.id} -o run.json"
+            f"{shown}This page has the trials of the failed cells, and of {self._shown} of the "
+            f"{plural(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
+            f"holdfast report {self._run.id} -o run.json"
         )

@@ -94,7 +94,7 @@ def _score_name(document: Mapping[str, Any]) -> str:
 def _verdict(document: Mapping[str, Any]) -> Markup:
     word = document["verdict"]
     sign = tag("span", _SIGNS.get(word, "!"), kind="sign", **{"aria-hidden": "true"})
-    unended = [] if document["complete"] else ["Interrupted: this is as far as it got."]
+    unended = [] if document["complete"] else ["Interrupted. The results so far:"]
     reasons = _list("ul", (tag("bdi", reason) for reason in (*unended, *document["reasons"])), "reasons")
     return tag("div", tag("p", sign, word, kind="word"), reasons, kind=f"verdict {word.lower()}")
 
@@ -146,7 +146,7 @@ def _causes(document: Mapping[str, Any], found: Mapping[str, Any]) -> Markup | N
     more = found["total"] - CAUSES
     return tag(
         "section",
-        tag("h2", "What did not hold"),
+        tag("h2", "Failures"),
         _list("ol", shown, "causes"),
         tag("p", f"and {more} more", kind="status") if more > 0 else None,
         kind="did-not-hold",
