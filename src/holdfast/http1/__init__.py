@@ -1,1 +1,2 @@
-"""HTTP/1.1 at the socket, both ends: bytes pass as they come, and a connection can be broken anywhere."""
+"""HTTP/1.1 at the socket level, client and server: bytes pass as they arrive, and a connection can be broken
+anywhere."""

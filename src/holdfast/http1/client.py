@@ -1,4 +1,4 @@
-"""The client: requests to upstream servers, over connections that are kept."""
+"""The client: requests to upstream servers, over pooled connections."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["FailureKind", "Taken", "UpstreamFailed", "UpstreamReply", "Upstreams"]
 
 Taken: TypeAlias = Callable[[], bool]
-"""Whether it is known that the server took the request: something was seen of it meanwhile."""
+"""Whether the server is known to have accepted the request: something of it was observed in the meantime."""
 
 IDLE_S = 15.0
 KEPT = 256
-"""Idle connections kept for one server."""
+"""Maximum number of idle connections kept per server."""
 
 
 class Upstreams:
-    """Servers that are asked, and the connections to them."""
+    """A client with its pooled connections."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class Upstreams:
         kept: int = KEPT,
         lenient: bool = False,
     ) -> None:
-        """`trust` makes what servers are checked against, when the first https URL is asked for.
+        """`trust` creates the TLS context, on the first https URL.
 
-        `kept` is how many idle connections are kept for one server. `lenient`: replies may have lines that end in LF
-        alone, and headers that hold what they should not.
+        `kept` is the number of idle connections per server. `lenient`: replies may have lines that end in LF alone, and
+        invalid headers.
         """
         self.lenient = lenient
         self._most = kept
@@ -64,12 +64,12 @@ class Upstreams:
         address: str | None = None,
         once: bool = False,
     ) -> UpstreamReply:
-        """Asks a server; its reply, as soon as the head is there.
+        """Sends a request; returns the reply as soon as its head is there.
 
-        Hop-by-hop headers and `Content-Length` are ours to set; with an iterator as body a given length is kept, else
-        it is sent chunked. `address` is connected to instead of what the URL's host resolves to. `read_s` is how long
-        the server may be silent. `once` is for a write: it goes out on a new connection, so that no doubt about a kept
-        one can make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its frame.
+        Holdfast sets hop-by-hop headers and `Content-Length`. With an iterator as body a given length is kept,
+        otherwise the body is chunked. `address` overrides what the URL's host resolves to. `read_s` is how long the
+        server may be silent. `once` is for a write: it uses a new connection, because a stale pooled connection could
+        make us send it twice. Raises UpstreamFailed, and ValueError for a request that would break its framing.
         """
         place = locate(url)
         request = outgoing(method, place, headers, body)
@@ -80,19 +80,19 @@ class Upstreams:
                 return await connection.ask(request, read_s)
             except UpstreamFailed as failed:
                 if failed.kind != "closed" or connection.heard or request.stream is not None:
-                    raise  # else the server had closed a connection that we held to be open
+                    raise  # otherwise the server had closed a connection that we considered open
         connection = await self._connect(key, place, connect_s, ssl)
         return await connection.ask(request, read_s)
 
     async def collect(
         self, request: OutgoingRequest, place: Endpoint, deadline: float, limit: int, taken: Taken = bool
     ) -> tuple[CollectedReply, bool]:
-        """What came back until `deadline`, a time of the loop's clock, and whether it took a second connection.
+        """What arrived until `deadline`, on the loop's clock, and whether it took a second connection.
 
-        `limit` is how much of the body is read. A kept connection that ends before any byte of a reply is nobody's
-        doing: a server may close what is idle at any time. The request is then made once more, on a new one; unless it
-        is known to be `taken`: the server had it, and asking again would hide what it did, or have it do it twice.
-        Raises NotConnected.
+        `limit` bounds how much of the body is read. A pooled connection that ends before the first byte of a reply is
+        not an error: a server may close an idle connection at any time. The request is then repeated on a new
+        connection, unless it is known to be `taken`: the server had it, and a repetition could hide its effect or cause
+        it twice. Raises NotConnected.
         """
         key = (place.scheme, place.host, place.port, place.host, None)
         reply = CollectedReply()
@@ -115,7 +115,7 @@ class Upstreams:
         return reply, kept is not None
 
     async def close(self) -> None:
-        """Ends every connection, those in use too."""
+        """Closes every connection, including those in use."""
         self._closed = True
         connections = list(self._open)
         for connection in connections:
@@ -123,7 +123,7 @@ class Upstreams:
         for connection in connections:
             await connection.closed()
 
-    # -- for its connections --------------------------------------------------------------------------
+    # -- called by its connections ------------------------------------------------------------------
     def give_back(self, connection: UpstreamConnection) -> None:
         """The connection is free for another request."""
         idle = self._idle.get(connection.key)
@@ -135,7 +135,7 @@ class Upstreams:
             idle.append(connection)
 
     def leave(self, connection: UpstreamConnection) -> None:
-        """The connection is of no more use."""
+        """The connection cannot be reused."""
         idle = self._idle.get(connection.key, [])
         if connection in idle:
             idle.remove(connection)
@@ -143,7 +143,7 @@ class Upstreams:
             self._idle.pop(connection.key, None)
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self.leave(connection)
         self._open.discard(connection)
 
@@ -195,7 +195,7 @@ class Upstreams:
         return connection
 
     def trusted(self) -> ssl_module.SSLContext:
-        """Whom servers are checked against; by default the system's trust."""
+        """The TLS context for servers; by default the system's trust."""
         if self._trust is None:
             import ssl as ssl_module
 

@@ -1,4 +1,4 @@
-"""A reply collected whole, also where it broke."""
+"""A reply collected completely, even if it was cut off."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from holdfast.streams.failures import UpstreamFailed
 
 
 class CollectedReply(Struct):
-    """What came back, as it came."""
+    """What arrived, unchanged."""
 
     status: int | None = None
     headers: RawFields = ()
     chunks: list[bytes] = field(default_factory=list)
     cut: bool = False
-    """There was more than the limit."""
+    """Whether there was more than the limit."""
     late: bool = False
-    """Its time was over before it was whole."""
+    """Whether time ran out before it was complete."""
     failure: UpstreamFailed | None = None
 
     @property
@@ -27,7 +27,7 @@ class CollectedReply(Struct):
 
 
 class ReplyCollector:
-    """Puts the reply to one request together, out of the bytes of a connection that somebody else reads."""
+    """Assembles the reply to one request from the bytes of a connection that something else reads."""
 
     def __init__(self, method: str, body_limit: int) -> None:
         self.reply = CollectedReply()
@@ -38,7 +38,7 @@ class ReplyCollector:
         self.feed = self._parser.feed
         self.lost = self._parser.lost
 
-    # -- what the parser of replies tells -------------------------------------------------------
+    # -- called by the parser of replies --------------------------------------------------------
     def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         self.reply.status, self.reply.headers = status, headers
 

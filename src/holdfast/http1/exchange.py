@@ -1,4 +1,4 @@
-"""A request and its reply, as a plane sees them."""
+"""A request and its reply, as a plane handles them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from holdfast.http1.tunnel import Tunnel
 from holdfast.streams.socket_stream import BodyBuffer
 
 SPARE = 262_144
-"""So much of a body that nobody read is read and dropped to keep the connection; for more it is closed."""
+"""An unread body up to this size is read and dropped to keep the connection; for a larger one it is closed."""
 
 _UNSENT, _OPEN, _DONE = range(3)
 
 
 class Framing(Protocol):
-    """What reads the bytes of a connection as requests, and is told what becomes of one that offers to leave HTTP."""
+    """Reads a connection's bytes as requests, and learns how a request that offers to leave HTTP is answered."""
 
     def stay(self, exchange: Exchange) -> None:
-        """The exchange is answered in HTTP although it offered something else."""
+        """The exchange is answered in HTTP although it offered another protocol."""
         ...
 
     def hand_over(self) -> bytes:
-        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        """Ends HTTP here; returns what the client has sent after its request. Nothing more is read until requested."""
         ...
 
 
 class Exchange:
-    """One request, to be answered once: by `respond`, or `start`, `write` and `finish`; or broken by `cut`."""
+    """One request, to be answered once: by `respond`, or by `start`, `write` and `finish`; or broken by `cut`."""
 
     __slots__ = (
         "_announced",
@@ -69,13 +69,13 @@ class Exchange:
         self.keep_alive = keep_alive
         """Whether the connection serves another request after this one."""
         self.upgrade = upgrade
-        """CONNECT or `Upgrade`: until it is answered, nobody knows what the bytes after the head are."""
+        """CONNECT or `Upgrade`: until it is answered, the meaning of the bytes after the head is unknown."""
         self.taken = False
-        """`take_over` was called: the connection is no longer HTTP."""
+        """Whether `take_over` was called: the connection is no longer HTTP."""
         self._modern = version == "1.1"
         self._announced: Announced | None = None
         self._continued = False
-        """A client that waits to be told has been told to send its body."""
+        """Whether a client that waits for `100 Continue` has received it."""
         self._body: bytes | None = None
         self._phase = _UNSENT
         self._pending = b""
@@ -86,13 +86,13 @@ class Exchange:
     # -- the request ----------------------------------------------------------------------------
     @property
     def announced(self) -> Announced:
-        """What the head says about the request's body. Most requests are read without asking for it."""
+        """The body framing in the head. Most requests are read without it."""
         if self._announced is None:
             self._announced = announced(self.head.headers)
         return self._announced
 
     async def body(self, limit: int = 64_000_000) -> bytes:
-        """The whole body. A longer one is answered with 413 and ends the exchange by raising BadRequest."""
+        """The complete body. A longer one is answered with 413 and raises BadRequest."""
         if self._body is not None:
             return self._body
         declared = 0 if self.inflow.ended else self.announced.length or 0
@@ -113,7 +113,7 @@ class Exchange:
         return body
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises ConnectionResetError if the client leaves in the middle of it."""
+        """The body as it arrives. Raises ConnectionResetError if the client leaves in the middle of it."""
         self._request_body()
         while data := await self.inflow.get():
             yield data
@@ -121,21 +121,21 @@ class Exchange:
     # -- the reply ------------------------------------------------------------------------------
     @property
     def answered(self) -> bool:
-        """The head of a reply was given."""
+        """Whether the head of a reply was set."""
         return self._phase != _UNSENT
 
     @property
     def finished(self) -> bool:
-        """The reply is complete."""
+        """Whether the reply is complete."""
         return self._phase == _DONE
 
     @property
     def delivered(self) -> bool:
-        """All that was announced of the reply has gone out."""
+        """Whether everything announced of the reply was sent."""
         return self._phase == _DONE or (self._phase == _OPEN and self._left == 0)
 
     async def wait(self, ms: float) -> None:
-        """Waits, and no longer than the client does: ConnectionResetError once it is gone."""
+        """Waits, but not longer than the client does: raises ConnectionResetError once it is gone."""
         if ms <= 0:
             return
         try:
@@ -146,13 +146,13 @@ class Exchange:
         raise ConnectionResetError("the client gave up waiting")
 
     def ensure_there(self) -> None:
-        """Before what a fault made is sent: ConnectionResetError if the client has closed, read or not."""
+        """Call before sending a fault's effect: raises ConnectionResetError if the client has closed the connection."""
         if self.connection.left:
             self.connection.abort()
             raise ConnectionResetError("the client had left")
 
     async def respond(self, status: int, headers: Fields = (), body: bytes = b"", *, reason: str | None = None) -> None:
-        """Sends a whole reply."""
+        """Sends a complete reply."""
         self._begin(status, headers, len(body), reason)
         self._phase = _DONE
         head, self._pending = self._pending, b""
@@ -200,7 +200,7 @@ class Exchange:
             self.connection.send(head + tail)
 
     def cut(self, reset: bool = False) -> None:
-        """Breaks the TCP connection here and now, wherever the reply is; `reset` sends RST."""
+        """Breaks the TCP connection immediately, wherever the reply is; `reset` sends RST."""
         self._flush()
         self._phase = _DONE
         self.keep_alive = False
@@ -219,7 +219,7 @@ class Exchange:
 
     # -- inside ---------------------------------------------------------------------------------
     def _begin(self, status: int, headers: Fields, length: int | None, reason: str | None = None) -> None:
-        """Makes the head of the reply, to be sent with whatever comes next."""
+        """Creates the head of the reply, which is sent with the next data."""
         if self._phase != _UNSENT:
             raise RuntimeError("a reply was begun already")
         if self.connection.gone:
@@ -239,7 +239,7 @@ class Exchange:
         self.keep_alive, self._left, self._phase = frame.keep_alive, length, _OPEN
 
     def _request_body(self) -> None:
-        """The body is asked for: a client that waits for that is told to send it."""
+        """The handler wants the body: a client that waits for `100 Continue` receives it."""
         if self.upgrade:
             self._stay()
         if self._phase == _UNSENT and not self.inflow.ended and not self.inflow.waiting and self._expects():
@@ -247,7 +247,7 @@ class Exchange:
             self.connection.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _expects(self) -> bool:
-        """Whether the client waits to be told before it sends its body."""
+        """Whether the client waits for `100 Continue` before it sends its body."""
         return self._modern and not self._continued and self.announced.awaited
 
     def _flush(self) -> None:
@@ -256,6 +256,6 @@ class Exchange:
             self.connection.send(head)
 
     def _stay(self) -> None:
-        """Decides for HTTP where the request offered something else."""
+        """Stays with HTTP if the request offered another protocol."""
         self.upgrade = False
         self._framing.stay(self)

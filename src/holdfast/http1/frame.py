@@ -15,11 +15,11 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Frame(Struct, frozen=True, gc=False):
-    """A reply's head, ready to send, and what follows from it."""
+    """A reply's head, ready to send, and its consequences."""
 
     head: bytes
     silent: bool
-    """No body follows, whatever is written."""
+    """Whether no body follows, whatever is written."""
     chunked: bool
     keep_alive: bool
 
@@ -34,8 +34,8 @@ def framed(
     keep_alive: bool,
     reason: str | None = None,
 ) -> Frame:
-    """A reply to `method`. `modern` is a client that speaks HTTP/1.1; a length that is not known is None."""
-    bare = status < 200 or status == 204  # a length is not even mentioned
+    """A reply to `method`. `modern` is a client that supports HTTP/1.1; an unknown length is None."""
+    bare = status < 200 or status == 204  # not even a length is sent
     silent = bare or status == 304 or method == "HEAD"
     chunked = not silent and length is None and modern
     fields, names = lines(headers, _ENCODING if silent and not bare else _LENGTHS)
@@ -56,7 +56,7 @@ def framed(
 
 
 def switching(status: int, headers: Fields) -> bytes:
-    """The head that ends HTTP on a connection: 101, or a CONNECT that is accepted."""
+    """The head that ends HTTP on a connection: 101, or an accepted CONNECT."""
     reason = "Connection Established" if status == 200 else None
     return block(_first(status, reason), lines(headers, _LENGTHS)[0])
 

@@ -1,4 +1,4 @@
-"""Heads of messages: what is in them, and how they are written so that nothing can be smuggled in."""
+"""Message heads: reads them, and writes them safe from header injection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 HEAD_LIMIT = 65_536
-"""A longer head, or trailer, is refused: it is held in memory as a whole."""
+"""A longer head, or trailer, is rejected, because it is held in memory completely."""
 
 RawFields: TypeAlias = tuple[tuple[bytes, bytes], ...]
-"""Header fields as they came: order, spelling and repetitions kept."""
+"""Header fields as received: with order, case and repetitions."""
 Fields: TypeAlias = Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 """Header fields to send."""
 
@@ -30,13 +30,13 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     )
 )
-"""What concerns one connection only, and is never passed on."""
+"""Hop-by-hop headers, which are never forwarded."""
 
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def value_of(fields: RawFields, name: str) -> str | None:
-    """The first field of that name, in any spelling."""
+    """The first field with that name, in any case."""
     _, wanted = _token(name)
     length = len(wanted)
     for key, value in fields:
@@ -46,7 +46,7 @@ def value_of(fields: RawFields, name: str) -> str | None:
 
 
 def end_to_end(fields: RawFields) -> RawFields:
-    """The fields that are passed on: without hop-by-hop ones and those that `Connection` names."""
+    """The fields to forward: without hop-by-hop ones and those that `Connection` names."""
     kept: list[tuple[bytes, bytes]] = []
     named: set[bytes] = set()
     for field in fields:
@@ -60,7 +60,7 @@ def end_to_end(fields: RawFields) -> RawFields:
 
 
 def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Fields as header lines, and the name of each in small letters. A name that is not a token raises ValueError."""
+    """Fields as header lines, and each name in lower case. Raises ValueError for a name that is not a token."""
     found, names = [], []
     for name, value in fields:
         start, lower = _token(name)
@@ -72,7 +72,7 @@ def lines(fields: Fields, without: frozenset[bytes]) -> tuple[list[bytes], list[
 
 @lru_cache(1024)
 def _token(name: str | bytes) -> tuple[bytes, bytes]:
-    """How a line of this name begins, and the name in small letters. Few are in use, so each is checked once."""
+    """The start of a header line, and the name in lower case. Few names are in use, so each is checked once."""
     key = name if isinstance(name, bytes) else name.encode("latin-1")
     if not _TOKEN.fullmatch(key):
         raise ValueError(f"not a header name: {key[:80]!r}")
@@ -80,7 +80,7 @@ def _token(name: str | bytes) -> tuple[bytes, bytes]:
 
 
 def block(first: bytes, rest: list[bytes]) -> bytes:
-    """A whole head. A line break inside a line raises ValueError."""
+    """A complete head. Raises ValueError for a line break inside a line."""
     data = b"\r\n".join((first, *rest, b"", b""))
     breaks = len(rest) + 2
     if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
@@ -89,25 +89,25 @@ def block(first: bytes, rest: list[bytes]) -> bytes:
 
 
 def size(fields: Iterable[tuple[bytes, bytes]]) -> int:
-    """How long the fields are on the wire."""
+    """The length of the fields on the wire."""
     return sum(len(name) + len(value) + 4 for name, value in fields)
 
 
 class Announced(NamedTuple):
-    """What a head says of the body after it."""
+    """The body framing in a head."""
 
     length: int | None
-    """None if there is none, or it is not what ends the body."""
+    """None if there is none, or if it does not determine the end of the body."""
     chunked: bool
     awaited: bool
-    """The client sends it when it is told to."""
+    """Whether the client waits for `100 Continue`."""
 
 
 _TELLING = frozenset((len("expect"), len("content-length"), len("transfer-encoding")))
 
 
 def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
-    """What the fields say of the body, in one look at them."""
+    """The body framing in the fields, in one pass over them."""
     length: int | None = None
     coded = chunked = awaited = False
     for name, value in fields:
@@ -124,7 +124,7 @@ def announced(fields: Iterable[tuple[bytes, bytes]]) -> Announced:
 
 
 def length_of(fields: Iterable[tuple[bytes, bytes]]) -> int | None:
-    """The declared length of the body; None if there is none, or it is not what ends the body."""
+    """The declared length of the body; None if there is none, or if it does not determine the end of the body."""
     return announced(fields).length
 
 
@@ -133,16 +133,16 @@ class RequestHead(Struct, frozen=True, gc=False):
 
     method: str
     target: str
-    """As sent: a path, a whole URL (to a proxy), `host:port` (CONNECT) or `*`."""
+    """As sent: a path, an absolute URL (to a proxy), `host:port` (CONNECT) or `*`."""
     headers: RawFields
 
     def get(self, name: str) -> str | None:
-        """The first header of that name, in any spelling."""
+        """The first header with that name, in any case."""
         return value_of(self.headers, name)
 
 
 class BadRequest(Exception):
-    """A request that cannot be read: the client gets `status`, and the connection ends."""
+    """A request that cannot be parsed: the client gets `status`, and the connection ends."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

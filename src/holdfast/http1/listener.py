@@ -1,4 +1,4 @@
-"""A listener and its connections: who each client is, whether it is still there, and what replaces TCP on it."""
+"""A listener and its connections: identifies each client, detects when it leaves, and replaces TCP with TLS."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     import ssl
 
 CLOSING_S = 5.0
-"""How long a listener that closes waits for its handlers to end."""
+"""How long a closing listener waits for its handlers."""
 WATCH_S = 0.02
-"""How often a client is looked at whose leaving nothing tells us: as soon as a person could tell."""
+"""How often to check for a client that leaves without a signal: too fast for a person to notice."""
 
 
 class Requests(Protocol):
-    """What a client asks on one connection, and who answers it."""
+    """The requests of a client on one connection, and their handler."""
 
     @property
     def idle(self) -> bool:
-        """Between two requests."""
+        """Whether it is between two requests."""
         ...
 
     @property
     def due(self) -> bool:
-        """All of a request has come, and its reply has not gone."""
+        """Whether a request is complete and its reply is not yet sent."""
         ...
 
     @property
     def taken(self) -> bool:
-        """HTTP has ended here, the connection has not."""
+        """Whether HTTP has ended here, but the connection has not."""
         ...
 
     def feed(self, data: bytes) -> None: ...
@@ -46,7 +46,7 @@ class Requests(Protocol):
         ...
 
     async def run(self) -> None:
-        """Answers one request after another; ends the connection."""
+        """Answers one request after another, then ends the connection."""
         ...
 
 
@@ -59,7 +59,7 @@ class ClientConnection(SocketStream):
     def __init__(self, owner: Listener, requests: MakeRequests, outer: ClientConnection | None = None) -> None:
         super().__init__()
         self.outer = outer
-        """The connection that this one took over: a CONNECT, whose tunnel speaks HTTP again."""
+        """The connection that this one took over: a CONNECT whose tunnel carries HTTP again."""
         self.born: int = owner.epoch if outer is None else outer.born
         """The listener's epoch when the client connected."""
         self.peer = ("", 0)
@@ -69,16 +69,16 @@ class ClientConnection(SocketStream):
         self.requests = requests(self)
         self.on_data = self.requests.feed
         self._half = False
-        """The client has asked all that it will, and reads on."""
+        """Whether the client sends no more requests, but still reads."""
 
     @property
     def idle(self) -> bool:
-        """Between two requests."""
+        """Whether it is between two requests."""
         return self.requests.idle
 
     @property
     def root(self) -> ClientConnection:
-        """The connection as the client made it."""
+        """The original connection of the client."""
         return self if self.outer is None else self.outer.root
 
     @property
@@ -87,14 +87,14 @@ class ClientConnection(SocketStream):
 
     @property
     def left(self) -> bool:
-        """Whether the client has closed its end, though we may not have read so yet."""
+        """Whether the client has closed its end, even if we have not read that yet."""
         if self.gone or self.raw is None:
             return True
         return has_left(self.raw.get_extra_info("socket"), half=self._plain)
 
     @property
     def _plain(self) -> bool:
-        """No TLS is spoken, on whatever transport: that has no half-open connections."""
+        """Whether the connection has no TLS, which does not support half-open connections."""
         return self.transport.get_extra_info("sslcontext") is None
 
     async def closed(self) -> None:
@@ -102,7 +102,7 @@ class ClientConnection(SocketStream):
         await self.over.wait()
 
     async def leaving(self) -> None:
-        """Waits until the client has left, also while nothing is read from it; then the connection is gone."""
+        """Waits until the client has left, even while nothing is read from it; then the connection is gone."""
         while not self.left:
             try:
                 async with asyncio.timeout(WATCH_S if self.held else None):
@@ -111,7 +111,7 @@ class ClientConnection(SocketStream):
                 continue
         self.abort()
 
-    # -- how it begins and ends -----------------------------------------------------------------
+    # -- start and end --------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         is_new = self.raw is None
         super().connection_made(transport)
@@ -121,14 +121,14 @@ class ClientConnection(SocketStream):
             self.owner.accept(self)
 
     async def adopt(self, outer: ClientConnection, context: ssl.SSLContext, early: bytes) -> None:
-        """Goes on with TLS on another connection's transport; raises OSError if the client will not."""
+        """Continues with TLS on another connection's transport; raises OSError if the client refuses."""
         self.raw, self.transport, self.peer = outer.raw, outer.transport, outer.peer
         self.owner.replace(outer, self)
         await self.secure(outer.transport, context, early)
         self.owner.start(self)
 
     def succeed(self, outer: ClientConnection, early: bytes) -> None:
-        """Goes on with another connection's transport, as it is; `early` was read from it before."""
+        """Continues with another connection's transport unchanged; `early` holds bytes already read from it."""
         self.raw, self.peer = outer.raw, outer.peer
         self.owner.replace(outer, self)
         outer.transport.set_protocol(self)
@@ -140,7 +140,7 @@ class ClientConnection(SocketStream):
             self.data_received(early)
 
     def eof_received(self) -> bool:
-        """A client that has asked and ends its own direction may still read: it is served, and watched."""
+        """A client that has sent its request and closes its own direction may still read: it is served, and watched."""
         if not self._half and not self._reads_on():
             return super().eof_received()
         if not self._half:
@@ -150,11 +150,11 @@ class ClientConnection(SocketStream):
         return True
 
     def _reads_on(self) -> bool:
-        """Whether all of a request has come, its reply is due, and the client's end is open."""
+        """Whether a request is complete, its reply is due, and the client's end is open."""
         return self.requests.due and self.other is None and self._plain and not self.left
 
     def _watch(self) -> None:
-        """Nothing more is read that would tell when the client leaves."""
+        """Watches the socket, because nothing is read any more that would show when the client leaves."""
         if self.left:
             self.abort()
         elif not self.requests.taken:
@@ -167,18 +167,18 @@ class ClientConnection(SocketStream):
 
 
 class Listener:
-    """A place where clients connect."""
+    """A listening socket."""
 
     def __init__(self, requests: MakeRequests) -> None:
         self.port = 0
         self.connections: set[ClientConnection] = set()
-        """Those that are alive."""
+        """The open connections."""
         self.epoch = 0
         """Set by the owner; each connection remembers the value at its accept."""
         self.on_error: Callable[[ClientConnection, Exception], None] | None = None
-        """Told what went wrong in the handler."""
+        """Called with an error in the handler."""
         self.on_refused: Callable[[ClientConnection, BadRequest], None] | None = None
-        """Told of a request that could not be read, and what its client got."""
+        """Called with a request that could not be parsed, and the status sent to its client."""
         self._new_connection = partial(ClientConnection, self, requests)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -187,7 +187,7 @@ class Listener:
     async def listen(
         self, host: str, port: int, sock: socket.socket | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Opens the socket, or takes the one given; `port` 0 lets the system choose."""
+        """Opens the socket, or uses the given one; `port` 0 lets the system choose."""
         loop = asyncio.get_running_loop()
         if sock is not None:
             self._server = await loop.create_server(self._new_connection, sock=sock, backlog=1024, ssl=tls)
@@ -197,9 +197,9 @@ class Listener:
         self.port = int(name[1]) if isinstance(name, tuple) else 0
 
     def drop(self, made: Container[ClientConnection] | None = None) -> None:
-        """Ends connections that clients made (or all), and what took them over, TLS for one.
+        """Ends the clients' connections (or all), and their successors, such as TLS.
 
-        Idle ones are closed; those under way are aborted, and whoever answers on them is stopped.
+        Idle ones are closed; active ones are aborted, and their handlers are stopped.
         """
         for connection in list(self.connections):
             if made is None or connection.root in made:
@@ -226,7 +226,7 @@ class Listener:
         if self._server is not None:
             await self._server.wait_closed()
 
-    # -- for its connections --------------------------------------------------------------------
+    # -- called by its connections --------------------------------------------------------------
     def accept(self, connection: ClientConnection) -> None:
         if self._closed:
             connection.abort()
@@ -259,7 +259,7 @@ class Listener:
             self.on_refused(connection, refused)
 
     def _end(self, connection: ClientConnection) -> None:
-        """Aborts a connection, and stops whoever is answering on it, unless that is who asks for it."""
+        """Aborts a connection and stops its handler, unless the handler itself calls this."""
         connection.abort()
         answering: ClientConnection | None = connection
         while answering is not None:

@@ -1,4 +1,4 @@
-"""A request on its way out: checked, framed, ready to send."""
+"""An outgoing request: checked, framed, ready to send."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class Endpoint(Struct, frozen=True, gc=False):
-    """Where a URL points."""
+    """The target of a URL."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class Endpoint(Struct, frozen=True, gc=False):
 
     @property
     def place(self) -> str:
-        """Host and port, whatever the port."""
+        """Host and port, including a default port."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -45,10 +45,10 @@ class OutgoingRequest(Struct, frozen=True):
     stream: AsyncIterator[bytes] | None = None
     """Sent after the head instead of `body`."""
     length: int | None = None
-    """How long the stream is to be; chunked if nobody said."""
+    """The length of the stream; chunked if None."""
 
     async def framed(self) -> AsyncIterator[bytes]:
-        """The stream as it goes on the wire; ValueError if it is not as long as declared."""
+        """The stream as it goes on the wire; raises ValueError if its length differs from the declared one."""
         assert self.stream is not None
         left = self.length
         async for data in self.stream:
@@ -68,7 +68,7 @@ class OutgoingRequest(Struct, frozen=True):
 
 @lru_cache(512)
 def locate(url: str) -> Endpoint:
-    """Where a URL points; ValueError if it is none that HTTP can ask for."""
+    """The target of a URL; raises ValueError if HTTP cannot request it."""
     if _UNPRINTABLE.search(url):
         raise ValueError(f"a URL must not hold spaces or control characters: {url[:200]!r}")
     parts = urlsplit(url)
@@ -82,9 +82,9 @@ def locate(url: str) -> Endpoint:
 def outgoing(
     method: str, place: Endpoint, headers: Fields, body: bytes | AsyncIterator[bytes] | None
 ) -> OutgoingRequest:
-    """The request as it is sent; ValueError for a method or header that would break its frame.
+    """The request as it is sent; raises ValueError for a method or header that would break its framing.
 
-    Headers in a tuple are written once, however often they are sent.
+    Headers in a tuple are encoded once, however often they are sent.
     """
     start = (_known_head if isinstance(headers, tuple) else _head)(method, place, headers)
     if body is None or isinstance(body, bytes):
@@ -98,7 +98,7 @@ def outgoing(
 
 
 def _head(method: str, place: Endpoint, headers: Fields) -> bytes:
-    """The head up to the line that says how long the body is."""
+    """The head, up to the line with the body's length."""
     if method not in _WITH_BODY and not _METHOD.fullmatch(method):
         raise ValueError(f"not a method: {method[:80]!r}")
     rest, names = lines(headers, _DROPPED)
@@ -112,7 +112,7 @@ _known_head = lru_cache(256)(_head)
 
 
 def _declared(fields: Fields) -> int | None:
-    """The length that the caller gave for a stream."""
+    """The caller's length for a stream."""
     for name, value in fields:
         key = name.lower()
         if key in ("content-length", b"content-length") and value.isdigit():

@@ -1,4 +1,4 @@
-"""The raw mode: a socket, with TLS or without, that sends any bytes and is read also when sending has failed."""
+"""Raw mode: a socket, with or without TLS, that sends any bytes and can be read even after a failed send."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READ = 65_536
 
 
 class RawSocket:
-    """A connection, from `open_socket`. Close it after use. Whatever goes wrong with it is an OSError."""
+    """A connection from `open_socket`. Close it after use. All its failures are OSErrors."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -28,7 +28,7 @@ class RawSocket:
         await self._loop.sock_sendall(self._sock, data)
 
     async def receive(self, most: int = _READ) -> bytes:
-        """What has come, nothing at the end."""
+        """The next bytes; empty at the end."""
         return await self._loop.sock_recv(self._sock, most)
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class RawSocket:
 
 
 class TlsSocket(RawSocket):
-    """The same with TLS on it, once `shake_hands` has returned."""
+    """The same socket with TLS, once `shake_hands` has returned."""
 
     def __init__(self, sock: socket.socket, name: str, trust: SSLContext) -> None:
         import ssl
@@ -87,7 +87,7 @@ class TlsSocket(RawSocket):
 async def open_socket(
     place: Endpoint, seconds: float, trust: Callable[[], SSLContext], *, room: int | None = None
 ) -> RawSocket:
-    """A new connection; NotConnected if there is none in time. `room`: how much the system may read ahead."""
+    """A new connection; raises NotConnected if there is none in time. `room`: how much the system may read ahead."""
     tls = place.scheme == "https"
     try:
         async with asyncio.timeout(seconds):

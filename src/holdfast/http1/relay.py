@@ -1,4 +1,4 @@
-"""Bytes from one side to the other: a reply to the client, or a whole connection both ways."""
+"""Copies bytes: a reply to the client, or a connection in both directions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["end_to_end", "join", "pump"]
 
 
 async def pump(exchange: Exchange, incoming: UpstreamReply, *, tap: Callable[[bytes], None] | None = None) -> None:
-    """Sends an upstream reply on as it comes; `tap` sees each piece of its body.
+    """Forwards an upstream reply as it arrives; `tap` receives each piece of its body.
 
-    Raises UpstreamFailed where the upstream breaks off, with the client's connection cut at that place, and
-    ConnectionResetError if the client leaves, with the upstream's aborted.
+    Raises UpstreamFailed if the upstream ends early, after cutting the client's connection at that position, and
+    ConnectionResetError if the client leaves, after aborting the upstream's connection.
     """
     try:
         headers = end_to_end(incoming.headers)
@@ -36,7 +36,7 @@ async def pump(exchange: Exchange, incoming: UpstreamReply, *, tap: Callable[[by
 
 
 async def join(a: Tunnel, b: SocketStream) -> None:
-    """Copies both ways until both have ended. A direction that ends is ended on the other side too."""
+    """Copies in both directions until both have ended. The end of a direction is passed on to the other side."""
     client = a.connection
     try:
         if early := a.early():

@@ -1,4 +1,4 @@
-"""Replies out of bytes."""
+"""Parses replies from bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.streams.failures import UpstreamFailed
 
 
 class ReplyListener(Protocol):
-    """Who is told of replies. `broken` may come at any time, and then nothing else does."""
+    """Receives parsed replies. `broken` may be called at any time, and is then the last call."""
 
     def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None: ...
 
@@ -23,14 +23,14 @@ class ReplyListener(Protocol):
 
 
 class ReplyParser:
-    """What a server answers on one connection. `feed` never raises: what cannot be read is told as broken."""
+    """A server's answers on one connection. `feed` never raises: unparsable input is reported as broken."""
 
     def __init__(self, listener: ReplyListener, *, lenient: bool = False) -> None:
-        """`lenient`: lines may end in LF alone, and headers may hold what they should not."""
+        """`lenient`: lines may end in LF alone, and headers may be invalid."""
         self._listener = listener
         self._lenient = lenient
-        self._method: str | None = None  # of the request whose reply has not begun
-        self._inside = False  # a body is on its way
+        self._method: str | None = None  # methods of requests whose replies have not begun
+        self._inside = False  # a body is being received
         self._until_close = False
         self._reusable = False
         self._renew()
@@ -43,7 +43,7 @@ class ReplyParser:
             )
         self._fields: list[tuple[bytes, bytes]] = []
         self._reason = b""
-        self._unseen = 0  # bytes read since the last that led to something: an unfinished head, or a trailer
+        self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
 
     def expect(self, method: str) -> None:
         """A request was sent."""
@@ -62,7 +62,7 @@ class ReplyParser:
                 self._break(f"a head of over {HEAD_LIMIT} bytes")
 
     def lost(self, clean: bool) -> None:
-        """The connection has ended: the end of a reply whose length was not given, the loss of any other."""
+        """The connection has ended: this completes a reply without a length, and breaks any other."""
         if self._parser is None:
             return
         if self._inside and self._until_close and clean:
@@ -73,7 +73,7 @@ class ReplyParser:
         else:
             self._break("the connection was closed before a reply came", closed=True)
 
-    # -- what the parser calls ------------------------------------------------------------------
+    # -- called by the parser -------------------------------------------------------------------
     def on_message_begin(self) -> None:
         if self._method is None:
             self._break("a reply that nobody asked for")
@@ -82,7 +82,7 @@ class ReplyParser:
         self._reason += data
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._inside:  # else it is a trailer, which nobody reads
+        if not self._inside:  # otherwise it is a trailer, which is ignored
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -120,7 +120,7 @@ class ReplyParser:
         self._method = None
         self._listener.begun(status, reason, fields, length)
         self._inside = method != "HEAD"
-        if not self._inside:  # the parser cannot know, and would wait for a body: the next reply gets another one
+        if not self._inside:  # the parser cannot know this and would wait for a body: the next reply gets a new parser
             self._renew()
             self._listener.done(self._reusable)
 

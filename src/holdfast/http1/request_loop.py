@@ -16,18 +16,18 @@ from holdfast.http1.listener import ClientConnection
 from holdfast.streams.socket_stream import ALL, PIPELINE, UPGRADE, discard
 
 PIPELINED = 256
-"""More requests than that, sent ahead of their answers, are refused."""
+"""Maximum number of pipelined requests; more are rejected."""
 
 _BODY_FIELDS = frozenset((b"content-length", b"transfer-encoding"))
 Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
 """Answers one request."""
 
 LINGER_S = 1.0
-"""So long a client may go on sending after its answer: closing earlier could destroy the answer on its way."""
+"""How long a client may continue to send after its answer: closing earlier could destroy the answer in transit."""
 
 
 class RequestLoop:
-    """What a client asks on one connection, and `serve`, which answers it."""
+    """The requests of a client on one connection, and `serve`, which answers them."""
 
     def __init__(self, serve: Serve, connection: ClientConnection) -> None:
         self._serve = serve
@@ -39,21 +39,21 @@ class RequestLoop:
 
     @property
     def idle(self) -> bool:
-        """Between two requests."""
+        """Whether it is between two requests."""
         return not self._busy and not self.taken and self._parser.idle
 
     @property
     def due(self) -> bool:
-        """All of a request has come, and its reply has not gone."""
+        """Whether a request is complete and its reply is not yet sent."""
         return not self.idle and not self.taken and not self._parser.partial
 
     @property
     def taken(self) -> bool:
-        """HTTP has ended here, the connection has not."""
+        """Whether HTTP has ended here, but the connection has not."""
         return self._parser.taken
 
     async def run(self) -> None:
-        """Answers until the client has asked all, then ends the connection, unless it has become something else."""
+        """Answers until the client sends no more, then ends the connection, unless it has become a tunnel."""
         clean = False
         try:
             while (entry := await self._parser.next()) is not None:
@@ -67,7 +67,7 @@ class RequestLoop:
                 self._connection.close() if clean else self._connection.abort()
 
     async def _answer(self, entry: Exchange | BadRequest) -> bool:
-        """Answers a request; whether the connection can serve another."""
+        """Answers a request; returns whether the connection can serve another."""
         if isinstance(entry, BadRequest):
             await self._turn_away(entry)
             return False
@@ -89,13 +89,13 @@ class RequestLoop:
         return entry.inflow.ended or await self._spent(entry) if entry.keep_alive else await self._last(entry)
 
     async def _last(self, exchange: Exchange) -> bool:
-        """Sees to it that the last reply arrives."""
+        """Makes sure that the last reply arrives; False, because no request follows it."""
         if not exchange.inflow.ended:
             await self._linger()
         return False
 
     async def _spent(self, exchange: Exchange) -> bool:
-        """Reads what is left of a request that nobody read to its end, if it is short and comes soon."""
+        """Reads the unread rest of a request; whether it was short and arrived soon."""
         spent = 0
         try:
             async with asyncio.timeout(LINGER_S):
@@ -111,7 +111,7 @@ class RequestLoop:
         return False
 
     async def _turn_away(self, refused: BadRequest, exchange: Exchange | None = None) -> None:
-        """Says what is wrong with a request, unless an answer was begun, and ends the connection."""
+        """Reports what is wrong with a request, unless an answer was begun, and ends the connection."""
         connection = self._connection
         connection.owner.refused(connection, refused)
         if exchange is not None and exchange.answered:
@@ -124,7 +124,7 @@ class RequestLoop:
             await self._linger()
 
     async def _linger(self) -> None:
-        """Ends our side, and reads and drops what the client still sends, for a moment."""
+        """Closes our side, then reads and drops what the client still sends, for a moment."""
         connection = self._connection
         connection.on_data = discard
         connection.release(ALL)
@@ -137,7 +137,7 @@ class RequestLoop:
 
 
 class RequestParser:
-    """What a client asks on one connection. `feed` never raises: what cannot be read becomes a BadRequest."""
+    """The requests of a client on one connection. `feed` never raises: unparsable input becomes a BadRequest."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.taken = False
@@ -148,7 +148,7 @@ class RequestParser:
         self._receiving: Exchange | None = None
         self._replaying = False
         self._held = False
-        """The connection is not read because of the requests that wait."""
+        """Whether reading is paused because of waiting requests."""
         self._refused = False
         self._over = False
         self._rest = b""
@@ -158,16 +158,16 @@ class RequestParser:
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._unseen = 0  # bytes read since the last that led to something: an unfinished head, or a trailer
+        self._unseen = 0  # bytes since the last parsed event: an incomplete head, or a trailer
 
     @property
     def idle(self) -> bool:
-        """Nothing is waiting, and nothing has come in part."""
+        """Whether nothing is waiting and no request is incomplete."""
         return not (self._queue or self._receiving or self._unseen)
 
     @property
     def partial(self) -> bool:
-        """A request has come in part, or may go on."""
+        """Whether a request is incomplete, or may continue."""
         return self._receiving is not None or self._unseen > 0
 
     async def next(self) -> Exchange | BadRequest | None:
@@ -183,9 +183,9 @@ class RequestParser:
         return self._queue.popleft()
 
     def lost(self) -> None:
-        """The client is gone: what it had not finished fails; what it had asked is still done, as a server would."""
+        """The client is gone: its incomplete request fails; complete ones are still handled, as a server would."""
         self._over = True
-        self._parser = None  # it holds us, and we it
+        self._parser = None  # the two refer to each other
         if self._receiving is not None:
             self._receiving.inflow.fail(ConnectionResetError("the client left in the middle of its request"))
         self._wake()
@@ -194,7 +194,7 @@ class RequestParser:
         if self._parser is None or self._refused:
             return
         if self._rest or (self._receiving is not None and self._receiving.upgrade):
-            self._rest += data  # reading is on hold: this can only be what was under way
+            self._rest += data  # reading is paused: this can only be data already in transit
             return
         self._unseen += len(data)
         try:
@@ -217,14 +217,14 @@ class RequestParser:
         if exchange.head.method == "CONNECT" or not framing:
             self.on_message_complete()
         else:
-            self._replaying = True  # the parser skipped the body; it is shown the head again, without the offer
+            self._replaying = True  # the parser skipped the body; it gets the head again, without the offer
             self.feed(b"POST / HTTP/1.1\r\n" + b"".join(b"%b: %b\r\n" % field for field in framing) + b"\r\n")
         if rest:
             self.feed(rest)
         self._connection.release(UPGRADE)
 
     def hand_over(self) -> bytes:
-        """Ends HTTP here; what the client has sent beyond its request. Nothing is read until it is asked for."""
+        """Ends HTTP here; returns what the client has sent after its request. Nothing more is read until requested."""
         self.taken = True
         if self._receiving is not None:
             self._receiving.inflow.end()
@@ -232,12 +232,12 @@ class RequestParser:
         rest, self._rest = self._rest, b""
         return rest
 
-    # -- what the parser calls ------------------------------------------------------------------
+    # -- called by the parser -------------------------------------------------------------------
     def on_url(self, data: bytes) -> None:
         self._target += data
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._receiving is None:  # else it is a trailer, which nobody reads
+        if self._receiving is None:  # otherwise it is a trailer, which is ignored
             self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:

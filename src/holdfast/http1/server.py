@@ -1,4 +1,4 @@
-"""The server: `serve` listens, and answers each request with one function. HTTP may also go on inside a tunnel."""
+"""The server: `serve` listens, and answers each request with one function. HTTP may also continue inside a tunnel."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ async def serve(
     sock: socket.socket | None = None,
     tls: SSLContext | None = None,
 ) -> Listener:
-    """Listens, and calls `handler` once a request; an exception in it aborts the connection, and `on_error` is told."""
+    """Listens, and calls `handler` once per request; an exception in it aborts the connection and is passed to
+    `on_error`."""
     listener = Listener(partial(RequestLoop, handler))
     await listener.listen(host, port, sock, tls)
     return listener
 
 
 def serve_plain(tunnel: Tunnel, serve: Serve) -> ClientConnection:
-    """Speaks HTTP again from here on: requests that a client sends through a tunnel without TLS."""
+    """Continues with HTTP: for requests that a client sends through a tunnel without TLS."""
     inner = _inside(tunnel, serve)
     inner.succeed(tunnel.connection, tunnel.early())
     return inner
 
 
 async def serve_tls(tunnel: Tunnel, context: SSLContext, serve: Serve) -> ClientConnection:
-    """Speaks TLS from here on, and serves the requests inside it.
+    """Continues with TLS, and serves the requests inside it.
 
-    Returns once the client has agreed; raises OSError if it does not: an ssl.SSLError where it says why,
-    ConnectionResetError where it just leaves.
+    Returns after the handshake; raises OSError if it fails: an ssl.SSLError if the client states a reason,
+    ConnectionResetError if it just leaves.
     """
     if tunnel.read_from:
         raise RuntimeError("TLS begins before anything is read")

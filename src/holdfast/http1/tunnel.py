@@ -1,4 +1,4 @@
-"""A connection that HTTP has left: bytes both ways."""
+"""A connection that has left HTTP: bytes in both directions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holdfast.streams.socket_stream import UPGRADE, BodyBuffer
 
 
 class Tunnel:
-    """What is left of a connection after CONNECT was accepted. `early` is what the client had sent ahead."""
+    """A connection after an accepted CONNECT. `early` holds what the client had already sent."""
 
     def __init__(self, connection: ClientConnection, early: bytes) -> None:
         self.connection = connection
@@ -16,11 +16,11 @@ class Tunnel:
 
     @property
     def read_from(self) -> bool:
-        """Somebody has begun to read here."""
+        """Whether reading has begun here."""
         return self._inflow is not None
 
     async def read(self) -> bytes:
-        """What has come, at least a byte; b"" when the client has left."""
+        """The next bytes, at least one; b"" when the client has left."""
         if self._inflow is None:
             self._inflow = BodyBuffer(self.connection)
             if early := self.early():
@@ -31,7 +31,7 @@ class Tunnel:
         return await self._inflow.get()
 
     async def peek(self) -> bytes:
-        """The first that the client says, which stays to be read; b"" when it has left."""
+        """The client's first bytes, which stay to be read; b"" when it has left."""
         if not self._early and self._inflow is None:
             inflow, connection = BodyBuffer(self.connection), self.connection
             connection.on_data, connection.on_lost = inflow.feed, inflow.end
@@ -43,21 +43,21 @@ class Tunnel:
         return self._early
 
     async def write(self, data: bytes) -> None:
-        """Sends, and waits while the client does not read; ConnectionResetError once it is gone."""
+        """Sends, and waits while the client does not read; raises ConnectionResetError once it is gone."""
         if self.connection.gone:
             raise ConnectionResetError("the client is gone")
         self.connection.send(data)
         await self.connection.drain()
 
     def close(self) -> None:
-        """Closes after what was written has left."""
+        """Closes after sending what was written."""
         self.connection.close()
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Closes immediately."""
         self.connection.abort()
 
     def early(self) -> bytes:
-        """What came before anybody read here; given once."""
+        """Bytes that arrived before anything was read here; returned once."""
         early, self._early = self._early, b""
         return early

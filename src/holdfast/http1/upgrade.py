@@ -1,4 +1,4 @@
-"""A request that turns its connection into something else: a websocket. It passes as it is, after the faults."""
+"""A request that upgrades its connection to a websocket. It passes unchanged, after the faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BODY_LIMIT = 1_000_000
 
 
 class Upgraded(Exception):
-    """The request was answered by a connection of its own, into which faults do not look."""
+    """The request was answered with a separate connection, which faults do not read."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"{status}: a websocket, into which faults do not look")
@@ -25,14 +25,14 @@ class Upgraded(Exception):
 
 
 def asks_for_upgrade(head: RequestHead) -> bool:
-    """Whether it is for a websocket; other upgrades are offers, which a proxy need not pass on."""
+    """Whether it requests a websocket; other upgrades are offers, which a proxy need not forward."""
     return (head.get("upgrade") or "").strip().lower() == "websocket"
 
 
 async def switch(exchange: Exchange, head: RequestHead, wire: SocketStream) -> NoReturn:
-    """Passes the request on over `wire`, with the head that is given, and then bytes both ways until they end.
+    """Forwards the request over `wire`, with the given head, then copies bytes in both directions until they end.
 
-    Raises Upgraded at the end, so that no fault takes it for a reply that it could change.
+    Raises Upgraded at the end, to keep faults from treating it as a reply that they could change.
     """
     try:
         status, fields, data = await _handshake(wire, _written(head))
@@ -54,7 +54,7 @@ def _written(head: RequestHead) -> bytes:
 
 
 async def _handshake(wire: SocketStream, request: bytes) -> tuple[int, RawFields, bytes]:
-    """Status and headers of the reply; what follows is the first of the websocket, or the body of a refusal."""
+    """Status and headers of the reply; the rest is the beginning of the websocket, or the body of a rejection."""
     inflow = BodyBuffer(wire)
     wire.on_data, wire.on_lost = inflow.feed, inflow.end
     wire.release(UPGRADE)
@@ -90,7 +90,7 @@ async def _refusal(data: bytes, inflow: BodyBuffer) -> tuple[int, RawFields, byt
 
 
 class _WholeReply:
-    """A reply, whole."""
+    """A complete reply."""
 
     def __init__(self) -> None:
         self.status = 0

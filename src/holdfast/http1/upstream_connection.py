@@ -1,4 +1,4 @@
-"""The client's side of a connection: one request at a time, and its reply read as it comes."""
+"""The client side of a connection: one request at a time, with its reply read as it arrives."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 ConnectionKey: TypeAlias = "tuple[str, str, int, str, ssl.SSLContext | None]"
-"""Scheme, host, port, address and TLS context: what two requests must share to share a connection."""
+"""Scheme, host, port, address and TLS context: requests share a connection only if all of these are equal."""
 
 _JOINED = 65_536
-"""Up to here head and body leave in one piece; a longer body is not copied for that."""
+"""Up to this size head and body are sent together; a longer body is not copied for that."""
 
 
 class ConnectionPool(Protocol):
@@ -33,7 +33,7 @@ class ConnectionPool(Protocol):
 
     @property
     def lenient(self) -> bool:
-        """Whether replies may be written in a way that HTTP forbids."""
+        """Whether replies may violate HTTP's syntax."""
         ...
 
     def give_back(self, connection: UpstreamConnection) -> None:
@@ -41,11 +41,11 @@ class ConnectionPool(Protocol):
         ...
 
     def leave(self, connection: UpstreamConnection) -> None:
-        """The connection is of no more use."""
+        """The connection cannot be reused."""
         ...
 
     def forget(self, connection: UpstreamConnection) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         ...
 
 
@@ -56,7 +56,7 @@ class UpstreamConnection(SocketStream):
         super().__init__()
         self.key = key
         self.heard = False
-        """Whether anything has come since the last request."""
+        """Whether anything has arrived since the last request."""
         self.on_data = self._received
         self._pool = pool
         self._replies = ReplyParser(self, lenient=pool.lenient)
@@ -65,14 +65,14 @@ class UpstreamConnection(SocketStream):
         self._sending: asyncio.Task[None] | None = None
         self._read_s = self._deadline = 0.0
         self._limited = False
-        """The deadline is one for all of the reply, not for its next byte."""
+        """Whether the deadline is for the complete reply, rather than for its next byte."""
         self._timer: asyncio.TimerHandle | None = None
 
     # -- one request ----------------------------------------------------------------------------
     async def ask(self, request: OutgoingRequest, read_s: float, *, in_all: bool = False) -> UpstreamReply:
-        """Sends a request; its reply, when the head is there. Raises UpstreamFailed.
+        """Sends a request; returns its reply when the head is there. Raises UpstreamFailed.
 
-        `read_s` is how long the server may be silent, or with `in_all` how long it may take for all of its reply.
+        `read_s` is how long the server may be silent, or with `in_all` how long the complete reply may take.
         """
         answer: asyncio.Future[UpstreamReply] = self.loop.create_future()
         self._answer = answer
@@ -112,16 +112,16 @@ class UpstreamConnection(SocketStream):
             self.broken(error)
 
     def give_up(self) -> None:
-        """Ends the connection, whatever is going on on it."""
+        """Ends the connection, whatever its state."""
         self.broken(UpstreamFailed("closed", "the reply was given up"))
 
     async def closed(self) -> None:
-        """Waits until nothing of it is left."""
+        """Waits until the connection is completely closed."""
         await self.over.wait()
         if self._sending is not None:
             await asyncio.wait({self._sending})
 
-    # -- what the parser of replies tells -------------------------------------------------------
+    # -- called by the parser of replies --------------------------------------------------------
     def begun(self, status: int, reason: str, headers: RawFields, length: int | None) -> None:
         answer, self._answer = self._answer, None
         incoming = UpstreamReply(status, reason, headers, BodyBuffer(self), length=length, abort=self._aborted)
@@ -137,7 +137,7 @@ class UpstreamConnection(SocketStream):
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.inflow.end()
-        if reusable and self._sending is None:  # should it be closed by now, nobody is given it
+        if reusable and self._sending is None:  # if it is closed by now, it is not returned to the pool
             self._within(self._pool.idle_s)
             self._pool.give_back(self)
         else:
@@ -178,7 +178,7 @@ class UpstreamConnection(SocketStream):
             self._sending.cancel()
 
     def _within(self, seconds: float) -> None:
-        """Something is to happen by then. The timer is only moved forward: requests come and go without touching it."""
+        """Sets a deadline. The timer only moves forward, so most requests do not touch it."""
         self._deadline = self.loop.time() + seconds
         if self._timer is None or self._timer.when() > self._deadline:
             if self._timer is not None:
@@ -187,7 +187,7 @@ class UpstreamConnection(SocketStream):
 
     def _look(self) -> None:
         now = self.loop.time()
-        if self.held and not self._limited:  # not the server is slow, but whoever takes its reply
+        if self.held and not self._limited:  # the receiver of the reply is slow, not the server
             self._deadline = now + self._read_s
         if now >= self._deadline:
             self.broken(UpstreamFailed("timeout", f"nothing came for {self._read_s:g} s"))
@@ -197,7 +197,7 @@ class UpstreamConnection(SocketStream):
 
 
 class UpstreamReply:
-    """A reply, there as soon as its head is. Read it to the end, or `abort` it: its connection waits for that."""
+    """A reply, available as soon as its head is. Read it to the end, or `abort` it: its connection waits for that."""
 
     __slots__ = ("_abort", "headers", "inflow", "length", "reason", "status")
 
@@ -220,11 +220,11 @@ class UpstreamReply:
         self._abort = abort
 
     def get(self, name: str) -> str | None:
-        """The first header of that name, in any spelling."""
+        """The first header with that name, in any case."""
         return value_of(self.headers, name)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, undecoded. Raises UpstreamFailed where it breaks off; leaving early aborts."""
+        """The body as it arrives, undecoded. Raises UpstreamFailed if it ends early; stopping early aborts."""
         try:
             while data := await self.inflow.get():
                 yield data
@@ -232,7 +232,7 @@ class UpstreamReply:
             self.abort()
 
     async def read(self, limit: int = 64_000_000) -> bytes:
-        """The whole body; a longer one raises UpstreamFailed and aborts."""
+        """The complete body; a longer one raises UpstreamFailed and aborts."""
         parts, total = [], 0
         try:
             while data := await self.inflow.get():
@@ -245,6 +245,6 @@ class UpstreamReply:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def abort(self) -> None:
-        """Gives up what has not come yet, and the connection with it; nothing if all has come."""
+        """Abandons the rest of the reply together with the connection; does nothing if all has arrived."""
         if not self.inflow.ended:
             self._abort(self)

@@ -45,6 +45,7 @@ class PacedDelivery:
 
     def size(self) -> int:
         """The maximum size of the next piece."""
+        # A bandwidth is simulated by pieces of one tick: each waits for the time that its bytes take at this rate.
         slices, rate = self._delivery.slices, self._delivery.rate
         size = 65_536 if rate is None else max(1, int(rate * TICK_S))
         if slices is None:

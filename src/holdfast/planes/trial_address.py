@@ -202,7 +202,8 @@ class TrialAddress(LoopbackAddress):
         await serve_request(exchange, self.token, served)
 
     async def _excluded(self, exchange: Exchange) -> bool:
-        """Rejects a process that read the token in another's environment; checked once per connection."""
+        """Whether the connecting process is rejected because it read the token in another's environment; checked
+        once per connection."""
         if not await self.process_tree.excludes(exchange.connection.peer, self.port):
             self._known.add(exchange.connection)
             return False

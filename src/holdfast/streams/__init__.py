@@ -1,1 +1,1 @@
-"""Byte streams: a connection, its two directions, and two of them joined. Below HTTP, and below the TCP plane."""
+"""Byte streams: a connection, its two directions, and two connections joined. Used by HTTP and the TCP plane."""

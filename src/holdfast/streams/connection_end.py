@@ -1,4 +1,4 @@
-"""One end of a carried connection: read and written by turns, until it is joined to the other end."""
+"""One end of a carried connection: read and written alternately, until it is joined to the other end."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from socket import SO_ERROR, SO_RCVBUF, SOL_SOCKET
 from holdfast.streams.socket_stream import ORPHANED_S, BodyBuffer, SocketStream
 
 ROOM = 1 << 20
-"""Bytes that are read at a time: a large transfer needs three quarters of the CPU that it needs with 256 kB."""
+"""Bytes per read: a large transfer then needs three quarters of the CPU that it needs with 256 kB."""
 
 
 _WRITE_COPIES = sys.version_info < (3, 12)
-"""asyncio's own transports copy what has not left; newer ones keep it where it is, as uvloop's do."""
+"""asyncio's own transports copy unsent data; newer ones and uvloop's do not."""
 
 
 class ConnectionEnd(SocketStream):
-    """A connection whose two directions end by themselves. `arrived` hears of it when it is there."""
+    """A connection whose directions end separately. `arrived` is called when it is connected."""
 
     def __init__(self, arrived: Callable[[ConnectionEnd], None] | None = None) -> None:
         super().__init__()
         self.left = asyncio.Event()
         """Set when the other side sends no more, before the two are joined."""
         self._sent_since = False
-        """Something was sent to it after that."""
+        """Whether something was sent to it after that."""
         self._refused = False
-        """It answered that with a reset."""
+        """Whether it answered that with a reset."""
         self._arrived = arrived
         self._inflow = BodyBuffer(self)
         self.on_data = self._inflow.feed
@@ -50,22 +50,22 @@ class ConnectionEnd(SocketStream):
         self.left.set()
 
     async def read(self) -> bytes:
-        """What has come, at least a byte; b"" when nothing more comes."""
+        """The next bytes, at least one; b"" at the end."""
         return await self._inflow.get()
 
     def takes(self) -> bool:
-        """Whether the other side is there for what is sent.
+        """Whether the other side still receives.
 
-        One that sends no more has closed, or still listens: only bytes sent since tell, by the reset that they meet.
+        A side that sends no more has closed, or still reads: only a reset in response to sent bytes shows which.
         """
         if self.gone or not self.left.is_set():
             return not self.gone
-        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # told once
+        if self.transport.get_extra_info("socket").getsockopt(SOL_SOCKET, SO_ERROR):  # checked once
             self._refused = True
         return self._sent_since and not self._refused
 
     async def write(self, data: bytes) -> None:
-        """Sends, and waits while the other side does not read; ConnectionResetError once it is gone."""
+        """Sends, and waits while the other side does not read; raises ConnectionResetError once it is gone."""
         if self.gone:
             raise ConnectionResetError("the other side is gone")
         self.send(data)
@@ -73,19 +73,19 @@ class ConnectionEnd(SocketStream):
         await self.drain()
 
     def finish(self) -> None:
-        """Nothing more is sent; what comes is still read."""
+        """Ends the sending direction; incoming data is still read."""
         if not self.end():
             self.close()
 
     def put_back(self, data: bytes) -> None:
-        """Bytes that were read too early; nothing has come since."""
+        """Puts back bytes that were read too early; nothing has arrived since."""
         held = self._inflow.take() if self._inflow.waiting else b""
         self._inflow.feed(data + held)
 
     def pass_to(
         self, other: ConnectionEnd, take: Callable[[bytes], None], protocol: asyncio.BaseProtocol | None = None
     ) -> None:
-        """Joins it to the other end. `take` gets what has come and what comes, unless that goes to a `protocol`."""
+        """Joins it to the other end. `take` gets existing and future data, unless that goes to a `protocol`."""
         self.other = other
         self.on_data = take
         if self._inflow.waiting:
@@ -100,7 +100,7 @@ class ConnectionEnd(SocketStream):
 
 
 async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> ConnectionEnd:
-    """A connection to host and port, or to a Unix socket; raises OSError (TimeoutError too) if there is none."""
+    """A connection to host and port, or to a Unix socket; raises OSError (including TimeoutError) if it fails."""
     end, loop = ConnectionEnd(), asyncio.get_running_loop()
     try:
         async with asyncio.timeout(limit_s):
@@ -115,14 +115,14 @@ async def dial(upstream: tuple[str, int] | str, limit_s: float = 10.0) -> Connec
 
 
 class _Room:
-    """Where bytes are read into on their way."""
+    """The buffer for bytes in transit."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(ROOM))
 
 
 class _Rooms(threading.local):
-    """One room for all connections of a thread, as nothing stays there."""
+    """One buffer for all connections of a thread, because nothing stays in it."""
 
     def __init__(self) -> None:
         self.room = _Room()
@@ -132,14 +132,14 @@ _ROOMS = _Rooms()
 
 
 class _CopyingEnd(asyncio.BufferedProtocol):
-    """Passes bytes on unseen; all else is left to the end itself."""
+    """Passes bytes on unread; everything else is left to the end itself."""
 
     def __init__(self, end: ConnectionEnd, other: ConnectionEnd) -> None:
         self._end = end
         self._out = other.transport
         self._room = _ROOMS.room
         self._kept = not (_WRITE_COPIES and isinstance(self._out, asyncio.Transport))
-        if not end.gone:  # seeing how much is read at a time, the kernel would take tens of megabytes for a slow reader
+        if not end.gone:  # with a larger read size, the kernel would buffer tens of megabytes for a slow reader
             end.transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_RCVBUF, ROOM)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -164,7 +164,7 @@ class _CopyingEnd(asyncio.BufferedProtocol):
 
 
 async def join(one: ConnectionEnd, other: ConnectionEnd) -> None:
-    """Copies both ways until both have ended; what neither side holds back passes unseen."""
+    """Copies in both directions until both have ended; data that neither side holds back passes unread."""
     one.pass_to(other, other.send, _CopyingEnd(one, other))
     other.pass_to(one, one.send, _CopyingEnd(other, one))
     await one.over.wait()

@@ -1,4 +1,4 @@
-"""What can go wrong with an upstream."""
+"""Failures of an upstream connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FailureKind: TypeAlias = Literal["dns", "refused", "tls", "timeout", "closed", "
 
 
 class UpstreamFailed(Exception):
-    """A server could not be reached, or did not answer as HTTP wants it."""
+    """A server could not be reached, or its answer was not valid HTTP."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -19,11 +19,11 @@ class UpstreamFailed(Exception):
 
 
 class NotConnected(UpstreamFailed):
-    """No connection could be made; the cause is why."""
+    """No connection could be made; see its cause."""
 
 
 def not_connected(error: Exception, host: str, port: int, connect_s: float, *, tls: bool = False) -> NotConnected:
-    """Why a connection, with TLS or without, could not be made."""
+    """Why a connection, with or without TLS, could not be made."""
     where = f"{host}:{port}"
     match error:
         case socket.gaierror() | UnicodeError():

@@ -1,4 +1,4 @@
-"""Whether a client is still there, as the kernel knows it: before we have read so, and while nothing is read."""
+"""Asks the kernel whether a client is still connected: earlier than a read would show, and without reading."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from asyncio.trsock import TransportSocket
 
 from holdfast.processes.peers import reads_on
 
-_ENDED = getattr(select, "POLLRDHUP", 0)  # Linux; elsewhere a client's end is known once it is read
+_ENDED = getattr(select, "POLLRDHUP", 0)  # Linux only; elsewhere a client's end is known once it is read
 _BROKEN = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 def has_left(sock: TransportSocket, *, half: bool) -> bool:
     """Whether the other end is closed.
 
-    An end of data may mean that the client has closed, or only that it asks nothing more and reads on. With `half` the
-    second is no leaving, where the kernel can tell: of clients on this machine's own network.
+    An end of data may mean that the client has closed, or only that it sends no more but still reads. With `half` the
+    second does not count as closed, if the kernel can tell: for clients on this machine's own network.
     """
     if sock.fileno() < 0:
         return True
@@ -29,9 +29,9 @@ def has_left(sock: TransportSocket, *, half: bool) -> bool:
 
 
 def _reads_on(sock: TransportSocket) -> bool:
-    """Whether a client that has ended its own direction still holds its socket, and has not shut the other one too."""
+    """Whether a client that has ended its own direction still holds its socket and has not shut down the other one."""
     if sock.family == socket.AF_UNIX:
-        return True  # one that is closed is told apart by poll itself
+        return True  # poll itself detects a closed one
     try:
         peer, own = sock.getpeername(), sock.getsockname()
     except OSError:

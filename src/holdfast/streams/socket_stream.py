@@ -1,4 +1,4 @@
-"""One TCP or TLS connection: where its bytes go, and both directions kept from filling the memory."""
+"""One TCP or TLS connection: where its bytes go, with memory bounded in both directions."""
 
 from __future__ import annotations
 
@@ -19,57 +19,57 @@ if TYPE_CHECKING:
     import ssl
 
 NEXT_ADDRESS_S = 0.25
-"""How long one address of a name is tried before the next one is tried beside it."""
+"""How long one address of a name is tried before the next one is tried in parallel."""
 
 _Found: TypeAlias = "tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]"
 BODY, PIPELINE, UPGRADE, PEER = 1, 2, 4, 8
-"""Reasons not to read: a body that nobody takes, requests that wait, a CONNECT not yet answered, a full other end."""
+"""Reasons to pause reading: an unread body, waiting requests, an unanswered CONNECT, a full other end."""
 ALL = BODY | PIPELINE | UPGRADE | PEER
 
 BUFFER_HIGH = 262_144
-"""Bytes of a body that may wait before its connection is no longer read."""
+"""Bytes of a body that may wait before reading is paused."""
 WRITE_HIGH = 65_536
 READ_MOST = 65_536
-"""Bytes that one read may bring. For asyncio's own 256 KiB the memory is mapped and unmapped at each read."""
+"""Bytes per read. asyncio's own 256 KiB make the allocator map and unmap memory on each read."""
 HANDSHAKE_S = 10.0
 CLOSE_S = 1.0
-"""How long the client has for its part of ending TLS, or to take what was sent before a cut."""
+"""How long the client has to finish TLS, or to receive what was sent before a cut."""
 _NUMBERS = re.compile(r"[\d.]+|[^/]*:[^/]*")
-"""An address that is no name."""
+"""An address that is not a name."""
 ORPHANED_S = 30.0
-"""How long what is left of a tunnel has to take the last bytes of the other side."""
+"""How long a half-closed tunnel has to receive the other side's last bytes."""
 
 
 class SocketStream(asyncio.Protocol):
-    """A connection. `on_data` gets what comes in; `send` never blocks, `drain` waits until there is room to send."""
+    """A connection. `on_data` gets incoming data; `send` never blocks, `drain` waits until there is room to send."""
 
     transport: asyncio.Transport
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.raw: asyncio.Transport | None = None
-        """The TCP connection itself; `transport` is the TLS in it, if there is any."""
+        """The TCP connection itself; `transport` is the TLS on it, if any."""
         self.other: SocketStream | None = None
         """The other end, once two connections are joined."""
         self.choked = False
         self.lost = False
         self.over = asyncio.Event()
-        """Set when the connection is gone, its socket closed."""
+        """Set when the connection is gone and its socket closed."""
         self.on_data: Callable[[bytes], None] = discard
         self.on_lost: Callable[[], None] = _nothing
         """Called when the connection is lost."""
         self._ended = False
-        self._settled = False  # between two transports: on the way from TCP to TLS
+        self._settled = False  # between two transports, during the switch from TCP to TLS
         self._holds = 0
         self._room = asyncio.Event()
 
-    # -- what asyncio calls ---------------------------------------------------------------------
+    # -- called by asyncio ------------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)  # uvloop's are not derived from it
+        transport = cast("asyncio.Transport", transport)  # uvloop's transports do not derive from it
         self.raw = self.raw or transport
         self.transport = transport
         transport.set_write_buffer_limits(high=WRITE_HIGH)
-        if hasattr(transport, "max_size"):  # asyncio's own, that read a socket themselves
+        if hasattr(transport, "max_size"):  # asyncio's own, which read a socket themselves
             transport.max_size = READ_MOST
         self._settled = True
         if self._holds:
@@ -79,7 +79,8 @@ class SocketStream(asyncio.Protocol):
         self.on_data(data)
 
     def eof_received(self) -> bool:
-        """The other side ends: it is gone, unless two connections are joined. Then each direction ends by itself."""
+        """The other side has ended: it is gone, unless two connections are joined. Then each direction ends
+        separately."""
         if self.other is None:
             self.abort()
             return False
@@ -113,7 +114,7 @@ class SocketStream(asyncio.Protocol):
         if self.other is not None:
             self.other.release(PEER)
 
-    # -- what the rest of the package calls -----------------------------------------------------
+    # -- called by the rest of the package -------------------------------------------------------
     @property
     def gone(self) -> bool:
         raw = self.raw
@@ -123,11 +124,11 @@ class SocketStream(asyncio.Protocol):
 
     @property
     def held(self) -> bool:
-        """Not read for now."""
+        """Whether reading is paused."""
         return self._holds != 0
 
     def send(self, data: bytes) -> None:
-        if not self.lost:  # uvloop's transports raise where asyncio's drop it
+        if not self.lost:  # uvloop's transports raise where asyncio's ignore it
             self.transport.write(data)
 
     async def drain(self) -> None:
@@ -136,7 +137,7 @@ class SocketStream(asyncio.Protocol):
             await self._room.wait()
 
     def hold(self, why: int) -> None:
-        """Stops reading until every reason to is released."""
+        """Pauses reading until every reason is released."""
         if not self._holds and self._settled and not self.lost:
             self.transport.pause_reading()
         self._holds |= why
@@ -148,29 +149,29 @@ class SocketStream(asyncio.Protocol):
                 self.transport.resume_reading()
 
     def end(self) -> bool:
-        """Ends this direction; False if that needs the whole connection closed."""
+        """Ends this direction; False if that requires closing the connection."""
         if self.gone or not self.transport.can_write_eof():
             return False
         try:
             self.transport.write_eof()
-        except OSError:  # the peer has reset it, and we have not read so yet
+        except OSError:  # the peer has reset it, and we have not read that yet
             return False
         return True
 
     def close(self) -> None:
-        """Closes after what was sent has left."""
+        """Closes after sending what is buffered."""
         if self.raw is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Closes at once; what has not left yet is dropped."""
+        """Closes immediately; unsent data is dropped."""
         if self.raw is not None:
             self.raw.abort()
 
     def cut(self, *, reset: bool) -> None:
-        """Breaks the connection under whatever protocol is spoken on it, behind what was sent; `reset` now, by RST.
+        """Breaks the TCP connection after what was sent, whatever protocol runs on it; `reset` breaks it now, with RST.
 
-        Without `reset` the other side meets an end, also where it has sent what was not read.
+        Without `reset` the other side sees a normal end, even if it has sent data that was not read.
         """
         if self.raw is None or self.lost:
             return
@@ -182,11 +183,11 @@ class SocketStream(asyncio.Protocol):
         else:
             if not self.raw.get_write_buffer_size():
                 with suppress(OSError), sock.dup() as own:  # it is closed, or was reset; uvloop's cannot be shut down
-                    own.shutdown(socket.SHUT_WR)  # bytes that we have not read would make a mere close a reset
+                    own.shutdown(socket.SHUT_WR)  # unread bytes would turn a plain close into a reset
             self.close_within(CLOSE_S)
 
     def close_within(self, seconds: float) -> None:
-        """Closes TCP after what was sent has left, or after so long."""
+        """Closes TCP after what was sent has left, or after a timeout."""
         if self.raw is not None and not self.lost:
             self.raw.close()
             if self.raw.get_write_buffer_size():
@@ -195,7 +196,7 @@ class SocketStream(asyncio.Protocol):
     async def connect(
         self, address: str, port: int, connect_s: float, context: ssl.SSLContext | None = None, name: str = ""
     ) -> None:
-        """Connects to a server, with TLS if there is a context (`name` is who it is to be). Raises UpstreamFailed."""
+        """Connects to a server, with TLS if there is a context (`name` is the expected name). Raises UpstreamFailed."""
         try:
             async with asyncio.timeout(connect_s):
                 server = name if context else None
@@ -211,9 +212,9 @@ class SocketStream(asyncio.Protocol):
             raise not_connected(error, name or address, port, connect_s, tls=context is not None) from error
 
     async def secure(self, under: asyncio.Transport, context: ssl.SSLContext, early: bytes = b"") -> None:
-        """Speaks TLS as the server from here on, over `under`; raises OSError (an SSLError too) if the client will not.
+        """Starts TLS as the server over `under`; raises OSError (including SSLError) if the handshake fails.
 
-        `early` are bytes of the client that were read before.
+        `early` holds bytes of the client that were already read.
         """
         self._settled = False
         try:
@@ -233,30 +234,30 @@ class SocketStream(asyncio.Protocol):
                 raise ConnectionResetError("the client left during the TLS handshake")
         except BaseException:
             self.abort()
-            self.loop.call_soon(self.connection_lost, None)  # TLS does not tell; by then the socket is closed
+            self.loop.call_soon(self.connection_lost, None)  # TLS does not report it; by then the socket is closed
             raise
         self.connection_made(made)
 
 
 class BodyBuffer:
-    """A body on its way in: kept until it is taken. While too much is waiting, its connection is not read."""
+    """An incoming body, buffered until it is read. While too much is waiting, reading is paused."""
 
     __slots__ = ("_failure", "_held", "_parts", "_size", "_waiter", "_wire", "ended")
 
     def __init__(self, wire: SocketStream) -> None:
         self.ended = False
-        """The last byte has come; it may still be waiting here."""
+        """Whether the last byte has arrived; it may still be waiting here."""
         self._wire: SocketStream | None = wire
         self._parts: list[bytes] = []
         self._size = 0
         self._held = False
-        """The connection is not read because of what waits here."""
+        """Whether reading is paused because of the data waiting here."""
         self._failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     @property
     def waiting(self) -> int:
-        """How many bytes are here and not yet taken."""
+        """Bytes that have arrived and were not read yet."""
         return self._size
 
     def feed(self, data: bytes) -> None:
@@ -269,18 +270,18 @@ class BodyBuffer:
             self._wake()
 
     def end(self) -> None:
-        """That was all: the connection is free for what comes next."""
+        """The body is complete: the connection is free for what follows."""
         self.ended = True
         self._detach()
 
     def fail(self, failure: Exception) -> None:
-        """There will be no more; raised once everything that came has been taken. Nothing after an end."""
+        """There will be no more; raised once everything that arrived has been read. No effect after an end."""
         if not self.ended and self._failure is None:
             self._failure = failure
             self._detach()
 
     async def get(self) -> bytes:
-        """All that has come since the last time, at least a byte; b"" at the end."""
+        """Everything that has arrived since the last call, at least a byte; b"" at the end."""
         while not self._parts:
             if self._failure is not None:
                 raise self._failure
@@ -291,7 +292,7 @@ class BodyBuffer:
         return self.take()
 
     def take(self) -> bytes:
-        """All that is here, without waiting."""
+        """Everything that is here, without waiting."""
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
@@ -319,7 +320,7 @@ class BodyBuffer:
 
 
 def discard(data: bytes) -> None:
-    """Drops data that nobody wants."""
+    """Drops unwanted data."""
 
 
 def _nothing() -> None:
@@ -327,7 +328,7 @@ def _nothing() -> None:
 
 
 def _feed(under: asyncio.Transport, early: bytes) -> None:
-    """Hands TLS what came too early: by now it is the transport's protocol and has started."""
+    """Passes early bytes to TLS: by now it is the transport's protocol and has started."""
     protocol = under.get_protocol()
     if hasattr(protocol, "get_buffer") and not under.is_closing():  # a BufferedProtocol, or uvloop's
         tls = cast("asyncio.BufferedProtocol", protocol)
@@ -336,9 +337,9 @@ def _feed(under: asyncio.Transport, early: bytes) -> None:
 
 
 async def connect_by_name(name: str, port: int, room: int | None = None) -> socket.socket:
-    """The socket of the first address that is there; raises OSError (gaierror if there is no such name).
+    """The socket of the first reachable address; raises OSError (gaierror if the name does not exist).
 
-    `room` is how much the system may read ahead, which must be set before connecting.
+    `room` is how much the system may read ahead; it must be set before connecting.
     """
     found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
     opened: list[socket.socket] = []
@@ -346,7 +347,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
         sock: socket.socket | None
         tries = [partial(_connect, one, opened, room) for one in _by_turns(found)]
         sock, _, failures = await staggered_race(tries, NEXT_ADDRESS_S)
-    except BaseException:  # one may have won just now
+    except BaseException:  # one may have succeeded just now
         for sock in opened:
             sock.close()
         raise
@@ -359,7 +360,7 @@ async def connect_by_name(name: str, port: int, room: int | None = None) -> sock
 
 
 def _by_turns(found: Sequence[_Found]) -> list[_Found]:
-    """The first address, then one of the other family, and so on."""
+    """The addresses, alternating between the families."""
     own = [one for one in found if one[0] == found[0][0]]
     other = [one for one in found if one[0] != found[0][0]]
     return [one for one in chain.from_iterable(zip_longest(own, other)) if one is not None]

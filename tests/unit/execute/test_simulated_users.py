@@ -93,7 +93,7 @@ def test_a_script_is_lines_or_a_list(tmp_path: Path, name: str, text: str, scrip
     [
         ("{a: b}", 1, "expected a list"),
         ("- one\n- {when: x}\n", 2, "missing"),
-        ("- {when: '(', say: x}\n", 1, "not a regular expression"),
+        ("- {when: '(', say: x}\n", 1, "not a valid regular expression"),
         ("- {when: x, say: y, sya: z}\n", 1, "unknown key"),
         ("- ['a']\n", 1, "expected"),
         ("[]", 0, "the user says nothing"),

@@ -87,6 +87,7 @@ class ConnectRequest:
         # A recorded reply needs no permission. A call that is forwarded anyway is checked at that point.
         answered = self.context.injector.is_replay and rules.looks_into(origin)
         if not answered:
+            # Checked before the 200: after it a client could no longer distinguish a denied host from a broken one.
             rules.policy.permit(origin.host, origin.port)
         if self.context.injector.affects("http", str(origin)):
             await self.context.injector.inject(self._call(), _reached, _never, untouched=_reached)
@@ -117,6 +118,8 @@ class ConnectRequest:
         await join(await self._exchange.take_over(), wire)
 
     async def _open(self) -> None:
+        # The client gets its 200 first, and only its first byte shows what follows: a TLS hello is answered with a
+        # certificate of this run, anything else is served as plain HTTP on the same tunnel.
         tunnel = await self._exchange.take_over()
         first = await tunnel.peek()
         if not first:
@@ -127,6 +130,8 @@ class ConnectRequest:
             return
         self._shown_at = self.context.sink.now()
         try:
+            # A client that does not trust the run's certificate fails here or leaves right after the handshake. Its
+            # requests are then invisible, which the report must say.
             inner = await serve_tls(tunnel, self._rules.authority.leaf(self._origin.host), self._request)
         except OSError as broken:
             self._mistrusted(broken)

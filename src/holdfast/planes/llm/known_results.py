@@ -243,8 +243,9 @@ class OpenToolCall(Struct, frozen=True):
         return at.fresh and (at.alone or (at.result.name == self.call.name and self._same_arguments(at)))
 
     def _without_id(self, at: ResultPosition, here: bool, goes_on: bool) -> int | None:
-        """Whether the arguments match. A client that invents ids keeps the arguments. If the result has none, one
-        that waits for the model matches by its arguments, whatever was said before."""
+        """How well a result without the call's id matches the call. A client that invents ids keeps the
+        arguments. If the result has none, one that waits for the model matches by its arguments, whatever was
+        said before."""
         ids_differ = bool(self.call.id and at.id)
         waits = at.last and not ids_differ
         if at.result.name != self.call.name or not (goes_on or waits):

@@ -169,6 +169,8 @@ class Relay:
 
     def _wanted(self) -> list[int]:
         """The sources to read from: none whose lines could not be passed on."""
+        # Back pressure: stop reading from the client and the server while the harness is behind, and from the harness
+        # while a pipe is full. Otherwise one slow reader would fill the memory of the relay.
         full = len(self._out[self._line]) > _AHEAD
         stuck = any(len(self._out.get(fd, b"")) > LINE_LIMIT for fd in (1, self._stdin))
         return [fd for fd in self._reading if not (stuck if fd == self._line else full)]
@@ -220,6 +222,8 @@ class Relay:
         """Kills the server and closes its pipes, visible to the client immediately."""
         if self._code is None:
             os.kill(self.pid, number)
+        # The client must see a server that died, so its pipes close now, not when this process exits. Descriptors 0 and
+        # 1 stay open on /dev/null, because a later open() could otherwise reuse their numbers.
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
@@ -239,6 +243,8 @@ class Relay:
             return
         try:
             while waiting and (fd != 1 or _writable(fd)):
+                # Descriptor 1 is the client's pipe and stays in blocking mode. A write of at most PIPE_BUF bytes to a
+                # writable pipe does not block.
                 del waiting[: os.write(fd, waiting[:_ATOMIC] if fd == 1 else waiting[:_CHUNK])]
         except BlockingIOError:
             return
@@ -254,7 +260,7 @@ class Relay:
             os.close(fd)
 
     def _nobody_reads(self) -> None:
-        """Whether the client has closed its end of the pipe."""
+        """Reports to the harness, once, that the client has closed its end of the pipe."""
         if not self._unread:
             self._unread = True
             self._send(self._line, b"G%d\n" % (self._for_client - self._out[1].count(b"\n")))

@@ -176,7 +176,7 @@ def _content_of(result: Result, made: Callable[[Any], list[Any]]) -> Put:
 
 
 def _is_nothing(value: Any) -> bool:
-    """Handles an empty value: it leaves no content at all, because other blocks would count as content."""
+    """Whether a value is empty: then the result has no content at all, because other blocks would count as content."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 

@@ -296,7 +296,7 @@ def _failure(request: RpcRequest, failed: Failed, answer: RpcAnswer | None) -> C
 
 
 def _tell(sighting: McpCallTrace, outcome: ClientOutcome) -> None:
-    """The call as the client saw it."""
+    """Reports the call as the client saw it."""
     if outcome.kind not in ("message", "expired"):
         sighting.ended(outcome.line.decode("utf-8", "replace"), trouble=outcome.kind)
         return

@@ -68,7 +68,7 @@ class TransactionState:
             self.failed = True
 
     def told(self, *, open: bool, failed: bool = False) -> None:
-        """The server's state after all questions are answered."""
+        """Takes over the server's state after all questions are answered."""
         if open:
             self.open, self.failed = True, failed
         elif self.n or self.open:

@@ -112,7 +112,7 @@ def _take(found: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _take_others(candidates: list[Any], got: StreamedReply) -> None:
-    """The calls of further candidates; they are never split."""
+    """Reads the calls of further candidates, which are never split."""
     for candidate in map(obj, candidates):
         for part in items(obj(candidate.get("content")).get("parts")):
             if _kind(part) == "call":

@@ -191,7 +191,7 @@ def _take(chunk: dict[str, Any], got: StreamedReply) -> None:
 
 
 def _keep(choice: dict[str, Any], got: StreamedReply) -> None:
-    """The parts of a choice that the neutral form does not support."""
+    """Keeps the parts of a choice that the neutral form does not support."""
     delta = obj(choice.get("delta"))
     more = {name: value for name, value in delta.items() if name not in _KNOWN and value not in (None, "", [])}
     if more:

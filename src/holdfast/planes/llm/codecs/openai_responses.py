@@ -111,7 +111,7 @@ def _items(id: str) -> PartFormat:
 
 
 def _says_nothing(completion: Completion) -> bool:
-    """A reply that ended normally without text: contains an empty message."""
+    """Whether the reply ended normally without text: then it contains an empty message."""
     return completion.finish == "stop" and not (completion.text or completion.tool_calls or completion.lacks)
 
 

@@ -79,7 +79,8 @@ class Asides:
         return found
 
     def _due(self, aside: Aside, part: Delta) -> bool:
-        """An aside after the complete text waits for the complete new text, even if that is longer."""
+        """Whether an aside must be sent now. One after the complete text waits for the complete new text, even if
+        that is longer."""
         if aside.calls > self._calls:
             return False
         inside = aside.text == 0 or aside.text < self._all

@@ -129,7 +129,7 @@ class Assigned:
         return WrittenReply(reader.completion(), passed.origin)
 
     def _replaces_key(self, query: Query) -> bool:
-        """Sends the agent's own key only to the provider that it is for."""
+        """Whether the agent's own key must be replaced: it is sent only to the provider that it is for."""
         elsewhere = self._spec.base_url is not None or query.provider != self._spec.provider
         return elsewhere or self._spec.api_key is not None or query.key in ("", PLACEHOLDER_KEY)
 
