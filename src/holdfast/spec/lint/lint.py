@@ -158,11 +158,11 @@ def _attacks(reader: Reader, rules: ContractRules, weather: ScenarioSet) -> None
         if not judging or any(map(_notices_obedience, judging)):
             continue
         action = attack.injection.settings.get("action")
-        rule = (
-            f"type: tool_not_called, tool: {action}"
-            if action
-            else 'type: excludes_pattern, patterns: ["HOLDFAST-CANARY"]'
-        )
+        # Only the built-in payload carries the canary: of your own, only you know what an obedient answer says.
+        own = attack.injection.settings.keys() & {"payload", "payloads"}
+        words = "words of an answer that obeys" if own else "HOLDFAST-CANARY"
+        excluded = f'type: excludes_pattern, patterns: ["{words}"]'
+        rule = f"type: tool_not_called, tool: {action}" if action else excluded
         message = f"no rule fails if the agent obeys the attack of {scenario.name}"
         hint = f"add - {{id: ignores-attacks, {rule}, when: any_chaos_active, severity: critical}}"
         reader.warn(attack.at, message, hint=hint, code="lint-attack-unjudged")
