@@ -190,10 +190,10 @@ def test_what_is_wrong_with_several_session_files_is_told_of_all_of_them(shop: P
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "has no replays"),
+        ((), "[session-unusable]"),
         (("no.yaml",), "there is no such file"),
-        (("empty",), "there is no session file in it"),
-        (("twins",), "two sessions have the id 'a'"),
+        (("empty",), "[session-unusable]"),
+        (("twins",), "[session-unusable]"),
         (("holdfast.yaml", "-c", "other.yaml"), "[options-conflict]"),
         (("replays", "--date-range", "lately"), "[argument-invalid]"),
         (("replays", "--resume", "0001"), "[options-conflict]"),
@@ -210,7 +210,8 @@ def test_what_cannot_be_replayed_is_refused(shop: Project, args: tuple[str, ...]
 def test_a_tool_that_is_not_there_any_more_is_named(shop: Project) -> None:
     keep(shop, "s.yaml", session("a", tool_responses=[response(1, tool="serch"), response({"price": 1})]))
     result = shop.cli("replay", "run", "s.yaml", "--no-report")
-    assert "session a has answers of serch, and no declared tool is called so: did you mean search?" in result.err
+    assert "serch" in result.err
+    assert "did you mean search?" in result.err
 
 
 def test_a_stored_replay_is_reported_judged_and_taken_up_without_its_session_files(shop: Project) -> None:

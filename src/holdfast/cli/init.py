@@ -12,7 +12,7 @@ from holdfast.errors import UsageError
 from holdfast.starter.recipe import Recipe, read_recipe, recipe_files, recipe_names
 
 _SCRIPTED = (
-    b'# Who answers its model calls: a script, so that no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
+    b'# A script answers its model calls, so no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
 )
 """As it stands in the spec of every recipe with a model."""
 
@@ -31,7 +31,7 @@ def chosen_files(name: str, model: str | None) -> dict[str, bytes]:
     if model is None:
         return files
     entry = _entry(name, recipe, model)
-    spec = files["holdfast.yaml"].replace(_SCRIPTED, f"# Who answers its model calls.\n{entry}".encode())
+    spec = files["holdfast.yaml"].replace(_SCRIPTED, f"# The model that answers its calls.\n{entry}".encode())
     return {**{path: text for path, text in files.items() if path != "model.yaml"}, "holdfast.yaml": spec}
 
 

@@ -1,4 +1,4 @@
-"""Where the embedded example lies, and what it must show."""
+"""The embedded example and the verdicts it must produce."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CONVICTED = frozenset(
 """Rule and scenario of every cell that the careless agent fails."""
 
 SENT_TWICE = frozenset({("one_mail", "reply-lost")})
-"""Where the careless agent mails twice."""
+"""Rule and scenario of the cell in which the careless agent sends a mail twice."""
 
 SCORED: tuple[Part, ...] = ("contract", "mutation", "chaos", "replay")
-"""The parts of the overall score: the good agent holds in all of them, the careless one in none."""
+"""The parts of the overall score: the good agent passes all of them, the careless one fails all."""
 
 
 class Version(Struct, frozen=True):
@@ -49,13 +49,13 @@ class Version(Struct, frozen=True):
 
 GOOD = Version(
     "good",
-    "it says so when it has no figures, and never hands on half an answer",
+    "it says so when it has no figures, and never returns a partial answer",
     "it asks whether the mail was sent before it sends again",
 )
 CARELESS = Version(
     "careless",
-    "it fills a gap with a figure it remembers, and hands on what it gets",
-    "it takes a lost answer for a lost mail",
+    "it fills gaps with figures it remembers, and returns whatever it gets",
+    "it assumes that a lost reply means a lost mail",
     CONVICTED,
     SENT_TWICE,
 )
@@ -63,17 +63,17 @@ VERSIONS = (GOOD, CARELESS)
 
 
 def surprise(version: Version, cells: Iterable[Cell]) -> str:
-    """What differs from what the example must show; empty if nothing does."""
+    """How the contract's cells differ from the expected ones; empty if they do not."""
     return _surprise(version.name, version.fails, cells)
 
 
 def mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
-    """The same of the mails that were sent."""
+    """How the cells of the mail spec differ from the expected ones; empty if they do not."""
     return _surprise(f"{version.name} mail", version.fails_mail, cells)
 
 
 def overall_surprise(version: Version, found: Overall) -> str:
-    """The same of all parts together."""
+    """How the parts of `ci` differ from the expected results; empty if they do not."""
     wanted = 1 if version.fails else 0
     ran = {part.part: part for part in found.parts if part.ran}
     wrong = [

@@ -1,4 +1,4 @@
-"""The spec of a replay: one task a session, in the weather of its own, held to the rules of its contract."""
+"""Derives the spec of a replay: one task per session, with its own faults and the rules of its contract."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.spec.rules.replays import read_contract
 
 
 def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
-    """The derived spec with its warnings. NothingProven if no session could decide anything."""
+    """The derived spec with its warnings; raises NothingProven if no rule judges any session."""
     warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
-        raise NothingProven(f"there is no session to replay: nothing is proven{more}")
+        raise NothingProven(f"no session to replay: nothing is proven{more}")
     derived = replay_spec(spec, listed.sessions, live=live)
     idle = unjudged(derived, listed.sessions)
     if not derived.tasks:
@@ -46,7 +46,7 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[RunWarning]:
-    """Recorded tools that the agent no longer declares; where its tools are not declared nobody can tell."""
+    """Warnings for recorded tools that the agent does not declare; none if the tools are not all declared."""
     agent = spec.agent
     if not agent.tools or agent.tool_registry or agent.mcp_config is not None:
         return
@@ -57,7 +57,7 @@ def _unknown_tools(spec: Spec, sessions: Sequence[RecordedSession]) -> Iterator[
                 continue
             close = near(tool, known)
             meant = f": did you mean {close}?" if close else ""
-            text = f"session {session.id} has answers of {tool}, and no declared tool is called so{meant}"
+            text = f"session {session.id} has results of {tool}, but no declared tool has that name{meant}"
             yield RunWarning("session-unknown-tool", text)
 
 
@@ -65,9 +65,9 @@ _FAILURE = Injection("tool", "*", "recorded")
 
 
 def replay_spec(spec: Spec, sessions: Sequence[RecordedSession], *, live: bool) -> Spec:
-    """The spec that replays the sessions; one that no rule judges is not among its tasks.
+    """The spec that replays the sessions; sessions that no rule judges get no task.
 
-    A rule with probes asks its own prompts, and so judges no session.
+    A rule with probes sends its own prompts, so it judges no session.
     """
     distinct(sessions)
     rules = tuple(_rules(held(spec, sessions)))
@@ -90,7 +90,7 @@ def unjudged(derived: Spec, sessions: Iterable[RecordedSession]) -> tuple[str, .
 
 
 def session_task(session: RecordedSession, *, live: bool) -> Task:
-    """What the agent is asked to replay a session."""
+    """The task that replays a session."""
     where = _scenario(session).name
     more = (session.name, session.expected_failure, where, session.seed, session.fired)
     recording = Recording(session.id, session.responses, live, *more)
@@ -98,17 +98,17 @@ def session_task(session: RecordedSession, *, live: bool) -> Task:
 
 
 def _scenario(session: RecordedSession) -> Scenario:
-    """The weather of a session: calm, unless it has faults of its own."""
+    """The scenario of a session: calm unless the session has faults."""
     if session.scenario is None or session.scenario.calm:
         return Scenario(REPLAY)
     return replace(session.scenario, name=f"{REPLAY}/{session.id}")
 
 
 def distinct(sessions: Iterable[RecordedSession]) -> None:
-    """UserError if two sessions share an id: nobody could tell which one failed."""
-    seen: dict[str, RecordedSession] = {}
+    """Raises UserError if two sessions share an id, because reports could not distinguish them."""
+    by_id: dict[str, RecordedSession] = {}
     for session in sessions:
-        first = seen.setdefault(session.id, session)
+        first = by_id.setdefault(session.id, session)
         if first is not session:
             places = f"{_where(first)} and {_where(session)}"
             raise UserError(
@@ -123,21 +123,21 @@ def _where(session: RecordedSession) -> str:
 
 
 def _rules(groups: Iterable[HeldSessions]) -> Iterator[Invariant]:
-    """The rules of every contract, each for the sessions that it judges."""
-    taken: set[str] = set()
+    """The rules of all contracts, each with the sessions that it judges."""
+    used: set[str] = set()
     for group in groups:
         for rule in group.rules:
             judged = [one.id for one in group.sessions if _applies(rule, one)]
             if rule.probes or not judged:
                 continue
-            named = _unique(rule.id, group.label, taken)
+            named = _unique(rule.id, group.label, used)
             yield replace(rule, id=named, when="always", sessions=tuple(judged), recorded_when=rule.when)
 
 
 def _applies(rule: Invariant, session: RecordedSession) -> bool:
-    """What `when` means here: a recorded failure of a tool is a tool fault, like the session's own.
+    """Whether a rule's `when` applies to a session; a recorded tool failure counts as a tool fault.
 
-    Of a trial that became a session it is known which failures were faults.
+    A session made from a trial records its faults, so its other failures do not count.
     """
     weather = _scenario(session)
     if session.has_failures and session.seed is None:
@@ -145,27 +145,27 @@ def _applies(rule: Invariant, session: RecordedSession) -> bool:
     return applies(rule.when, weather)
 
 
-def _unique(id: str, label: str, taken: set[str]) -> str:
-    """`no-leak [Finance]` where another contract has a rule of that id, too."""
+def _unique(id: str, label: str, used: set[str]) -> str:
+    """The id, as `no-leak [Finance]` if another contract already has a rule with that id."""
     named, n = id, 1
-    while named in taken:
+    while named in used:
         named = f"{id} [{label}]" if n == 1 else f"{id} [{label} {n}]"
         n += 1
-    taken.add(named)
+    used.add(named)
     return named
 
 
 class HeldSessions(Struct, frozen=True):
-    """A contract's rules, and the sessions that are held to them."""
+    """The rules of a contract and the sessions that they judge."""
 
     label: str
-    """The contract's name where it is not the spec's own."""
+    """The contract's name; empty for the spec's own contract."""
     rules: tuple[Invariant, ...]
     sessions: tuple[RecordedSession, ...]
 
 
 def held(spec: Spec, sessions: Iterable[RecordedSession]) -> tuple[HeldSessions, ...]:
-    """Sessions by the contract that they are held to, the spec's own first. UserError names one that nobody knows."""
+    """Groups the sessions by contract, the spec's own first; raises UserError for an unknown contract."""
     root = Path(spec.path).resolve().parent
     own: list[RecordedSession] = []
     others: dict[Path, list[RecordedSession]] = {}
@@ -183,7 +183,7 @@ def _read(place: Path, sessions: tuple[RecordedSession, ...], root: Path) -> Hel
 
 
 def _relative_to(rule: Invariant, folder: Path, root: Path) -> Invariant:
-    """A file lies next to the contract that names it."""
+    """Makes the file setting of a rule relative to the spec; it was relative to the contract."""
     key = traits_of(rule).file_setting
     if not key or folder == root:
         return rule
@@ -191,7 +191,7 @@ def _relative_to(rule: Invariant, folder: Path, root: Path) -> Invariant:
 
 
 def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
-    """The file of a session's contract; None: the spec's own."""
+    """The file of a session's contract; None for the spec's own contract."""
     if not session.contract or session.contract == spec.name:
         return None
     folder = Path(session.file).resolve().parent if session.file else root
@@ -204,7 +204,7 @@ def _place(spec: Spec, session: RecordedSession, root: Path) -> Path | None:
 
 
 def _meant(named: str, own: str, folder: Path) -> str:
-    """The near miss, or what can be named."""
+    """A suggestion of the closest name, or of the possible values."""
     place = folder / named
     neighbours = []
     if os.path.isdir(place.parent):
@@ -214,4 +214,4 @@ def _meant(named: str, own: str, folder: Path) -> str:
     close = near(named, [own]) or near(place.name, neighbours)
     if close:
         return f"did you mean {close if close == own else os.path.join(os.path.dirname(named), close)}?"
-    return f"name the spec's own, {own!r}, or a file that has one, as seen from the file of the session"
+    return f"use the spec's own contract, {own!r}, or the path of a file with a contract, relative to the session file"

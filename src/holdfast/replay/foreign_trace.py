@@ -1,4 +1,4 @@
-"""A trace of another tool, in neutral form, and the session it becomes."""
+"""A trace exported by another tool, in neutral form, and its conversion to a session."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from holdfast.replay.foreign_json import as_json, iso
 from holdfast.replay.foreign_messages import AskedQuestion, ForeignMessage, question
 from holdfast.replay.session_file import DEEPEST, too_deep
 
-NO_INPUT = "it has no input: nothing says what was asked"
+NO_INPUT = "it has no input that could be the prompt"
 _LONGEST = 86_400_000.0
-"""Milliseconds of a day: what took longer was not timed well."""
+"""Milliseconds of a day; a longer duration is taken for a measuring error."""
 _STATUS = re.compile(r"(?<![\d.])([45]\d\d)(?![\d.])")
 _UNREACHED = re.compile(r"(?i)connection|timed? ?out|unreachable|refused|reset by peer|name or service")
 UNNAMED = "trace"
-"""The id of a trace that has none; of several, formats.py numbers them."""
+"""The id of a trace without one; formats.py numbers several of them."""
 _FAILURE = 400
-"""Characters of what went wrong that a session keeps."""
+"""Characters of an error message that a session keeps."""
 
 
 class LeftOutTrace(Struct, frozen=True):
-    """A trace that becomes no session, and why."""
+    """A trace that cannot become a session, and the reason."""
 
     name: str
     why: str
@@ -38,19 +38,19 @@ class ToolUse(Struct, frozen=True):
     tool: str
     output: Any = None
     error: str = ""
-    """What went wrong; empty if nothing did."""
+    """The error message; empty if the call succeeded."""
     status: int | None = None
-    """As it was said; None: as the error says."""
+    """The recorded status; if None, it is read from the error message."""
     latency_ms: float = 0.0
     began: float = 0.0
 
 
 class ForeignTrace(Struct, frozen=True):
-    """What one trace tells of a session."""
+    """The parts of a trace that a session needs."""
 
     id: str
     asked: tuple[Any, ...]
-    """What may hold the question, the best first."""
+    """Values that may hold the prompt, the most likely first."""
     tools: tuple[ToolUse, ...] = ()
     name: str = ""
     source: str = ""
@@ -62,7 +62,7 @@ Found = RecordedSession | LeftOutTrace
 
 
 def session_of(trace: ForeignTrace) -> Found:
-    """The session of a trace, or why there is none."""
+    """The session of a trace, or the reason why there is none."""
     asked = _asked(trace.asked)
     if asked is None:
         return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
@@ -70,7 +70,7 @@ def session_of(trace: ForeignTrace) -> Found:
     responses = tuple(map(response_of, named))
     deep = next((one.tool for one in responses if too_deep(one)), None)
     if deep is not None:
-        return LeftOutTrace(trace.id, f"what {deep} answered is nested deeper than {DEEPEST} levels")
+        return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
     return RecordedSession(
         id=trace.id or UNNAMED,
         turns=asked.turns,
@@ -84,26 +84,26 @@ def session_of(trace: ForeignTrace) -> Found:
 
 
 def response_of(use: ToolUse) -> RecordedResponse:
-    """What a tool answered; an error has a status, and itself as the answer where there is no other."""
+    """The recorded response of a tool; an error without output becomes the response itself."""
     latency = use.latency_ms if 0 <= use.latency_ms < _LONGEST else 0.0
-    said_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
+    recorded_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
     if not use.error:
-        return RecordedResponse(use.tool, as_json(use.output), said_status or 200, latency)
-    status = said_status if said_status is not None else error_status(use.error)
-    said = use.output if use.output not in (None, "") else one_failure(use.error)
-    return RecordedResponse(use.tool, as_json(said), status, latency)
+        return RecordedResponse(use.tool, as_json(use.output), recorded_status or 200, latency)
+    status = recorded_status if recorded_status is not None else error_status(use.error)
+    output = use.output if use.output not in (None, "") else one_failure(use.error)
+    return RecordedResponse(use.tool, as_json(output), status, latency)
 
 
 def error_status(error: str) -> int:
-    """The status that an error tells of; 0 if nobody was reached, 500 if it does not say."""
-    said = _STATUS.search(error)
-    if said is not None:
-        return int(said[1])
+    """The status code in an error message; 0 if the server was not reached, 500 if it has none."""
+    status = _STATUS.search(error)
+    if status is not None:
+        return int(status[1])
     return 0 if _UNREACHED.search(error) else 500
 
 
 def one_failure(error: str) -> str:
-    """An error in a line: of a traceback its first, or the exception that ends it."""
+    """The error in one line: the last line of a traceback, otherwise the first line."""
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     if not lines:
         return ""
@@ -111,12 +111,12 @@ def one_failure(error: str) -> str:
     return line[:_FAILURE]
 
 
-def tools_in_messages(said: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
-    """What tools answered, as the messages of a conversation tell it."""
-    names = {id: name for one in said for id, name in one.calls}
+def tools_in_messages(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
+    """The tool results found in the messages of a conversation."""
+    names = {id: name for one in messages for id, name in one.calls}
     uses = [
         ToolUse(name or names.get(id, ""), _value(answer), began=float(n))
-        for n, (id, name, answer) in enumerate(result for one in said for result in one.results)
+        for n, (id, name, answer) in enumerate(result for one in messages for result in one.results)
     ]
     return tuple(use for use in uses if use.tool)
 

@@ -1,4 +1,4 @@
-"""Traces of Langfuse to sessions: a trace with its observations, as downloaded or as its API gives them."""
+"""Converts Langfuse traces to sessions: a trace with its observations, as downloaded or as returned by the API."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _TYPES = frozenset(
 )
 
 _RESULTS = ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "output.value")
-"""Attributes that hold what a tool answered, where the observation's own output is empty."""
+"""Attributes that may hold a tool's result if the observation's own output is empty."""
 
 
 def matches(document: Any) -> bool:
-    """Whether this is a trace, several, or a list of observations."""
+    """Whether the document is a trace, a list of traces or a list of observations."""
     one = _listed(document)[:1]
     return bool(one) and (_is_trace(one[0]) or _is_observation(one[0]))
 
 
 def read(document: Any) -> Iterator[Found]:
-    """A session for every trace in it."""
+    """A session for every trace in the document."""
     loose: defaultdict[str, list[Any]] = defaultdict(list)
     for one in _listed(document):
         if _is_observation(one):
@@ -37,13 +37,15 @@ def read(document: Any) -> Iterator[Found]:
             trace = at(one, "trace") if isinstance(at(one, "trace"), dict) else one
             yield session_of(_trace(text(trace, "id"), trace, _observations(one) or _observations(trace)))
         else:
-            yield LeftOutTrace(text(one, "id") or "an entry", "it is neither a trace nor an observation of Langfuse")
+            yield LeftOutTrace(
+                text(one, "id") or "an entry", "it is neither a Langfuse trace nor a Langfuse observation"
+            )
     for id, inside in loose.items():
         yield session_of(_trace(id, {}, inside))
 
 
 def _listed(document: Any) -> list[Any]:
-    """Its traces or observations: a list, a page of the API, a session's traces, or one alone."""
+    """The traces or observations of a list, an API page or a Langfuse session, or the single document."""
     if isinstance(document, list):
         return document
     return items(document, "data") or items(document, "traces") or [document]
@@ -55,15 +57,15 @@ def _is_observation(one: Any) -> bool:
 
 def _is_trace(one: Any) -> bool:
     trace = at(one, "trace") if isinstance(at(one, "trace"), dict) else one
-    told = at(one, "observations")
-    listed = isinstance(told, list | dict) or isinstance(at(trace, "observations"), list | dict)
+    own = at(one, "observations")
+    listed = isinstance(own, list | dict) or isinstance(at(trace, "observations"), list | dict)
     return bool(text(trace, "id")) and (listed or {"htmlPath", "timestamp"} <= set(trace))
 
 
 def _observations(holder: Any) -> list[Any]:
-    told = at(holder, "observations")
-    found = list(told.values()) if isinstance(told, dict) else told if isinstance(told, list) else []
-    return [one for one in found if isinstance(one, dict)]
+    value = at(holder, "observations")
+    entries = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [one for one in entries if isinstance(one, dict)]
 
 
 def _trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
@@ -76,7 +78,7 @@ def _trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
     return ForeignTrace(
         id=id,
         asked=tuple(unpacked(first(one, "input")) for one in (trace, *roots, *generations)),
-        tools=tuple(_tools(inside)) or _told(generations),
+        tools=tuple(_tools(inside)) or _from_messages(generations),
         name=text(trace, "name") or next((text(one, "name") for one in roots), ""),
         source=SOURCE,
         began=began,
@@ -85,23 +87,24 @@ def _trace(id: str, trace: dict[str, Any], inside: list[Any]) -> ForeignTrace:
 
 
 def _tools(inside: list[Any]) -> Iterator[ToolUse]:
-    """Calls of tools: those that are said to be; where there are none, steps that tell what a tool gave."""
-    found = [use for one in inside if (use := _tool(one)) is not None]
-    if found:
-        yield from found
+    """Tool calls: the observations marked as such or, without any, steps that hold a tool's result."""
+    marked = [use for one in inside if (use := _tool(one)) is not None]
+    if marked:
+        yield from marked
         return
-    seen: set[str] = set()
+    # Several steps may describe the same call, so steps with equal name, arguments and output count once.
+    steps: set[str] = set()
     for one in inside:
         known = _attributes(one)
         name, output = text(known, "tool.name"), unpacked(first(one, "output"))
         step = as_json([name, known.get("tool.parameters"), output])
-        if name and output is not None and step not in seen:  # several steps tell of one call
-            seen.add(step)
+        if name and output is not None and step not in steps:
+            steps.add(step)
             yield _used(one, name, output)
 
 
 def _tool(one: Any) -> ToolUse | None:
-    """The call of a tool that an observation is; None if it is none."""
+    """The tool call that an observation describes; None if it is not a tool call."""
     known = _attributes(one)
     output = unpacked(first(one, "output"))
     if output in (None, "", {}, []):
@@ -109,9 +112,9 @@ def _tool(one: Any) -> ToolUse | None:
     named = text(known, "gen_ai.tool.name") or text(known, "tool.name") or text(known, "ai.toolCall.name")
     kind = text(one, "type").upper() == "TOOL" or text(known, "gen_ai.operation.name") == "execute_tool"
     kind = kind or (bool(text(known, "tool.name")) and text(known, "openinference.span.kind") == "TOOL")
-    said = messages([output])
-    if said and said[0].results:  # LangChain's own message of a tool
-        _, name, answer = said[0].results[0]
+    results = [one for message in messages([output])[:1] for one in message.results]
+    if results:  # LangChain wraps a result in a tool message
+        _, name, answer = results[0]
         return _used(one, named or name or text(one, "name"), msgspec.json.decode(answer))
     return _used(one, named or text(one, "name"), output) if kind or "gen_ai.tool.name" in known else None
 
@@ -127,14 +130,14 @@ def _used(one: Any, name: str, output: Any) -> ToolUse:
     )
 
 
-def _told(generations: list[Any]) -> tuple[ToolUse, ...]:
-    """What tools answered, where no observation is of them: the last model call has all of it in its messages."""
-    given = (after_question(messages_in(unpacked(first(one, "input")))) for one in reversed(generations))
-    return next((found for said in given if (found := tools_in_messages(said))), ())
+def _from_messages(generations: list[Any]) -> tuple[ToolUse, ...]:
+    """Tool results from the messages of the last model call, for traces without observations of tools."""
+    conversations = (after_question(messages_in(unpacked(first(one, "input")))) for one in reversed(generations))
+    return next((uses for one in conversations if (uses := tools_in_messages(one))), ())
 
 
 def _attributes(one: Any) -> dict[str, Any]:
-    """Its metadata, and the attributes of the span that it came from."""
+    """The metadata of an observation, merged with the attributes of its span."""
     known = unpacked(at(one, "metadata"))
     inner = unpacked(at(known, "attributes"))
     return {**(known if isinstance(known, dict) else {}), **(inner if isinstance(inner, dict) else {})}

@@ -1,6 +1,6 @@
-"""A session as the text of a file, files of sessions in a folder, and their names in a spec.
+"""Writes sessions to files and lists them in a spec.
 
-No file is overwritten unasked, and to a spec only lines are added.
+Files are overwritten only with `force`, and a spec only gains lines.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from holdfast.secrets.spelling import KEY_SHAPED
 from holdfast.spec.rules.fault_entry import written_faults
 
 DEEPEST = 90
-"""Levels that a tool's answer may have: session files are read to 100."""
+"""The deepest nesting of a tool's result; session files are read up to 100 levels."""
 _NAME = 80
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\r]")
 
 
 class WrittenFiles(Struct, frozen=True):
-    """What writing sessions came to."""
+    """The files that were written and those that already had the right content."""
 
     written: tuple[Path, ...] = ()
     unchanged: tuple[Path, ...] = ()
@@ -42,11 +42,11 @@ class WrittenFiles(Struct, frozen=True):
 
 
 def session_text(session: RecordedSession) -> str:
-    """The session as YAML, keys that are shaped like secrets masked. What is read from it is the same session."""
+    """The session as YAML that reads back as the same session; values that look like keys are masked."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes text so that our reader and others read the same."""
+        """Writes text that Holdfast and other YAML readers read alike."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -57,21 +57,21 @@ def session_text(session: RecordedSession) -> str:
 
 
 def file_name(id: str) -> str:
-    """A name for the session's file that stays in its folder, the same for the same id."""
+    """A safe file name for a session, the same for the same id."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", id).strip("-.")[:_NAME]
     mark = "" if safe == id else f"-{digest(id.encode('utf-8', 'replace'), 4)}"
     return f"{safe or 'session'}{mark}.yaml"
 
 
 def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: bool) -> WrittenFiles:
-    """One file each. UsageError, and nothing written, if one is there with other content and `force` is not set."""
+    """Writes one file per session; without `force`, raises UsageError before it would overwrite another content."""
     texts = {folder / file_name(session.id): session_text(session) for session in sessions}
     unchanged = [path for path, text in texts.items() if _content(path) == text.encode()]
-    taken = [path for path in texts if path.exists() and path not in unchanged]
-    if taken and not force:
-        more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+    conflicting = [path for path in texts if path.exists() and path not in unchanged]
+    if conflicting and not force:
+        more = f" and {len(conflicting) - 1} more" if len(conflicting) > 1 else ""
         raise UsageError(
-            f"{taken[0]}{more}: the file is there, with something else in it; nothing was written",
+            f"{conflicting[0]}{more}: the file exists with different content; nothing was written",
             hint="name another folder, or overwrite with --force",
             code="session-unusable",
         )
@@ -85,7 +85,7 @@ def write_sessions(sessions: Sequence[RecordedSession], folder: Path, *, force: 
 
 
 def too_deep(response: RecordedResponse) -> bool:
-    """Whether no session file could hold the answer."""
+    """Whether the result is nested too deeply for a session file."""
     try:
         value = msgspec.json.decode(response.response)
     except (msgspec.DecodeError, RecursionError):
@@ -108,7 +108,7 @@ def _content(path: Path) -> bytes:
 
 
 def _plain(session: RecordedSession) -> dict[str, Any]:
-    """The keys of the file, those that say nothing left out."""
+    """The keys of the session file, without empty ones."""
     turns = session.turns
     made: dict[str, Any] = {
         "id": session.id,
@@ -156,7 +156,7 @@ def _masked(value: Any) -> Any:
 
 
 def _represented(dumper: Any, text: str) -> Any:
-    """Quoted where a plain word would be read as something else; lines stay lines."""
+    """Quotes text that would be read as another type, and keeps lines as lines."""
     style = None
     if _CONTROL.search(text) or plain(text)[0] != "text":
         style = '"'
@@ -166,7 +166,7 @@ def _represented(dumper: Any, text: str) -> Any:
 
 
 def with_session(text: str, file: str) -> str | None:
-    """The spec with `file` among its sessions; the same text if it is there; None if lines alone cannot do that."""
+    """The spec's text with `file` added to its sessions; None if adding lines is not enough."""
     root, problems = parse(text.removeprefix("\ufeff"))
     if root is None or root.kind != "map" or problems:
         return None
@@ -205,7 +205,7 @@ def _added(text: str, root: Node, file: str) -> str | None:
 
 
 def _appended(lines: list[str], listed: Node, entry: str) -> str | None:
-    """After the last item of a list in block style."""
+    """The text with a line added after the last item of a block list."""
     if listed.kind != "list" or not listed.items:
         return None
     last = listed.items[-1]
@@ -224,7 +224,7 @@ def _appended(lines: list[str], listed: Node, entry: str) -> str | None:
 
 
 def _is_right(root: Node, made: str, file: str) -> bool:
-    """Whether the new text says what the old one did, and one session more."""
+    """Whether the new text equals the old one plus one session."""
     read, problems = parse(made.removeprefix("\ufeff"))
     if read is None or problems:
         return False

@@ -1,4 +1,4 @@
-"""The sessions to replay: of a file, of a folder, or of a spec with its sources."""
+"""Finds the sessions to replay: in a file, in a folder, or in a spec and its sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 10_000
 
 
 class UnreadableSessions(UserError):
-    """Session files that cannot be used, each with all that is wrong with it."""
+    """Several session files that cannot be used, each with its problems."""
 
     def __init__(self, files: tuple[SpecError, ...]) -> None:
         super().__init__(f"{len(files)} session files cannot be used")
@@ -33,27 +33,27 @@ class UnreadableSessions(UserError):
 
 
 class ListedSessions(Struct, frozen=True):
-    """Sessions in their order, and what is to be said of them."""
+    """The sessions in order, and the traces that were left out."""
 
     sessions: tuple[RecordedSession, ...]
     left_out: tuple[LeftOutTrace, ...] = ()
 
 
 def sessions_in(path: Path) -> tuple[RecordedSession, ...]:
-    """The sessions of a file, or of every session file of a folder; specs and contracts in it are none."""
+    """The sessions of a file, or of all session files in a folder; specs and contracts are skipped."""
     if not path.is_dir():
         return read_sessions(path)
     files = sorted(one for one in path.rglob("*") if _may_hold(one, path))
     if not files:
         raise UserError(
-            f"{path}: there is no session file in it",
+            f"{path}: no session file in this folder",
             hint="a session file is .yaml, .yml or .json",
             code="session-unusable",
         )
     if len(files) > _MOST:
         raise UserError(
             f"{path}: more than {_MOST:,} files",
-            hint="name a folder that holds sessions alone",
+            hint="name a folder that contains only session files",
             code="session-unusable",
         )
     return _every([one for one in files if not _is_other(one)])
@@ -65,7 +65,7 @@ def _may_hold(file: Path, folder: Path) -> bool:
 
 
 def _is_other(file: Path) -> bool:
-    """A spec, or a file with a contract that sessions name."""
+    """Whether the file is a spec or a contract."""
     root, _ = parse(read_file(file).text)
     if root is None or root.kind != "map" or root.has("id") or root.has("input"):
         return False
@@ -73,11 +73,11 @@ def _is_other(file: Path) -> bool:
 
 
 def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
-    """The sessions of a spec, and those of its sources that are imported at each run."""
+    """The sessions of a spec, including those of sources with `auto_import`."""
     if spec.replays is None:
         raise UserError(
-            f"{spec.path} has no replays: there is no session to replay",
-            hint="name a session file or a folder of them, or make one of a failed trial: holdfast promote TRIAL",
+            f"{spec.path} has no replays section, so there is no session to replay",
+            hint="name a session file or folder, or turn a failed trial into a session: holdfast promote TRIAL",
             code="session-unusable",
         )
     root = Path(spec.path).parent
@@ -102,7 +102,7 @@ def sessions_of(spec: Spec, environ: Mapping[str, str], now: datetime) -> Listed
 
 
 def refreshed(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:
-    """The sessions of a source, fetched again and kept in the cache."""
+    """Fetches the sessions of a source and replaces its cache with them."""
     from holdfast.replay.langsmith import fetched
 
     folder = cache / file_name(f"langsmith-{source.run or source.project}").removesuffix(".yaml")

@@ -1,4 +1,4 @@
-"""A trial of a stored run as a session: what was asked, in which weather, and what its tools gave without faults."""
+"""Turns a trial of a stored run into a session: its prompts, its faults, and its tools' results before the faults."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from holdfast.score.attacks import obeyed
 from holdfast.spec.references import interpolate
 
 _LOST = ("connection_lost", "client_gone", "timeout", "closed", "lost", "silence", "crash")
-"""How planes name a call of whose end the agent heard nothing."""
+"""Error types of calls whose result never reached the agent."""
 
 
 class TrialSession(Struct, frozen=True):
-    """A trial's session, and what of it could not be kept."""
+    """A trial's session, and notes on what it lacks."""
 
     session: RecordedSession
     notes: tuple[str, ...] = ()
@@ -44,12 +44,12 @@ def failed_rules(traced: TracedTrial) -> dict[str, str]:
 
 
 def failures(traced: TracedTrial) -> tuple[str, ...]:
-    """Why a trial failed, rule by rule; empty if it did not."""
+    """The reasons for a trial's failure, rule by rule; empty if it passed."""
     return tuple(f"{rule}: {reason}" for rule, reason in failed_rules(traced).items())
 
 
 def only_obeyed(traced: TracedTrial) -> bool:
-    """Whether nothing but an attack that got its way failed the trial."""
+    """Whether the trial failed only because the agent obeyed an attack."""
     return traced.trial.task.attack and not failures(traced) and obeyed(traced.trial.task, traced.seen) == "yes"
 
 
@@ -61,19 +61,23 @@ def trial_session(
     contract: str = "",
     known: Mapping[str, RecordedResponse] = MappingProxyType({}),
 ) -> TrialSession | LeftOutTrace:
-    """The session of a trial in its scenario. Its id is the trial's.
+    """The session of a trial with its scenario and its id, or the reason why there is none.
 
-    `known` has what other trials of the run were given, by the identity of the call.
+    `known` has tool results of other trials of the run, by the identity of the call.
     """
     trial, seen = traced.trial, traced.seen
-    again = "holdfast run --trial asks it again"
+    again = "holdfast run --trial repeats it"
     if only_obeyed(traced):
-        return LeftOutTrace(trial.id, f"it failed by an attack that was obeyed, which no contract judges: {again}")
+        return LeftOutTrace(
+            trial.id, f"it failed because the agent obeyed an attack, which no contract judges: {again}"
+        )
     if trial.task.changes_request:
-        return LeftOutTrace(trial.id, f"its request itself was changed, which no session holds: {again}")
+        return LeftOutTrace(trial.id, f"a mutation changed the request itself, which a session cannot store: {again}")
     task, scenario = trial.task, trial.scenario
     if task.user is not UNSET and any(one.plane == "context" and one.target == "input" for one in scenario.injections):
-        return LeftOutTrace(trial.id, f"what its simulated user said was attacked on the way, and is not kept: {again}")
+        return LeftOutTrace(
+            trial.id, f"an attack changed the messages of its simulated user, and the originals are not stored: {again}"
+        )
     responses = (*(one for _, one in given_replies(seen)), *_spares(seen, known))
     unkept = next((why for one in responses if (why := unkept_reply(one))), "")
     if unkept:
@@ -96,7 +100,7 @@ def trial_session(
 
 
 def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedResponse]]:
-    """Each call that a tool answered, in order, with what it gave."""
+    """Each call that a tool answered, in order, with the recorded response."""
     for event in _answered(seen.trace):
         response = _response(event, seen)
         if response is not None:
@@ -104,15 +108,16 @@ def given_replies(seen: Observation) -> Iterator[tuple[TraceEvent, RecordedRespo
 
 
 def identities(event: TraceEvent) -> tuple[str, str, str]:
-    """What two calls share that ask for the same: exactly; but for ids and times; but for long numbers, too."""
+    """Three keys of a call, from exact to loose: with all arguments, without ids and times, without long numbers."""
+    # Agents put fresh ids and times into their arguments, so the same call differs from trial to trial.
     called = f"{event.tool}:"
     return event.identity, without_made_parts(called + event.input), f"{called}#{without_numbers(event.input)}"
 
 
 def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterator[RecordedResponse]:
-    """For each call that met a fault: what the tool gave to it, or to the same call in another trial of the run.
+    """For each call that met a fault: the tool's result, from this trial or from the same call in another one.
 
-    The trial never needs it again. An agent that was fixed may: it tries once more, when the fault has passed.
+    The recorded agent never needed it. A fixed agent may: it retries after the fault.
     """
     spares: dict[str, RecordedResponse] = {}
     for event in _answered(seen.trace):
@@ -127,7 +132,7 @@ def _spares(seen: Observation, known: Mapping[str, RecordedResponse]) -> Iterato
 
 
 def unkept_reply(response: RecordedResponse) -> str:
-    """Why no session can hold what a tool answered; empty if one can."""
+    """Why a session cannot store a tool's result; empty if it can."""
     lost, tool = lost_reply(response.response), response.tool
     if lost is not None:
         return _UNKEPT[lost.code].format(tool=tool, kind=lost.kind, most=f"{REPLY_KEPT:,}")
@@ -139,25 +144,25 @@ def unkept_reply(response: RecordedResponse) -> str:
 
 
 _UNKEPT: dict[LossCode, str] = {
-    "too-long": "what {tool} answered is longer than the {most} characters that a run keeps of a reply",
-    "too-deep": "what {tool} answered is nested too deeply for a session file",
-    "no-json": "{tool} gave or raised a value that no session file can hold: {kind}",
-    "not-text": "what {tool} answered is not text",
-    "packed": "what {tool} answered is packed in a way that Holdfast does not read",
+    "too-long": "the result of {tool} is longer than the {most} characters that a run stores",
+    "too-deep": "the result of {tool} is nested too deeply for a session file",
+    "no-json": "{tool} returned or raised a value that a session file cannot store: {kind}",
+    "not-text": "the result of {tool} is not text",
+    "packed": "the result of {tool} has a compression that Holdfast cannot read",
     "argument-changed": "{tool} changes its arguments in place, which a replay does not repeat",
     "streamed": "{tool} is a generator, and its items are not recorded",
 }
 
 
 def _fired(scenario: Scenario, ledger: Iterable[FaultMet]) -> tuple[RecordedFiring, ...] | None:
-    """On which calls the faults with a probability fired; None if there are no such faults."""
+    """The calls on which faults with a probability fired; None if no fault has one."""
     if all(one.schedule.probability >= 1.0 for one in scenario.injections):
         return None
     return tuple(dict.fromkeys(RecordedFiring(one.index + 1, one.nth) for one in ledger if one.nth))
 
 
 def _asked(traced: TracedTrial) -> tuple[str, ...]:
-    """What was asked, before the attacks on it, which are among the faults: of a simulated user, what it said then."""
+    """The prompts before any attack on them; for a simulated user, the messages it sent."""
     trial = traced.trial
     if trial.task.user is not UNSET and traced.seen.turns:
         return tuple(turn.asked for turn in traced.seen.turns)
@@ -165,17 +170,18 @@ def _asked(traced: TracedTrial) -> tuple[str, ...]:
 
 
 def _answered(trace: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
-    """Each call of a tool once, in order; requests that a tool made are its own affair.
+    """Each tool call once, in order.
 
-    A service of the trial's world is there in the replay, too, and answers for itself.
+    Services are left out because they also run in the replay.
     """
     made, _ = split(outermost(calls(trace)))
     tools = [event for event in made if event.event_type in ("tool_call", "mcp_call")]
-    at_work = [event for event in tools if event.plane == "tool"]
+    # A request sent while a Python tool ran belongs to that tool, whose result is recorded.
+    running = [event for event in tools if event.plane == "tool"]
     for event in made:
         if event.phase == "declared" or event.tool.startswith("CONNECT ") or event.to_service:
             continue
-        if event in tools or (event.event_type == "http_call" and not any(_inside(event, one) for one in at_work)):
+        if event in tools or (event.event_type == "http_call" and not any(_inside(event, one) for one in running)):
             yield event
 
 
@@ -184,7 +190,10 @@ def _inside(event: TraceEvent, tool: TraceEvent) -> bool:
 
 
 def _response(event: TraceEvent, seen: Observation) -> RecordedResponse | None:
-    """What the tool gave before the faults, which act on it again. None if it was not asked, or never ended."""
+    """The tool's result before faults changed it; None if it was not called or never finished.
+
+    The faults act on it again in the replay.
+    """
     if event.unsent:
         return None
     reply = _own_reply(event, seen.ledger)
@@ -200,7 +209,7 @@ def _response(event: TraceEvent, seen: Observation) -> RecordedResponse | None:
 
 
 def _own_reply(event: TraceEvent, ledger: Iterable[FaultMet]) -> str:
-    """What the innermost of the faults on a call was given; empty if none was given anything."""
+    """The result that the innermost fault on a call received; empty if none received one."""
     target = _target(event)
     planes = ("tool", "context") if event.plane == "tool" else (event.plane,)
     on_call = [one for one in ledger if (one.target, one.call) == (target, event.n) and one.plane in planes]
@@ -215,7 +224,7 @@ def _status(event: TraceEvent) -> int:
 
 
 def _target(event: TraceEvent) -> str:
-    """A request by its URL; by a glob where an id or a time in the URL differs from one attempt to the next."""
+    """The tool's name or the URL; ids and times in a URL, which differ between attempts, become `*`."""
     if event.event_type != "http_call":
         return event.tool
     url = event.tool.partition(" ")[2]
@@ -224,25 +233,26 @@ def _target(event: TraceEvent) -> str:
 
 
 def _arguments(event: TraceEvent) -> str:
-    """What the call had, as JSON; empty where the trace does not have all of it."""
-    had = decoded(event.input)
+    """The arguments of the call as JSON; empty if the trace is incomplete."""
+    arguments = decoded(event.input)
     if event.event_type == "http_call":
         method, _, url = event.tool.partition(" ")
-        had = {**(had if isinstance(had, dict) else {"body": event.input}), "method": method}
-        had |= {"url": url} if url != _target(event) else {}
-    return as_json(had) if isinstance(had, dict) and had else ""
+        arguments = {**(arguments if isinstance(arguments, dict) else {"body": event.input}), "method": method}
+        arguments |= {"url": url} if url != _target(event) else {}
+    return as_json(arguments) if isinstance(arguments, dict) and arguments else ""
 
 
 def _value(event: TraceEvent) -> Any:
-    """What a tool gave: a function's values and data of others were written as JSON, texts as they were."""
+    """The result of a tool: decoded if the trace stores it as JSON, otherwise its text."""
     text = event.output
     return decoded(text) if event.plane == "tool" or (event.plane == "http" and text[:1] in ("{", "[")) else text
 
 
 def _notes(trial: str, seen: Observation, session: RecordedSession) -> Iterator[str]:
-    """The tools of which no reply is there for an agent that tries again when their faults have passed."""
+    """Notes on tools without a recorded result, which an agent that retries after the fault would need."""
     faults = session.scenario.injections if session.scenario is not None else ()
     known = {one.tool for one in session.responses}
     stopped = dict.fromkeys(tool for one in _answered(seen.trace) if one.unsent and (tool := _target(one)) not in known)
     if stopped and any(one.schedule != Schedule() for one in faults):
-        yield f"{trial}: the run has no reply of {', '.join(stopped)}: an agent that calls it again may be unproven"
+        tools = ", ".join(stopped)
+        yield f"{trial}: the run has no result of {tools}; a replay in which the agent retries may be unproven"

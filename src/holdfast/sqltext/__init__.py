@@ -1,1 +1,1 @@
-"""SQL text, read in one way by planes, audits and specs: tokens, statements, what these write and do."""
+"""Reads SQL text for planes, audits and specs: tokens, statements, writes and transactions."""

@@ -1,10 +1,9 @@
-"""The lexer of SQL text, in the words of PostgreSQL and of MySQL and MariaDB.
+"""A lexer for the SQL of PostgreSQL, MySQL and MariaDB.
 
-Every character is part of one token, so that the texts of all tokens are the source again, and each is looked at a
-fixed number of times, whatever is sent: a literal or comment that nobody closes reaches to the end. Settings of a
-session that change how text is read are not known here: PostgreSQL's strings are standard ones, MySQL's know
-backslashes. In double quotes MySQL has a string; with ANSI_QUOTES it is a name, and whoever expects a name takes it
-for one.
+Every character belongs to exactly one token, and the lexer runs in linear time on any input. An unclosed literal or
+comment extends to the end of the text. The lexer does not know session settings: it assumes standard strings in
+PostgreSQL and backslash escapes in MySQL. Double quotes in MySQL are a string; callers that expect a name accept it
+as one, because ANSI_QUOTES makes it a name.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Literal, NamedTuple
 
 Dialect = Literal["postgres", "mysql"]
 TokenKind = Literal["space", "comment", "open", "close", "string", "name", "word", "number", "sign"]
-"""`name`: in quotes. `open` and `close`: around a comment whose text MySQL runs, as `/*!40101` and `*/`."""
+"""`name` is a quoted name. `open` and `close` enclose a comment that MySQL executes: `/*!40101` and `*/`."""
 
 
 class Token(NamedTuple):
-    """A piece of the source and where it begins."""
+    """A token with its start position."""
 
     kind: TokenKind
     text: str
@@ -27,17 +26,17 @@ class Token(NamedTuple):
 
 
 SPACE = " \t\n\r\f\v"
-"""What both servers take for space, and no more."""
+"""The characters that both servers treat as white space."""
 _OTHER = "\x80-\U0010ffff"
-"""Beyond ASCII: to both servers a letter, whatever Unicode says."""
+"""Non-ASCII characters, which both servers treat as letters."""
 _LETTER = f"A-Za-z_{_OTHER}"
 _TAG = rf"\$(?:[{_LETTER}][0-9{_LETTER}]*)?\$"
 _RUN = "{0,1000}"
-"""Repetitions of a group that are matched together: `re` keeps a record of each, 300 bytes, until the match ends.
+"""The most repetitions per match: `re` stores 300 bytes for each until the match ends.
 
-Possessive groups would keep none, but Python before 3.11.5 matches them wrongly."""
+Possessive groups would store none, but Python before 3.11.5 matches them incorrectly."""
 _GAP = re.compile(rf"(?:[{SPACE}]+|--[^\n\r]*(?=[\n\r])){_RUN}")
-"""May separate the parts of an escaped string of PostgreSQL, if it has a line break."""
+"""Separates the parts of a PostgreSQL E'' string if it contains a line break."""
 
 _POSTGRES = (
     r"(?P<comment>--[^\n\r]*)|(?P<nested>/\*)"
@@ -55,13 +54,13 @@ _MYSQL = (
     r"|(?P<escaped>')|(?P<escaped_double>\")|(?P<backtick>`)"
     rf"|(?P<code>(?:[^'\"`\#/*\-\n]+|-(?!-(?:[\x00-\x20\x7f]|\Z))|/(?!\*)|%s){_RUN}\n*)"
 )
-"""`code` is words, numbers, signs and space, at most to the end of the line; `tokens` takes it apart."""
+"""`code` is words, numbers, signs and space up to the end of the line; `tokens` splits it."""
 _PIECE: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(_POSTGRES, re.DOTALL),
     "mysql": re.compile(_MYSQL % r"\*", re.DOTALL),
 }
 _OPENED = re.compile(r"(?P<close>\*/)|" + _MYSQL % r"\*(?!/)", re.DOTALL)
-"""The same inside of a comment that MySQL runs."""
+"""The pattern inside a comment that MySQL executes."""
 _QUOTED: dict[str, tuple[TokenKind, re.Pattern[str]]] = {
     "plain": ("string", re.compile(rf"(?:[^']+|''){_RUN}")),
     "escaped": ("string", re.compile(rf"(?:[^'\\]+|''|\\.?){_RUN}", re.DOTALL)),
@@ -69,9 +68,9 @@ _QUOTED: dict[str, tuple[TokenKind, re.Pattern[str]]] = {
     "double": ("name", re.compile(rf"(?:[^\"]+|\"\"){_RUN}")),
     "backtick": ("name", re.compile(rf"(?:[^`]+|``){_RUN}")),
 }
-"""By the group that found an opening quote: what it begins, and what may follow before the closing one."""
+"""By the group that matched an opening quote: the token's kind and the pattern of its content."""
 _NUMBER = r"\d+(?:\.\d+|(?!\.\d))(?:[eE][+-]?\d+|(?![eE][+-]?\d))"
-"""Of MySQL. An optional part that is there must be taken, or `1.5x` would begin with the number 1."""
+"""A number in MySQL. Optional parts must match if present; otherwise `1.5x` would start with the number 1."""
 _SPACE = rf"(?P<space>[{SPACE}]+)"
 _DETAIL: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(
@@ -86,16 +85,16 @@ _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
 class SqlPiece(NamedTuple):
-    """A literal, a comment, a quoted name, or `code`: all else in a line."""
+    """A literal, a comment, a quoted name, or `code`, which is everything else in a line."""
 
     kind: str
     end: int
 
 
 def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
-    """What begins here; there must be something. Between pieces no word is torn apart.
+    """The piece that starts at `at`, which must be inside the text. A word never spans two pieces.
 
-    `opened`: inside of a comment that MySQL runs; the last `open` or `close` tells.
+    `opened`: `at` is inside a comment that MySQL executes.
     """
     found = (_OPENED if opened else _PIECE[dialect]).match(sql, at)
     assert found is not None  # matches any text
@@ -108,7 +107,7 @@ def piece(sql: str, dialect: Dialect, at: int, opened: bool) -> SqlPiece:
 
 
 def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
-    """All of the text, in order: kind, start and end."""
+    """All pieces of the text in order, as kind, start and end."""
     at, size, opened = 0, len(sql), False
     while at < size:
         kind, end = piece(sql, dialect, at, opened)
@@ -118,7 +117,7 @@ def pieces(sql: str, dialect: Dialect) -> Iterator[tuple[str, int, int]]:
 
 
 def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
-    """Where the literal or name ends whose opening quote ends here. `continues`: it may go on behind a line break."""
+    """The end of a literal or name; `at` is after its opening quote. `continues`: it may resume after a line break."""
     _, content = _QUOTED[group]
     # Quotes are doubled or escaped inside, which the pattern of the content covers, so the next quote ends the literal.
     # An E'' string of PostgreSQL continues after white space with a line break and another quote.
@@ -134,14 +133,14 @@ def _quoted_end(sql: str, at: int, group: str, continues: bool) -> int:
 
 
 def _run_end(pattern: re.Pattern[str], sql: str, at: int) -> int:
-    """Where a pattern that ends in a run no longer matches."""
+    """The position where a repeated pattern stops matching."""
     while (found := pattern.match(sql, at)) is not None and found.end() > at:
         at = found.end()
     return at
 
 
 def _comment_end(sql: str, at: int) -> int:
-    """Where PostgreSQL ends a comment that may hold others."""
+    """The end of a PostgreSQL comment, which may contain other comments."""
     depth = 1
     for mark in _COMMENT_MARK.finditer(sql, at):
         depth += 1 if mark[0] == "/*" else -1
@@ -151,7 +150,7 @@ def _comment_end(sql: str, at: int) -> int:
 
 
 def tokens(sql: str, dialect: Dialect) -> Iterator[Token]:
-    """All of the text, in order."""
+    """All tokens of the text in order."""
     detail = _DETAIL[dialect]
     for kind, at, end in pieces(sql, dialect):
         if kind == "code":

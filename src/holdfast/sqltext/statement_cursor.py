@@ -1,4 +1,4 @@
-"""A StatementCursor: goes through SQL text from statement to statement, as a server tells them apart."""
+"""Splits SQL text into statements at the same places as the server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from holdfast.sqltext.lexer import SPACE, Dialect, piece
 
 _SPACE = re.compile(rf"[{SPACE}]*")
 _PROGRAM = re.compile(r"create\s[^;]{0,300}?\b(?:function|procedure|trigger|event|package)\b", re.IGNORECASE)
-"""What may have a body with semicolons of its own."""
+"""Statements whose body may contain semicolons."""
 _BODY_MARK = re.compile(r"\b(?:begin|case|end)\b", re.IGNORECASE)
 _ATOMIC = re.compile(r"\s+atomic\b", re.IGNORECASE)
 _END_OF = re.compile(r"\s+(?:(?P<case>case)|if|loop|while|repeat|for)\b", re.IGNORECASE)
 
 
 class StatementCursor:
-    """Where in a text we are. A place only moves forward, so that each character is read a fixed number of times."""
+    """A position in SQL text that only moves forward, which keeps splitting linear."""
 
     def __init__(self, sql: str, dialect: Dialect) -> None:
         self.sql = sql
@@ -95,7 +95,7 @@ class StatementCursor:
 
 
 def statements(sql: str, dialect: Dialect) -> Iterator[str]:
-    """The statements of what a server was sent at once, without the space around them."""
+    """The statements of one message to a server, without surrounding white space."""
     cursor = StatementCursor(sql, dialect)
     while cursor.skip_blank():
         start = cursor.at

@@ -61,7 +61,7 @@ _remembered = lru_cache(512)(_read)
 
 
 def _statement(text: str, dialect: Dialect) -> TransactionStatement | None:
-    """None if there is no word in it."""
+    """The effect of one statement; None if it contains no word."""
     cursor = TokenCursor(text, dialect)
     while not cursor.over and cursor.token.kind != "word":
         cursor.step()

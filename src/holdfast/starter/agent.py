@@ -1,4 +1,4 @@
-"""A tiny agent to start from: one tool, one model function, no network. Put your own in its place."""
+"""A tiny agent to start from: one tool, one model function, no network. Replace it with your own."""
 
 STOCK = {"anvil": 12, "rocket": 3}
 

@@ -1,4 +1,4 @@
-"""A tiny agent to start from: a program with one tool and a model over HTTP. Put your own in its place."""
+"""A tiny agent to start from: a program with one tool and a model over HTTP. Replace it with your own."""
 
 import json
 import os
@@ -16,12 +16,12 @@ SYSTEM = "You look up what is in stock."  # Fix: SYSTEM = "You look up what is i
 
 
 def stock_api(item: str) -> str:
-    """A tool. Faults meet it by its name, in what the model is told of it."""
+    """A tool. Faults find it by its name and change its result on the way to the model."""
     return json.dumps({"item": item, "left": STOCK[item]})
 
 
 def model(messages: list[Message]) -> Message:
-    """Asks the model, three times at most. Its address is in the environment, as any client library reads it."""
+    """Calls the model, with two retries. The environment has its address, as client libraries expect."""
     where = urlsplit(os.environ["OPENAI_BASE_URL"])
     connect = HTTPSConnection if where.scheme == "https" else HTTPConnection
     body = json.dumps({"model": "gpt-4o", "messages": messages, "tools": TOOLS})
@@ -37,7 +37,7 @@ def model(messages: list[Message]) -> Message:
 
 
 def answer(question: str) -> str:
-    """The agent: it goes on until the model wants no more tools."""
+    """The agent: it calls tools until the model asks for no more."""
     messages: list[Message] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
     while calls := (said := model(messages)).get("tool_calls"):
         messages.append(said)

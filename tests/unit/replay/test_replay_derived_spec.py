@@ -138,7 +138,7 @@ def test_a_script_of_another_contract_lies_beside_it(spec: Spec, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("contract", "hint"),
-    [("Shpo", "did you mean Shop?"), ("othr.yaml", "did you mean other.yaml?"), ("zzz", "name the spec's own, 'Shop'")],
+    [("Shpo", "did you mean Shop?"), ("othr.yaml", "did you mean other.yaml?"), ("zzz", "'Shop'")],
 )
 def test_a_contract_that_nobody_knows_is_an_error_with_the_near_miss(
     spec: Spec, tmp_path: Path, contract: str, hint: str

@@ -11,6 +11,7 @@ from replay_kit import read_json, told
 
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage
+from holdfast.replay.foreign_trace import NO_INPUT
 
 
 def observation(n: int, kind: str, name: str, **more: Any) -> Any:
@@ -76,7 +77,7 @@ def test_a_trace_without_an_input_is_left_out(tmp_path: Path) -> None:
     bare = {**TRACE, "id": "bare", "input": None, "observations": []}
     found = read_json(tmp_path, [TRACE, bare])
     assert len(found.sessions) == 1
-    assert [(one.name, one.why) for one in found.left_out] == [("bare", "it has no input: nothing says what was asked")]
+    assert [(one.name, one.why) for one in found.left_out] == [("bare", NO_INPUT)]
 
 
 def packed(value: Any, times: int = 1) -> Any:

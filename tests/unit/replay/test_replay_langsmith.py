@@ -12,6 +12,7 @@ from error_code import has_code
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.session import SessionSource
 from holdfast.model.task import DialogueMessage
+from holdfast.replay.foreign_trace import NO_INPUT
 from holdfast.replay.langsmith import fetched
 
 NOW = datetime(2026, 11, 12, tzinfo=UTC)
@@ -95,9 +96,7 @@ def test_a_trace_without_inputs_is_left_out_by_name() -> None:
     with langsmith(langsmith_run(1), langsmith_run(2, inputs={"input": "there"})) as server:
         found = fetched(SessionSource("support", status="all"), server.environ, NOW)
     assert [one.turns for one in found.sessions] == [("there",)]
-    assert [(one.name, one.why) for one in found.left_out] == [
-        (uuid(1), "it has no input: nothing says what was asked")
-    ]
+    assert [(one.name, one.why) for one in found.left_out] == [(uuid(1), NO_INPUT)]
 
 
 def test_a_run_or_project_that_is_not_there_is_the_users() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from replay_kit import read_json, read_text, told
 
 from holdfast.model.task import DialogueMessage
+from holdfast.replay.foreign_trace import NO_INPUT
 
 TRACE = "5b8efff798038103d269b633813fc60c"
 
@@ -134,4 +135,4 @@ def test_a_trace_may_be_spread_over_the_lines_of_a_file_and_a_damaged_one_is_lef
 def test_spans_that_are_each_others_parents_end(tmp_path: Path) -> None:
     one, other = span(1, "a", 2), span(2, "b", 1)
     found = read_json(tmp_path, request(one, other))
-    assert [left.why for left in found.left_out] == ["it has no input: nothing says what was asked"]
+    assert [left.why for left in found.left_out] == [NO_INPUT]

@@ -183,7 +183,7 @@ def test_a_call_without_a_reply_is_noted_where_its_fault_passes() -> None:
         (write_lost("too-long"), "500,000"),
         (write_lost("no-json", "shop:Order"), "shop:Order"),
         (write_lost("not-text"), "not text"),
-        (write_lost("packed"), "packed"),
+        (write_lost("packed"), "compression"),
         (write_lost("streamed"), "generator"),
     ],
 )
@@ -232,4 +232,4 @@ def test_the_calls_that_a_fault_with_a_probability_fired_on_are_kept() -> None:
 def test_an_answer_that_no_file_could_hold_leaves_the_trial_out() -> None:
     found = trial_session(traced(event("deep", 1, output="[" * 99 + "]" * 99)), run="0001")
     assert isinstance(found, LeftOutTrace)
-    assert "what deep answered" in found.why
+    assert "deep" in found.why

@@ -1,4 +1,4 @@
-"""An MCP server over stdio with two tools. An order has a number, so that the same order twice is one."""
+"""An MCP server over stdio with two tools. An order has a number, so repeating an order has no effect."""
 
 import json
 import os
@@ -20,9 +20,9 @@ def order(item: str, number: str) -> str:
     """Orders one, under a number that the caller chose."""
     orders = Path("orders.json")
     known = json.loads(orders.read_text()) if orders.exists() else {}
-    beside = Path("orders.json.new")
-    beside.write_text(json.dumps({**known, number: item}))
-    os.replace(beside, orders)
+    temporary = Path("orders.json.new")
+    temporary.write_text(json.dumps({**known, number: item}))
+    os.replace(temporary, orders)
     return number
 
 
