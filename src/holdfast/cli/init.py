@@ -11,9 +11,7 @@ from holdfast.cli import options as shared
 from holdfast.errors import UsageError
 from holdfast.starter.recipe import Recipe, read_recipe, recipe_files, recipe_names
 
-_SCRIPTED = (
-    b'# A script answers its model calls, so no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
-)
+_SCRIPTED = b'# A script answers its model calls, so no key is needed.\nmodels:\n  "*": {script: model.yaml}\n'
 """As it stands in the spec of every recipe with a model."""
 
 
