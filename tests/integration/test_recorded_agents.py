@@ -56,7 +56,7 @@ def run(
     async def trial() -> Observation:
         site = await open_site(spec, environ=environ, concurrency=1)
         try:
-            return await run_trial(site, Trial("0" * 12, "contract", Scenario("calm"), task))
+            return await run_trial(site, Trial("0" * 12, "contract", spec.scenarios[0], task))
         finally:
             await site.close()
 

@@ -71,9 +71,18 @@ def mutated(kind: str, variant: str) -> Task:
 
 
 def verdicts(
-    folder: Path, too_large: str, *, limit: int = 10_000, preflight: bool = True, isolation: str = "fresh"
+    folder: Path,
+    too_large: str,
+    *,
+    limit: int = 10_000,
+    preflight: bool = True,
+    isolation: str = "fresh",
+    codes: dict[str, str] | None = None,
 ) -> dict[tuple[str, str], tuple[str, str]]:
-    """By variant and rule, outcome and reason of a run against an agent that does so with large bodies."""
+    """By variant and rule, outcome and reason of a run against an agent that does so with large bodies.
+
+    `codes` is given the code of each verdict, with its outcome.
+    """
     (folder / "holdfast.yaml").write_text(SPEC.replace("ISOLATION", isolation))
     (folder / "agent.py").write_text(SERVER.replace("TOO_LARGE", too_large).replace("LIMIT", str(limit)))
     spec, _ = load(folder / "holdfast.yaml", environ={})
@@ -86,6 +95,8 @@ def verdicts(
             variation, verdict = event.trial.task.variation, event.verdict
             assert isinstance(variation, Variation)
             found[variation.name, verdict.invariant] = verdict.outcome, verdict.reason
+            if codes is not None:
+                codes[verdict.code] = verdict.outcome
 
     rundir = begin(job, folder / "runs")
     try:
@@ -151,22 +162,18 @@ LOCKS_OUT = f"""
 
 def test_an_agent_that_locks_everybody_out_with_a_good_status_resists_nothing(tmp_path: Path) -> None:
     found = verdicts(tmp_path, LOCKS_OUT, limit=0, isolation="worker")
-    assert {outcome for outcome, reason in found.values() if reason.startswith("refused")} == {"unproven"}
-    assert {outcome for (_, rule), (outcome, _) in found.items() if rule == "answers"} == {"unproven", "fail"}
+    assert {outcome for (_, rule), (outcome, _) in found.items() if rule == "private"} == {"unproven"}
+    assert {outcome for (_, rule), (outcome, _) in found.items() if rule == "answers"} == {"fail"}
 
 
 @pytest.mark.parametrize("period", [2, 3, 4])
 def test_an_agent_that_refuses_every_few_requests_resists_nothing(tmp_path: Path, period: int) -> None:
     """Preflight asks twice; from then on every second, third or fourth request is refused, whoever asks."""
-    found = verdicts(
-        tmp_path,
-        f"if served > 2 and (served - 3) % {period} == 0: return self.reply(403, {{}})",
-        limit=0,
-        isolation="worker",
-    )
-    outcomes = [outcome for outcome, reason in found.values() if reason.startswith("refused")]
-    assert outcomes
-    assert set(outcomes) == {"unproven"} if period <= 3 else "pass" in outcomes
+    refuse = f"if served > 2 and (served - 3) % {period} == 0: return self.reply(403, {{}})"
+    codes: dict[str, str] = {}
+    verdicts(tmp_path, refuse, limit=0, isolation="worker", codes=codes)
+    assert codes["request-not-always-refused"] == "unproven"
+    assert "request-refused" not in codes
 
 
 def test_a_harmless_twin_that_refuses_the_attack_alone_resists_it(tmp_path: Path) -> None:

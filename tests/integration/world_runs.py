@@ -28,6 +28,7 @@ class Ran:
     cases: list
     seen: list
     notes: tuple
+    """The texts of the notes of the run and of its world."""
 
     @property
     def case(self):
@@ -83,4 +84,5 @@ def ran(folder, spec, *, backend="bubblewrap", environ=None, files=None, tasks=(
         if "sandbox" in str(refused) and os.environ.get("CI") != "true":
             pytest.skip(f"no sandbox can be made here: {refused}")
         raise
-    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], running.log.notes)
+    notes = tuple(note.text for note in (*running.log.notes, *running.log.background))
+    return Ran(rundir.path, [*running.intake.tally.cases.all()], [*observations(rundir)], notes)

@@ -12,6 +12,7 @@ from holdfast.judge.endings import describe, has_text
 from holdfast.model.observation import EndingKind, Observation, Turn
 from holdfast.model.task import RequestChange
 from holdfast.model.verdict import Finding, Judgement
+from holdfast.reading.words import plural
 
 _BAD: frozenset[EndingKind] = frozenset(("timeout", "limit", "raised", "crashed", "out_of_memory", "closed"))
 RATE_LIMITED = "request-rate-limited"
@@ -86,7 +87,7 @@ def _answered(
     if judged[0] != "pass":
         return judged
     if seen.repeats:
-        why = f"the agent refused the request {len(seen.repeats)} times and then answered it"
+        why = f"the agent refused the request {plural(len(seen.repeats), 'time')} and then answered it"
         return "unproven", Finding(None, why, NOT_ALWAYS)
     # An answer like the control's shows that nobody is locked out. Any other may be a page that says "blocked".
     if control is None or seen.asked_again is None or _is_answered_as(control, seen.turns):

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from holdfast.execute.local import LocalExecutor
 from holdfast.execute.open_site import open_site
 from holdfast.model.observation import FaultMet, Observation
+from holdfast.model.run_warning import RunNote
 from holdfast.model.spec import Spec
 from holdfast.model.trial import Trial
 from holdfast.plan import plan
@@ -96,7 +97,7 @@ async def every_trial_is_given_once(open_executor: OpenExecutor, folder: Path) -
     asked = plan(spec).trials
     async with open_executor(spec) as executor:
         assert executor.concurrency >= 1
-        assert all(isinstance(note, str) for note in executor.notes)
+        assert all(isinstance(note, RunNote) for note in executor.notes)
         assert await _executed(executor, ()) == []
         for part in (asked[:5], asked[5:]):
             ended = await _executed(executor, part)
