@@ -66,9 +66,15 @@ class ServerLog:
         return not self._ended.is_set()
 
     async def at_end(self, within_s: float) -> None:
-        """Waits until the server is gone."""
-        async with asyncio.timeout(within_s):
-            await self._ended.wait()
+        """Waits until the server is gone; TimeoutError if it is not."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._ended.wait()
+        except TimeoutError:
+            # This process may have been stopped for all that time (Ctrl-Z), and the end may wait unread.
+            self.drain()
+            if not self.ended:
+                raise
 
     def drain(self, reads: int = DRAINS) -> None:
         """Takes what was printed so far."""
