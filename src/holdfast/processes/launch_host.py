@@ -81,26 +81,27 @@ def next_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
 
 
 NOTICE = struct.Struct("=Bqqqq")
-"""What is told back: what happened, the ticket, a value, nanoseconds that the program ran, processes that survived.
+"""The report: what happened, the ticket, a value, the run time in nanoseconds, the number of surviving processes.
 
-Of a program that has started, the last is its keeper: all that the program starts is below it."""
+For a started program, the last is the pid of its keeper: everything that the program starts is below it.
+"""
 TAKEN = struct.Struct("=qq")
-"""What a keeper tells when it takes an order: its process id and the ticket; 0 when it is free again."""
+"""A keeper's report when it takes an order: its pid and the ticket; 0 when it is free again."""
 OVER = 84
 """Exit code of a keeper that found the control socket closed."""
 LINGER_S = 4.0
 """For a group whose first process obeyed SIGTERM: longer than Holdfast's own grace, which ends it."""
 STOPPED = (signal.SIGTERM, 128 + signal.SIGTERM << 8)
-"""How a process ends that obeys SIGTERM, as waitpid gives it: a shell may turn it into an exit code."""
+"""How a process that obeys SIGTERM ends, as a waitpid status: a shell may turn it into an exit code."""
 STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
-"""The value is a process id, an errno, a status as waitpid gives it, and nothing: its keeper was killed."""
+"""The value is a pid, an errno, a waitpid status, or nothing because its keeper was killed."""
 
 
 _LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
 class LaunchHost(SpareChild):
-    """Its children are keepers, each of one program at a time."""
+    """Runs keepers as child processes, each for one program at a time."""
 
     pause_ms = 4
     told_bytes = TAKEN.size
@@ -110,7 +111,7 @@ class LaunchHost(SpareChild):
         self._keepers: dict[int, int] = {}
         """Tickets by process id: 0 while the keeper has no order."""
         self._free: set[int] = set()
-        """Keepers that have kept a program and wait for the next."""
+        """Keepers that are free for another order."""
 
     def born(self, pid: int) -> None:
         self._keepers[pid] = 0
@@ -130,7 +131,7 @@ class LaunchHost(SpareChild):
             self._free.add(pid)
 
     def ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Forgets the keeper; where it was killed, what it kept is ended here."""
+        """Removes the keeper; if it was killed, ends its program here."""
         ticket = self._keepers.pop(pid, 0)
         spare = spare or pid in self._free
         self._free.discard(pid)
@@ -141,7 +142,7 @@ class LaunchHost(SpareChild):
             self._tell(LOST, ticket, left=len(left))
 
     def crowded(self) -> None:
-        """Takes the next order, if one comes soon, and cannot do it."""
+        """Takes the next order, if one comes soon, and reports that it cannot be executed."""
         if not select.select([self.control], [], [], 0.05)[0]:
             return
         taken = next_order(self.control)
@@ -156,7 +157,7 @@ class LaunchHost(SpareChild):
         rehearse()
 
     def serve(self) -> int:
-        """Keeps one program after the other, as long as nothing of the last is left, on this process neither."""
+        """Runs one program after the other, until a program leaves something behind, or changes this process."""
         me, given = os.getpid(), inherited()
         while (taken := next_order(self.control)) is not None:
             ticket, order = taken
@@ -168,7 +169,7 @@ class LaunchHost(SpareChild):
         return OVER
 
     def _keep(self, ticket: int, order: LaunchRequest) -> None:
-        """Starts the program, outlives it, and ends what it left."""
+        """Starts the program, waits for its end, and ends its leftovers."""
         began = time.monotonic_ns()
         try:
             pid = order.spawn()
@@ -178,12 +179,12 @@ class LaunchHost(SpareChild):
         finally:
             order.close()
         self._tell(STARTED, ticket, pid, left=os.getpid())
-        # Daemons of the program become our children when their parent ends, so `wait` may report others than it.
+        # Daemons of the program become our children when their parent ends, so `wait` may report other processes, too.
         ended, status = os.wait()
         while ended != pid:
             ended, status = os.wait()
         took = time.monotonic_ns() - began
-        # Where a shell started the agent, SIGTERM ends the shell first: the agent itself gets time to tidy up.
+        # If a shell started the agent, SIGTERM ends the shell first: the agent itself gets time to clean up.
         if status in STOPPED:
             linger(pid)
         kill_group(pid, signal.SIGKILL)
@@ -194,11 +195,12 @@ class LaunchHost(SpareChild):
         try:
             os.write(self.control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
-            return  # nobody listens any more: the closed socket ends us all
+            return  # nobody listens any more: the closed socket ends all of us
 
 
 def inherited() -> tuple[object, ...]:
-    """What a program gets from this process and a program of the same user could have set: limits, priority, cores."""
+    """The state that a program inherits from this process and that another program could have changed: limits,
+    priority, cores."""
     limits = [resource.getrlimit(number) for number in _LIMITS]
     return (*limits, os.getpriority(os.PRIO_PROCESS, 0), *_on_linux())
 
@@ -209,13 +211,13 @@ def _on_linux() -> tuple[object, ...]:
     try:
         with open("/proc/self/oom_score_adj", "rb") as file:
             score = file.read()
-    except OSError:  # what is left to us would not start a program either
+    except OSError:  # with so little left, no program could be started either
         return (object(),)
     return (os.sched_getaffinity(0), os.sched_getscheduler(0), score)
 
 
 def rehearse() -> None:
-    """Goes through a start that fails: the memory that a start writes to is this process's own by then."""
+    """Runs a start that fails, as a warm-up: afterwards the memory pages that a start writes to are already copied."""
     if sys.platform != "linux":
         return
     written = os.memfd_create("rehearsal")
@@ -229,7 +231,7 @@ def rehearse() -> None:
 
 
 def linger(group: int) -> None:
-    """Lets the others of a group end by themselves: where a shell started the agent, the shell is gone first."""
+    """Gives the rest of a group time to end: if a shell started the agent, the shell has ended first."""
     until = time.monotonic() + LINGER_S
     while time.monotonic() < until:
         try:
@@ -244,8 +246,8 @@ def linger(group: int) -> None:
 def main() -> None:
     """Runs until the control socket closes."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(False)  # no agent may hold it
+    control.set_inheritable(False)  # no agent may inherit it
     keep_orphans()
     gc.collect()
-    gc.freeze()  # keepers share these pages; a collection there would copy them
+    gc.freeze()  # keepers share these pages; a garbage collection would copy them
     LaunchHost(control).run()

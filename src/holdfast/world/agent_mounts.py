@@ -1,4 +1,4 @@
-"""What of the spec's folder a sandboxed agent sees: its own files, and nothing else of it."""
+"""Mounts the agent's own files into its sandbox, and nothing else from the spec's folder."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from holdfast.world.program_search import ProgramSearch
 from holdfast.world.visible_programs import NO_PROGRAMS, ProgramFiles, VisiblePrograms
 
 AGENT = "/agent"
-"""Where a sandboxed agent finds its own files."""
+"""The path of the agent's own files in a sandbox."""
 
 
 class Mounts(Struct, frozen=True):
-    """The agent's own files by the path that they have in a sandbox."""
+    """The agent's own files, by their paths in a sandbox."""
 
     visible: Mapping[str, Path]
     whole: str = ""
-    """The folder that `agent.dir` is inside; empty where there is none."""
+    """The path of `agent.dir` inside; empty if there is none."""
 
     def within(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
-        """The section with the paths of one sandbox: a backend that cannot place files leaves them where they are."""
+        """The section with the paths of one sandbox; a backend that cannot mount files keeps the original paths."""
         moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
         if all(path == there for path, there in moved.items()):
             return agent
@@ -45,14 +45,14 @@ class Mounts(Struct, frozen=True):
         return replace(agent, **changes)
 
     def notes(self, root: Path) -> tuple[str, ...]:
-        """A line that says what was placed, where anything was."""
+        """A line that says what was mounted, if anything was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
         placed = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
         return (f"of the spec's folder the agent sees {', '.join(placed)}, read-only in {AGENT}",) if placed else ()
 
     def folder(self, sandbox: Sandbox) -> str:
-        """Where a Python agent's modules are found inside."""
+        """The import path of a Python agent's modules inside."""
         if self.whole:
             return sandbox.inside(self.whole)
         first = next(iter(self.visible), None)
@@ -63,7 +63,7 @@ NO_MOUNTS = Mounts({})
 
 
 class MountedAgent(Struct, frozen=True):
-    """An agent's section with the paths that hold inside, and what is seen there."""
+    """An agent's section with its paths inside the sandbox, and the mounts."""
 
     agent: AgentSpec
     mounts: Mounts
@@ -71,9 +71,9 @@ class MountedAgent(Struct, frozen=True):
 
 
 def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> MountedAgent:
-    """Puts `agent.dir`, or the program alone where it lies beside the spec, read-only into /agent.
+    """Mounts `agent.dir`, or only the program if it is next to the spec, read-only at /agent.
 
-    With a `search`, programs that lie elsewhere on this machine are shown there.
+    With a `search`, programs elsewhere on this machine are mounted, too.
     """
     files = AgentFiles(agent, root, search)
     changes: dict[str, object] = {}
@@ -90,7 +90,7 @@ def mount(agent: AgentSpec, root: Path, search: ProgramSearch | None = None) -> 
 
 
 class AgentFiles:
-    """Finds the programs of one agent's section: beside the spec, in its folder, or elsewhere on this machine."""
+    """Finds the programs in an agent's section: next to the spec, in its folder, or elsewhere on this machine."""
 
     def __init__(self, agent: AgentSpec, root: Path, search: ProgramSearch | None) -> None:
         self._root = root
@@ -101,20 +101,20 @@ class AgentFiles:
         self.visible: dict[str, Path] = {} if folder is None else {self.whole: folder}
 
     def of_command(self, command: str) -> str:
-        """The command with the paths that hold inside."""
+        """The command with its paths inside the sandbox."""
         for call in program_calls(command):
             self._show(call.program)
             if call.script is not None and os.path.isabs(self._expanded(call.script)):
                 self._show(call.script)
         program, script = program_words(command)
-        if script is not None:  # from the end, so that spans stay true
+        if script is not None:  # from the end, to keep the spans valid
             command = _spliced(command, script, self._moved(script.text))
             if program is not None:
                 return _spliced(command, program, self._interpreter(program.text))
         return command if program is None else _spliced(command, program, self._moved(program.text))
 
     def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
-        """The program, or the script that it interprets, as it is found inside; every other argument as written."""
+        """The program, or the script that it interprets, with its path inside; every other argument unchanged."""
         self._show(binary)
         script = script_of(binary, args)
         if script is None:
@@ -127,7 +127,7 @@ class AgentFiles:
     def show_others(self, asked: Iterable[str], search: ProgramSearch) -> None:
         """Programs that are not the agent's own, and the environment that the user has activated.
 
-        AgentUnavailable if one that the section asks for is not on this machine.
+        Raises AgentUnavailable if a required program is not on this machine.
         """
         if self.programs is not None and (environment := search.activated()):
             self.programs.environment(environment)
@@ -156,7 +156,7 @@ class AgentFiles:
         return self._home + word[1:] if self._home and word.startswith("~/") else word
 
     def _interpreter(self, word: str) -> str:
-        """One that lies beside the spec, in its environment, is run where it lies."""
+        """A program next to the spec, in its virtual environment, runs at its original path."""
         beside = os.path.abspath(self._beside / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(beside):
             return self._expanded(word)
@@ -165,11 +165,11 @@ class AgentFiles:
 
     @property
     def _beside(self) -> Path:
-        """Where a relative path is looked for."""
+        """The folder that a relative path refers to."""
         return self.visible[self.whole] if self.whole else self._root
 
     def _moved(self, text: str) -> str:
-        """The path inside of a file that lies beside the spec; any other word as it is."""
+        """The path inside of a file next to the spec; any other word unchanged."""
         pure = PurePosixPath(text)
         if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
             return text
@@ -192,7 +192,7 @@ def _spliced(command: str, word: ProgramWord, text: str) -> str:
 
 
 def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
-    """The modules beside the spec that a Python agent's section names, whole packages too."""
+    """The modules next to the spec that a Python agent's section names, including complete packages."""
     paths = [agent.endpoint, agent.tool_registry or "", agent.reset_function or ""]
     paths += [tool.path for tool in (*agent.tools, *agent.llm)]
     found = {}
@@ -204,7 +204,7 @@ def _modules(agent: AgentSpec, root: Path) -> dict[str, Path]:
 
 
 def _folder(name: str, root: Path, home: Path | None) -> Path:
-    """The folder that `agent.dir` names; AgentUnavailable if there is none, or if it shows too much."""
+    """The folder of `agent.dir`; raises AgentUnavailable if it does not exist or would expose too much."""
     folder = (root / name).resolve()
     absolute = os.path.isabs(name)
     if not folder.is_dir() or not (absolute or folder.is_relative_to(root.resolve())):

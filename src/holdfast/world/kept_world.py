@@ -1,10 +1,10 @@
-"""The world of a trial, left as a folder: its workspace, logs, and what its services held. For a look afterwards.
+"""Keeps the world of a trial as a folder, for inspection: its workspace, logs and the content of its services.
 
 workspace/, home/    as the agent left them; secrets are masked
 services/NAME.json   a database's tables, a mock's requests
-services/NAME.dump   all that a server held, for another one to start with
+services/NAME.dump   the complete content of a server, to start another one with
 audit.jsonl, trace.jsonl
-kept.json        how to open it again: the environment without secrets, and what the agent could see
+kept.json            how to open it again: the environment without secrets, and what the agent could see
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from holdfast.world.sandbox.workspace import copy_tree, remove
 
 ABOUT = "kept.json"
 HOME = "home"
-"""Where a kept world has what its programs kept for themselves."""
+"""The folder of a kept world for files that its programs stored for themselves."""
 MOST_BYTES = 1 << 30
-"""A workspace or a home that is larger is not copied."""
+"""A larger workspace or home is not copied."""
 _ROWS = 1_000
 _QUERY_S = 10.0
 _TABLES = """SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'
@@ -42,7 +42,7 @@ AND table_schema NOT IN ('pg_catalog', 'information_schema', 'mysql', 'performan
 
 
 class KeptWorld(Struct, frozen=True):
-    """What is known of a kept world."""
+    """The description of a kept world."""
 
     trial: str
     spec: str
@@ -52,15 +52,15 @@ class KeptWorld(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What is missing, and why."""
     service_notes: dict[str, str] = {}
-    """By service: what of it was not kept, and why."""
+    """By service: what was not kept, and why."""
     run: str = ""
-    """The directory of the run that it is of."""
+    """The directory of its run."""
     links: dict[str, str] = {}
-    """Links to what is visible, by path."""
+    """Links to visible paths."""
 
 
 class WorldKeeper:
-    """Where worlds are kept, which ones, and how secrets are taken out of what is written there."""
+    """Where worlds are kept, which ones, and how secrets are removed from them."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class WorldKeeper:
         wants: Callable[[Trial, Observation], bool] = lambda trial, seen: True,
         values: Collection[str] = (),
     ) -> None:
-        """`wants` is asked of a trial that has ended, while its world is still there.
+        """`wants` decides about a trial that has ended, while its world still exists.
 
-        `mask` takes the values, and the secrets of a world, out of a text.
+        `mask` removes the given values and the secrets of a world from a text.
         """
         self.folder = folder
         self.wants = wants
@@ -88,7 +88,7 @@ class WorldKeeper:
         logs: Iterable[Path],
         secrets: Collection[str],
     ) -> None:
-        """Puts all that can be had into a folder of the trial's own; OSError if there is no place for it."""
+        """Copies everything available into a folder for the trial; raises OSError if there is no space for it."""
         target = self.folder / world.trial
         remove(target)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class WorldKeeper:
 
 
 async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
-    """Writes all that it holds; why not, or why not all of it, if it cannot be done."""
+    """Writes the content of a service; returns why it is missing or incomplete."""
     if not isinstance(service, Lasting):
         return ""
     path.touch(mode=0o600)
@@ -134,12 +134,12 @@ def _write(path: Path, what: Any, hidden: Hidden) -> None:
 
 
 def dump_of(folder: Path, service: str) -> Path:
-    """Where a kept world has all that a service held."""
+    """The file with the content of a service in a kept world."""
     return folder / "services" / f"{service}.dump"
 
 
 def read(folder: Path) -> KeptWorld:
-    """What is known of a kept world; UserError if that is none."""
+    """The description of a kept world; raises UserError if the folder is not one."""
     try:
         return decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
@@ -153,7 +153,7 @@ def kept_worlds(folder: Path) -> list[Path]:
 
 
 def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
-    """Removes kept worlds that are older; which."""
+    """Removes older kept worlds, and returns them."""
     old = [path for path in kept_worlds(folder) if now - (path / ABOUT).stat().st_mtime >= older_than_s]
     for path in old:
         remove(path)
@@ -161,12 +161,12 @@ def clear(folder: Path, older_than_s: float, now: float) -> list[Path]:
 
 
 def without(environ: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
-    """An environment without the variables in which a secret stands."""
+    """An environment without the variables that contain a secret."""
     return {name: text for name, text in environ.items() if not any(value in text for value in secrets.values())}
 
 
 def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
-    """Copies the workspace or the home, without secrets; what there is to say about that."""
+    """Copies the workspace or the home, without secrets; returns notes about it."""
     try:
         size = sum(_size(os.path.join(at, name)) for at, _, names in os.walk(view) for name in names)
         if size > MOST_BYTES:
@@ -194,7 +194,7 @@ def _size(path: str) -> int:
 
 
 async def _held(service: Service) -> tuple[Any, str]:
-    """What a service held, and why not all of it."""
+    """The content of a service, and why it is incomplete."""
     try:
         if isinstance(service, Mock):
             return {"requests": list(service.requests), "dropped": service.dropped}, ""

@@ -1,6 +1,7 @@
-"""What stands at every address inside: a TCP plane before each server, our own answers of each mock, the names.
+"""The listeners at every address inside: a TCP plane before each server, our own answers for each mock, and the name
+server.
 
-Every service has a loopback address of its own, so ports never clash.
+Every service has its own loopback address, so ports never clash.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ GATEWAY = ("127.0.0.1", 0)
 
 
 class ServiceAddress(Struct, frozen=True):
-    """Where a service is found inside."""
+    """The address of a service inside."""
 
     service: ServiceSpec
     host: str
     """Its loopback address."""
     ports: tuple[int, ...]
     tls: tuple[int, ...] = ()
-    """Ports on which it speaks TLS."""
+    """Ports with TLS."""
 
 
 def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
@@ -57,7 +58,7 @@ def _address(service: ServiceSpec, n: int) -> ServiceAddress:
 
 
 def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
-    """Every name inside and its address; services in `unresolved` have none."""
+    """Every name inside with its address; services in `unresolved` have none."""
     gone = set(unresolved)
     found: dict[str, str] = {}
     for address in addresses(world):
@@ -70,7 +71,7 @@ def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
 
 
 def listening(world: WorldSpec) -> Iterator[tuple[str, int]]:
-    """Every address inside that we listen on."""
+    """Every address inside that Holdfast listens on."""
     yield GATEWAY
     for address in addresses(world):
         yield from ((address.host, port) for port in (*address.ports, *address.tls))
@@ -79,9 +80,9 @@ def listening(world: WorldSpec) -> Iterator[tuple[str, int]]:
 def variables(
     world: WorldSpec, reached: Mapping[str, tuple[str, int]], patterns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
-    """What the agent is told of its services: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
+    """The variables for the agent's services: `<NAME>_HOST`, `_PORT`, `_URL`, and the usual names of the first ones.
 
-    `reached` is where each one is found, `patterns` what it says of itself, with places for {host} and {port}.
+    `reached` holds the address of each, `patterns` its own values with placeholders {host} and {port}.
     """
     found: dict[str, str] = {}
     for service in world.services:
@@ -98,7 +99,7 @@ def variables(
 
 
 NAMES = ("127.0.0.53", 53)
-"""Where names are asked for inside, if a fault may keep one from resolving."""
+"""The address of the name server inside, if a fault may keep a name from resolving."""
 
 
 class TrialServices(dict[str, Service]):
@@ -114,14 +115,14 @@ class TrialServices(dict[str, Service]):
 
     @property
     def mocks(self) -> dict[str, Mock]:
-        """By every host name that leads to one."""
+        """By every host name that resolves to a service."""
         found = {name: service for name, service in self.items() if isinstance(service, Mock)}
         overridden = self._network.dns_overrides.items()
         return found | {host: found[service] for host, service in overridden if service in found}
 
     @property
     def without_tables(self) -> list[str]:
-        """Where something is kept, and nothing of it in tables that can be looked at."""
+        """Services that store data, but not in tables that can be read."""
         return [name for name, service in self.items() if not isinstance(service, Mock | Database)]
 
     @property
@@ -133,13 +134,13 @@ class TrialServices(dict[str, Service]):
 
     @property
     def notes(self) -> Iterator[str]:
-        """What the reader should know of them by now."""
+        """Notes about the services so far."""
         return (note for service in self.values() for note in service.notes)
 
 
 @dataclass(frozen=True)
 class ServicePlanes:
-    """The planes of one trial before its services; `parts` closes them."""
+    """The planes of one trial in front of its services; `parts` closes them."""
 
     spec: WorldSpec
     sandbox: Sandbox
@@ -149,20 +150,21 @@ class ServicePlanes:
     leaf: Callable[[str], SSLContext | None]
     """The certificate of a service."""
     disturbed: Callable[[str], bool]
-    """Whether faults of the trial hit a service."""
+    """Whether faults of the trial act on a service."""
     wrote: Callable[[], None]
-    """Hears of every write to a database."""
+    """Called for every write to a database."""
     parts: AsyncExitStack
     carried: list[TcpPlane] = field(default_factory=list)
 
     def calm(self) -> None:
-        """The agent has ended: checks that connect meet no fault."""
+        """The agent has ended: faults do not act on connections of checks."""
         for plane in self.carried:
             plane.calm()
         self.trial_address.passes_on = True
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
-        """Stands at every address; where each service is found. Names of `unresolved` ones are asked for."""
+        """Listens at every address; returns the address of each service. Names of `unresolved` ones go to the
+        name server."""
         self.context.services = self._nearby()
         if unresolved:
             await self._name(unresolved)
@@ -173,7 +175,7 @@ class ServicePlanes:
         return reached
 
     def _nearby(self) -> dict[tuple[str, int], tuple[str, int]]:
-        """Where each mock really is, by every name and port that stands for it."""
+        """The real address of each mock, by every name and port that refers to it."""
         found: dict[tuple[str, int], tuple[str, int]] = {}
         for address in addresses(self.spec):
             mock = self.services[address.service.name]
@@ -191,7 +193,7 @@ class ServicePlanes:
         self.parts.push_async_callback(plane.close)
 
     def _found(self, address: ServiceAddress) -> tuple[str, int]:
-        """What the agent is told: the service's name, or where it is without a network of its own."""
+        """The host for the agent: the service's name, or its address if there is no separate network."""
         host, port = self.sandbox.address(address.host, address.ports[0])
         own = (host, port) == (address.host, address.ports[0])
         return (address.service.name, port) if own else (host, port)
@@ -213,7 +215,7 @@ class ServicePlanes:
                 await self._stand(sock, address, port)
 
     async def _stand(self, sock: socket, address: ServiceAddress, port: int) -> None:
-        """As the service, and as every host that the spec leads there."""
+        """Serves as the service, and as every host that the spec routes there."""
         name = address.service.name
         also = {host for host, service in self.spec.network.dns_overrides.items() if service == name}
         certificate = self.leaf(name) if port in address.tls else None

@@ -1,8 +1,8 @@
-"""The clock of one world: the agent's programs read it in a file that they cannot write to.
+"""The clock of one world, in a file that the agent's programs read but cannot write.
 
-A library that they preload, compiled for this machine and tried, shifts the time of day that a program reads, and the
-deadlines that it gives in it. Monotonic clocks and the times of files stay real. It does not reach programs that are
-statically linked, that ask the kernel themselves (Go), that are of another architecture or C library, or that clear
+The programs preload a library, compiled and tested on this machine. It shifts the time of day that a program reads, and
+the deadlines that the program passes in it. Monotonic clocks and file times stay real. It does not affect programs that
+are statically linked, that call the kernel directly (Go), that use another architecture or C library, or that clear
 their environment.
 """
 
@@ -29,16 +29,16 @@ from holdfast.protocols.sandbox import Sandbox
 from holdfast.world.compiled import CannotCompile, compiled
 
 CONTROL, OFFSET = "HOLDFAST_CLOCK", "HOLDFAST_CLOCK_OFFSET_NS"
-"""What the library reads in a program's environment: the control file, or a fixed shift where there is none."""
+"""The variable that the library reads: the control file, or a fixed shift if there is none."""
 SIZE = 24
 _BILLION = 1_000_000_000
 _AHEAD, _STANDS, _CHANGES = 0, 1, 2
 _MOST_NS = 2**62
-"""Some 146 years on either side of 1970: sums of two of them still fit into 64 bits."""
+"""About 146 years on either side of 1970: sums of two of them still fit into 64 bits."""
 
 
 class Clock:
-    """The clock of one trial, in a small file that its programs map. Close it after use; the file is the caller's."""
+    """The clock of one trial, in a small file that its programs map. Close it after use; the caller owns the file."""
 
     # Three numbers of 8 bytes: how far the clock is ahead, the time at which it is frozen (0: it runs), and the number
     # of the last change. The preloaded library reads them without a lock, so each change is one aligned store of 8
@@ -48,7 +48,7 @@ class Clock:
         self._now_ns = now_ns
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            os.fchmod(fd, 0o644)  # the agent's user reads it, whatever our mask is
+            os.fchmod(fd, 0o644)  # the agent's user must read it, whatever our umask
             os.ftruncate(fd, SIZE)
             self._map = mmap.mmap(fd, SIZE)
         finally:
@@ -57,7 +57,7 @@ class Clock:
 
     @property
     def time_ns(self) -> int:
-        """What programs see now, in nanoseconds since 1970."""
+        """The time that programs see now, in nanoseconds since 1970."""
         return self._numbers[_STANDS] or self._now_ns() + self._numbers[_AHEAD]
 
     @property
@@ -65,20 +65,20 @@ class Clock:
         return bool(self._numbers[_STANDS])
 
     def set(self, offset_ns: int) -> None:
-        """It goes, so far ahead of the real clock."""
+        """Lets the clock run, this far ahead of the real one."""
         self._numbers[_AHEAD] = within(offset_ns)
         self._numbers[_STANDS] = 0
 
     def jump(self, to_ns: int) -> None:
-        """It shows this time, and goes on from there."""
+        """Sets the clock to this time; it continues from there."""
         self.set(to_ns - self._now_ns())
 
     def freeze(self, at_ns: int | None = None) -> None:
-        """It stands still, at this time or at what it shows now."""
-        self._numbers[_STANDS] = within(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it goes
+        """Stops the clock, at this time or at the time it shows now."""
+        self._numbers[_STANDS] = within(self.time_ns if at_ns is None else at_ns) or 1  # 0 means that it runs
 
     def changed(self) -> int:
-        """From now on whoever reads the clock tells of this change, by its number."""
+        """Makes every later reader of the clock report this change, by its number."""
         self._numbers[_CHANGES] += 1
         return self._numbers[_CHANGES]
 
@@ -93,15 +93,15 @@ def within(ns: int) -> int:
 
 
 def nanoseconds(moment: datetime) -> int:
-    """Since 1970, exactly; a moment without a zone is one of UTC."""
+    """Nanoseconds since 1970, exactly; a time without a zone is UTC."""
     since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.fromtimestamp(0, UTC)
     return (since.days * 86_400 + since.seconds) * _BILLION + since.microseconds * 1000
 
 
 def clock_environ(library_inside: str, starts: datetime, now: float, control: str | None) -> dict[str, str]:
-    """What a program's environment needs, so that its clock starts there; `control` is the file as programs find it.
+    """The variables that start a program's clock there; `control` is the file's path as programs see it.
 
-    The library must be first in LD_PRELOAD; a value that the program has anyway goes behind it.
+    The library must be first in LD_PRELOAD; an existing value follows it.
     """
     offset = within(nanoseconds(starts) - round(now * _BILLION))
     found = {"LD_PRELOAD": library_inside, OFFSET: str(offset)}
@@ -113,14 +113,14 @@ COVERED = "what programs read through this machine's C library, where they keep 
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
 _TRIED_AT_S = 1_000_000_000
-"""The moment that a program is to see when the library is tried: long ago."""
+"""The time that a program must see when the library is tested: long ago."""
 _TRY_S = 60.0
 _SLACK_S = 60
 """How long a busy machine may take to run a program."""
 
 
 async def clock_library() -> Path | Isolation:
-    """The library; where it cannot be had, the promise that is not kept, and why."""
+    """The library; if it is unavailable, the guarantee that does not hold, and why."""
     if sys.platform != "linux":
         return lacks("clock-platform")
     try:
@@ -130,7 +130,7 @@ async def clock_library() -> Path | Isolation:
 
 
 async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Clock) -> Isolation:
-    """Whether programs in a sandbox see that clock: an image may have another C library, or no program to ask."""
+    """Tests whether programs in a sandbox see that clock: an image may have another C library, or no `date`."""
     try:
         ran = await sandbox.run(["date", "+%s"], environ, timeout_s=_TRY_S, throwaway=True)
     except OSError as missing:
@@ -143,7 +143,8 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
 
 
 def _try(library: Path) -> None:
-    """CannotCompile if a program that preloads the library sees the real time: an ignored clock proves nothing."""
+    """Raises CannotCompile if a program that preloads the library sees the real time: an ignored clock proves
+    nothing."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
@@ -161,17 +162,17 @@ def _date(env: Mapping[str, str]) -> bytes:
 
 
 SUFFIX = ".reads"
-"""Of the pipe's name, after that of the control file; the library has it, too."""
+"""Suffix of the pipe's name, after that of the control file; the library uses it, too."""
 _CHANGE = struct.Struct("=q")
 _AT_ONCE = _CHANGE.size * 8192
 _LIBRARY, _CONTROL = "clock.so", "clock"
 
 
 class WorldClock:
-    """Sets the agent's clock, if it can be set. Close it after use."""
+    """Sets the agent's clock, if possible. Close it after use."""
 
     def __init__(self, folder: Path, known: Isolation | None = None) -> None:
-        """`folder` is what the agent sees and cannot change; `known`: it was tried in such a sandbox before."""
+        """`folder` is visible to the agent but read-only; `known`: the clock was already tested in such a sandbox."""
         self._folder = folder
         self._known = known
         self._clock: Clock | None = None
@@ -179,14 +180,14 @@ class WorldClock:
         self.kept = lacks("clock-unused")
         self.environ: dict[str, str] = {}
         self.changes = 0
-        """How often it was changed since it was wound."""
+        """Number of changes since the clock was set up."""
 
     async def wind(
         self, starts: str | None, sandbox: Sandbox, seen_at: str, environ: Mapping[str, str]
     ) -> dict[str, str]:
-        """What the agent's environment needs; nothing where the clock cannot be had: `kept` says why.
+        """The variables for the agent; empty if the clock is unavailable: `kept` says why.
 
-        `starts` is a moment as the spec writes it, None the real time; `seen_at` is the folder as programs see it.
+        `starts` is a time as written in the spec, None the real time; `seen_at` is the folder as programs see it.
         """
         library = await clock_library()
         if isinstance(library, Isolation):
@@ -195,7 +196,7 @@ class WorldClock:
         shutil.copyfile(library, self._folder / _LIBRARY)
         (self._folder / _LIBRARY).chmod(0o755)
         clock = self._clock = Clock(self._folder / _CONTROL)
-        with suppress(OSError):  # on this file system there is no such thing: no reading will be seen
+        with suppress(OSError):  # this file system has no pipes: readings will not be observed
             self._readings = ClockReadings(self._folder / f"{_CONTROL}{SUFFIX}")
         moment = datetime.now(UTC) if starts is None else _moment(starts)
         found = clock_environ(f"{seen_at}/{_LIBRARY}", moment, time.time(), f"{seen_at}/{_CONTROL}")
@@ -211,7 +212,7 @@ class WorldClock:
         return (self.kept, lacks("clock-environment")) if self.kept.enforced else (self.kept,)
 
     def time(self) -> float:
-        """What the agent's clock shows."""
+        """The time on the agent's clock."""
         return self._usable().time_ns / _BILLION
 
     def set(self, now: float, *, frozen: bool) -> None:
@@ -220,11 +221,11 @@ class WorldClock:
             clock.freeze(round(now * _BILLION))
         else:
             clock.jump(round(now * _BILLION))
-        self.seen_changes()  # what was told of earlier ones must not fill the pipe
+        self.seen_changes()  # reports about earlier changes must not fill the pipe
         self.changes = clock.changed()
 
     def seen_changes(self) -> frozenset[int] | None:
-        """After which changes a program read the clock; None where that is not told."""
+        """The changes after which a program read the clock; None if unknown."""
         return None if self._readings is None else self._readings.seen()
 
     def close(self) -> None:
@@ -250,22 +251,21 @@ def _moment(text: str) -> datetime:
         ) from None
 
 
-# Which changes of a clock its programs have seen: each tells us once of every change, when it next reads the clock.
-#
-# They tell by a named pipe, which can be written to in a folder that is otherwise read-only to them.
+# Which changes of a clock its programs have seen: each program reports every change once, when it next reads the clock.
+# They report through a named pipe, which is writable even in a folder that is otherwise read-only to them.
 class ClockReadings:
-    """Our end of the pipe. Close it after use; the file is the caller's."""
+    """Our end of the pipe. Close it after use; the caller owns the file."""
 
     def __init__(self, path: Path) -> None:
-        """OSError where there can be no such file."""
+        """Raises OSError if the pipe cannot be created."""
         self._told: set[int] = set()
         os.mkfifo(path)
-        path.chmod(0o666)  # the agent's user, whatever our mask is
+        path.chmod(0o666)  # for the agent's user, whatever our umask
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def seen(self) -> frozenset[int]:
-        """The numbers of the changes that were seen so far."""
-        with suppress(BlockingIOError):  # a program has it open, and has nothing more to tell
+        """The numbers of the changes that were observed so far."""
+        with suppress(BlockingIOError):  # a program has it open, and has nothing more to report
             while told := os.read(self._fd, _AT_ONCE):
                 whole = told[: len(told) // _CHANGE.size * _CHANGE.size]
                 self._told.update(change for (change,) in _CHANGE.iter_unpack(whole))

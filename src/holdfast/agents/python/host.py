@@ -1,8 +1,8 @@
-"""The program that holds a Python agent: it imports the agent once and performs trials.
+"""The process that holds a Python agent: it imports the agent once and runs trials.
 
 `agents/python/python_host.py` starts it with a control socket. In fork mode every trial is a new child of this process,
-the zygote, which has imported the agent already. One child is always ready: it waits for a trial, runs it and dies. A
-fork takes as long as a quick trial, so the next child is made while the last one still runs. In place mode the trials
+the zygote, which has already imported the agent. One child is always ready: it waits for a trial, runs it and exits. A
+fork takes as long as a quick trial, so the next child is forked while the last one still runs. In place mode the trials
 run here, one after the other.
 """
 
@@ -32,7 +32,7 @@ from holdfast.planes.injection import weather  # noqa: F401
 from holdfast.processes.leftovers import children_of_this, die_with_parent, end_orphans, keep_orphans, kill_group
 from holdfast.processes.spares import SpareChild
 
-_read_request = decoder(TrialRequest).decode  # made before any child, so that none has to
+_read_request = decoder(TrialRequest).decode  # created before any child, which then need not do it
 
 
 class Held(NamedTuple):
@@ -57,7 +57,7 @@ def next_order(control: socket.socket) -> TrialOrder | None:
 
 
 def perform_work(line: int, held: Held) -> None:
-    """Runs the trial that is asked for on this line."""
+    """Runs the trial that arrives on this line."""
     request = _read_request(read_frame(line))
     wire = protocol.TrialSocket(line)
     try:
@@ -67,23 +67,23 @@ def perform_work(line: int, held: Held) -> None:
 
 
 def redirect(output: int) -> None:
-    """What the agent prints goes to the trial's pipe."""
+    """Sends the agent's output to the trial's pipe."""
     os.dup2(output, 1)
     os.dup2(output, 2)
 
 
 def settle_streams() -> None:
-    """Nothing printed so far may come out in a later trial; lines come out at once, for a crash loses the rest."""
+    """Keeps earlier output out of later trials; lines are flushed immediately, because a crash loses the rest."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIO need not have it
         except (OSError, ValueError, AttributeError):
-            continue  # the agent closed it, or put something else in its place
+            continue  # the agent closed it, or replaced it
 
 
 class _Silent:
-    """A line to nobody."""
+    """A line without a receiver."""
 
     def send(self, message: protocol.Message) -> None:
         protocol.framed(encode(message))
@@ -101,12 +101,12 @@ _REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), 
 
 
 def rehearse(*, is_async: bool) -> None:
-    """Goes through a trial of nothing: the memory that a trial writes to is this process's own by then."""
+    """Runs an empty trial as a warm-up: afterwards the memory pages that a trial writes to are already copied."""
     perform(_read_request(_REHEARSAL), _ECHO[is_async], None, _Silent())
 
 
 REHEARSALS = 20
-"""Enough for the interpreter to have settled on its fast paths, which it writes into the code itself."""
+"""Enough for the interpreter to specialise its bytecode, which it writes into the code itself."""
 
 
 class Zygote(SpareChild):
@@ -118,11 +118,11 @@ class Zygote(SpareChild):
         super().__init__(control)
         self._held = held
         self._import_children = children_of_this()
-        """What the agent's import has started: it serves every trial, so it outlives each of them."""
+        """Processes that the agent's import started: they serve every trial, so they outlive each of them."""
         self._children: set[int] = set()
 
     def run(self) -> None:
-        with suppress(Exception):  # an event loop of the agent's own that cannot be made: its trials will tell
+        with suppress(Exception):  # an event loop of the agent's own that cannot be created: its trials will report it
             for _ in range(REHEARSALS):
                 rehearse(is_async=self._held.agent.is_async)
         clear_environment()
@@ -135,7 +135,7 @@ class Zygote(SpareChild):
         self._children.add(pid)
 
     def ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Reports the end of a child once all that it left behind has ended too."""
+        """Reports the end of a child once all its leftovers have ended, too."""
         if pid not in self._children:
             return
         self._children.discard(pid)
@@ -146,7 +146,7 @@ class Zygote(SpareChild):
         tell(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
 
     def crowded(self) -> None:
-        """Refuses the next trial, if one comes soon."""
+        """Rejects the next trial, if one comes soon."""
         if select.select([self.control], [], [], 0.05)[0] and (work := next_order(self.control)) is not None:
             tell(self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes"))
             os.close(work.line)
@@ -154,15 +154,17 @@ class Zygote(SpareChild):
 
     def prepare(self) -> None:
         os.setsid()
-        rehearse(is_async=False)  # a loop that is made and ended takes longer than it saves
+        rehearse(is_async=False)  # creating and closing a loop takes longer than it saves
 
     def serve(self) -> int:
-        """Waits for a trial, runs it, and dies."""
+        """Waits for a trial, runs it, and exits."""
+        # The child was forked before its trial was known, so the fork costs the trial no time. It reports its pid
+        # before any code of the agent runs: from then on Holdfast knows which process a connection belongs to.
         work = next_order(self.control)
         if work is not None:
             tell(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
             self.tell_taken(b"x")
-            self.leave()  # the agent must not find a line that is not its own
+            self.leave()  # the agent must not find another trial's line
             redirect(work.output)
             os.close(work.output)
             perform_work(lifted(work.line), self._held)
@@ -180,8 +182,9 @@ def main() -> None:
     held = _introduce(control.fileno(), setup)
     if held is None:
         return
+    # Clean up once before the first fork. freeze() then exempts everything imported so far from collection.
     gc.collect()
-    gc.freeze()  # children share these pages; a collection there would copy them
+    gc.freeze()  # children share these pages; a garbage collection would copy them
     if setup.mode == "fork":
         Zygote(control, held).run()
     else:
@@ -189,7 +192,7 @@ def main() -> None:
 
 
 def main_in_sandbox() -> None:
-    """The program of one trial: its line to Holdfast is its standard input, a socket."""
+    """The program of one trial in a sandbox: its line to Holdfast is its standard input, a socket."""
     line = lifted(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     held = _introduce(line, decoder(protocol.HostSetup).decode(read_frame(line)))
@@ -199,7 +202,7 @@ def main_in_sandbox() -> None:
 
 
 def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
-    """Imports the agent, and says so or why it cannot be used."""
+    """Imports the agent, and reports success or why it cannot be used."""
     try:
         prepare(setup.scenarios)
         sys.path.insert(0, setup.root)
@@ -209,7 +212,7 @@ def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
             import asyncio  # noqa: F401  # once here, not in every child
         ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
     except BaseException as broken:
-        sys.path[:] = [place for place in sys.path if place != setup.root]  # what explains it is ours
+        sys.path[:] = [place for place in sys.path if place != setup.root]  # the explanation comes from Holdfast
         tell(line, unusable(broken, setup.root))
         return None
     settle_streams()

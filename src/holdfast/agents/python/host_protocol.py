@@ -1,4 +1,4 @@
-"""The line between Holdfast and a host: length-prefixed JSON, and what a host says of itself."""
+"""The protocol between Holdfast and a host: length-prefixed JSON messages."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from holdfast.model.trial import Trial
 HEAD = 8
 """Bytes of the length before each message."""
 HIGH = 1000
-"""Our descriptors in the agent's process start here, out of the way of code that closes all low ones."""
+"""Our descriptors in the agent's process start here, to survive code that closes all low ones."""
 LOST = 83
-"""Exit code of a process that closed our line: nothing it does could be told any more."""
+"""Exit code of a process that closed our line: nothing it does could be reported any more."""
 
 
 class TrialRequest(Struct, frozen=True, array_like=True):
-    """What a host is asked to perform. Turns after the first are sent when they are due."""
+    """The trial that a host must run. Turns after the first are sent when they are due."""
 
     trial: Trial
     asked: str
     turns: int = 1
-    """How many there are at most."""
+    """Maximum number of turns."""
     began: float = 0.0
-    """What perf_counter said when the trial began; the trace counts from there."""
+    """perf_counter at the start of the trial; the trace counts from there."""
 
 
 class Fault(Struct, frozen=True, tag="fault", array_like=True):
@@ -46,23 +46,23 @@ class Fault(Struct, frozen=True, tag="fault", array_like=True):
 
 
 class AmendedFault(Struct, frozen=True, tag="amended", array_like=True):
-    """What became of a ledger entry that was sent before."""
+    """The outcome of a ledger entry that was sent before."""
 
     met: FaultMet
 
 
 class RecordingUsed(Struct, frozen=True, tag="recorded", array_like=True):
-    """What a call of a replayed trial was given of its recording, sent before it is given."""
+    """The recorded reply for a call of a replayed trial, sent before the call receives it."""
 
     use: RecordedUse
 
 
 class FunctionCall(Struct, frozen=True, array_like=True):
-    """A call of one of the agent's functions as far as it is known; told anew when it has ended."""
+    """A call of one of the agent's functions, as far as known; sent again when it has ended."""
 
     pid: int
     number: int
-    """Of the call in that process."""
+    """The number of the call in that process."""
     event: TraceEvent
 
 
@@ -73,11 +73,11 @@ class FunctionCalls(Struct, frozen=True, tag="calls", array_like=True):
 
 
 class TurnBegun(Struct, frozen=True, tag="asked", array_like=True):
-    """The reset is done, or a turn ended well: the agent's time begins."""
+    """The reset is done, or a turn ended normally: the agent's time begins."""
 
 
 class Piece(Struct, frozen=True, tag="piece", array_like=True):
-    """A part of an answer that comes in parts: it counts if no more comes."""
+    """A part of a streamed answer: it counts if no more arrives."""
 
     text: str
 
@@ -90,13 +90,13 @@ class TurnEnded(Struct, frozen=True, tag="said", array_like=True):
 
 
 class Noted(Struct, frozen=True, tag="noted", array_like=True):
-    """What the reader of the trial should know."""
+    """A note for the reader of the trial's report."""
 
     text: str
 
 
 class Broke(Struct, frozen=True, tag="broke", array_like=True):
-    """Our side, or the reset, failed inside the agent's process."""
+    """A harness error, or a failed reset, inside the agent's process."""
 
     message: str
     code: str = "bug"
@@ -116,7 +116,7 @@ Message: TypeAlias = (
 
 
 class ReportLine(Protocol):
-    """The way to the one who asks."""
+    """The connection to the parent process."""
 
     def send(self, message: Message) -> None: ...
 
@@ -126,7 +126,7 @@ class ReportLine(Protocol):
 
 
 class HostSetup(Struct, frozen=True):
-    """What the host is told at its start."""
+    """What the host receives at its start."""
 
     agent: AgentSpec
     root: str
@@ -145,13 +145,13 @@ class Ready(Struct, frozen=True, tag="ready"):
 
 
 class Unusable(Struct, frozen=True, tag="unusable"):
-    """The agent cannot be imported or wrapped: why."""
+    """Why the agent cannot be imported or wrapped."""
 
     message: str
     hint: str = ""
     trace: str = ""
     key: str = ""
-    """The spec's key that is at fault, if one is."""
+    """The key of the spec that causes it, if any."""
     code: str = "agent-import-failed"
 
     def error(self) -> AgentUnavailable:
@@ -168,13 +168,13 @@ class ChildStarted(Struct, frozen=True, tag="started", array_like=True):
 class ChildExited(Struct, frozen=True, tag="exited", array_like=True):
     pid: int
     status: int
-    """As waitpid gives it."""
+    """A waitpid status."""
     left: int = 0
     """Processes below it that could not be ended."""
 
 
 class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
-    """No process could be made for the trial."""
+    """No process could be created for the trial."""
 
     ticket: int
     why: str
@@ -193,9 +193,9 @@ class TrialSocket:
         self._lock = Lock()
 
     def send(self, message: Message) -> None:
-        """Sends a message, or ends the process: what cannot be told must not happen."""
+        """Sends a message, or ends the process: what cannot be reported must not happen."""
         if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
-            os._exit(0)  # a fork of the agent's own came back as if it were the agent
+            os._exit(0)  # a fork made by the agent came back as if it were the agent
         try:
             data = framed(encode(message))
         except UnicodeEncodeError:
@@ -221,7 +221,7 @@ class MessageFrames:
         self._found = found
 
     def feed(self, data: bytes) -> None:
-        """Takes what came and gives every message that is whole."""
+        """Takes new bytes and returns every complete message."""
         buffer = self._buffer
         buffer += data
         at = 0
@@ -241,7 +241,7 @@ _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unu
 
 
 async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """What a host says when it has imported the agent; None if it closes its line before."""
+    """A host's message after the import; None if it closes its line before."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
     while not got:

@@ -1,8 +1,8 @@
-"""How Holdfast reaches a PostgreSQL database: queries, fixtures, preparing.
+"""Holdfast's access to a PostgreSQL database: queries, fixtures, preparation.
 
-One session stays open between two uses in quick succession, because opening one is most of what a short use costs. Each
-use finds the session as good as new. It is closed when nobody has used it for a moment: an open session keeps others
-from dropping, renaming and copying its database, and the server retries those for five seconds.
+One session stays open between two uses in quick succession, because opening one is most of the cost of a short use.
+Each use gets the session in the state of a new one. It is closed after a moment without use: an open session keeps
+others from dropping, renaming and copying its database, and the server retries those for five seconds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
 
 IDLE_S = 0.25
-"""How long it waits for its next use."""
+"""How long a session waits for its next use."""
 FLUSHES = 150_000
-"""From this version on a session can be told to hand in its row counts; before, it does when it ends."""
+"""From this version on a session can be told to report its row counts; before, it does so when it ends."""
 _SETTINGS = "SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting)"
 
 
@@ -36,14 +36,14 @@ class KeptSession:
         self._connect = connect
         self._session: AsyncConnection[Any] | None = None
         self._changed = False
-        """Its settings may not be those of a new one."""
+        """Whether its settings may differ from those of a new session."""
         self._patient = True
-        """Nobody else can be there yet."""
+        """Whether nobody else can use the database yet."""
         self._closing: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def use(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """A session for one purpose; with `changes` it may be left in any state. Whatever fails ends it."""
+        """A session for one purpose; with `changes` it may be left in any state. Any failure ends it."""
         session = await self._ready()
         try:
             yield session
@@ -64,7 +64,7 @@ class KeptSession:
         self._closing = asyncio.get_running_loop().call_later(IDLE_S if idle_s is None else idle_s, self.end)
 
     def end(self) -> None:
-        """The next use has a session that logs in anew."""
+        """Closes the session; the next use logs in again."""
         self._hold()
         session, self._session = self._session, None
         if session is not None:
@@ -86,16 +86,16 @@ class KeptSession:
 
 
 async def _as_new(session: AsyncConnection[Any], *, changed: bool) -> bool:
-    """Makes it so; False where the server has ended it, or a login would find settings that it does not have."""
+    """Resets the session; False if the server has ended it, or if a new login would have other settings."""
     from psycopg import Error
 
-    # A server says nothing by itself, except that it ends the session.
+    # A server sends nothing on its own, except that it ends the session.
     if select.select([session.fileno()], [], [], 0)[0]:
         return False
     if not changed:
         return True
     # DISCARD ALL resets what the session itself has set. Settings that were stored for a role or database since the
-    # login would only hold for a new one, so where there are any, the session is replaced.
+    # login apply only to a new session, so the session is replaced if there are any.
     with suppress(Error):
         await session.rollback()
         await session.execute("DISCARD ALL")
@@ -105,7 +105,7 @@ async def _as_new(session: AsyncConnection[Any], *, changed: bool) -> bool:
 
 CONNECT_S = 10
 LATE_S = 2.0
-"""For the server to stop a query at its own timeout; then we stop waiting."""
+"""Time for the server to stop a query at its own timeout; after that Holdfast stops waiting."""
 _CANCELLED = "57014"
 _SEARCH_PATH = """
 SELECT set_config('search_path', substr(setting, 13), true) FROM (
@@ -114,11 +114,11 @@ JOIN pg_catalog.pg_roles r ON r.rolname = %s AND s.setrole = r.oid, unnest(s.set
 WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
 AND setting LIKE 'search\\_path=%' ORDER BY s.setdatabase DESC LIMIT 1) of_role
 """
-"""What was set for a role alone: SET ROLE does not take it over, as a login would."""
+"""Settings of a role alone: unlike a login, SET ROLE does not apply them."""
 
 
 class PgSession:
-    """Opens sessions in one database. `role` is who queries and fixtures act as, where that is not who logs in."""
+    """Opens sessions in one database. `role` executes queries and fixtures, if it differs from the login."""
 
     def __init__(
         self,
@@ -129,20 +129,20 @@ class PgSession:
         *,
         keeps: bool = False,
     ) -> None:
-        """`keeps`: nobody but us minds a session that stays open for a moment."""
+        """`keeps`: a session may stay open for a moment, because nobody else is affected."""
         self.name = name
         self._kept = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
         self._role = role
         self._opened = opened
         self._path = ""
-        """Where bare names of tables are looked for; empty: where the server says."""
+        """The search path for unqualified table names; empty: the server's own."""
 
     @asynccontextmanager
     async def session(self, **login: str) -> AsyncIterator[AsyncConnection[Any]]:
-        """A session of its own in autocommit mode; HarnessError if the server cannot be reached.
+        """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
-        QueryFailed if there is no such database: an agent may have dropped it.
+        Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
         session = await self._connect(**login)
         try:
@@ -152,17 +152,17 @@ class PgSession:
 
     @asynccontextmanager
     async def short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """The same for a short use after which another may follow; with `changes` it may be left in any state."""
+        """A session for a short use after which another may follow; with `changes` it may be left in any state."""
         async with self._kept.use(changes=changes) if self._kept is not None else self.session() as session:
             yield session
 
     def wait(self, idle_s: float | None = None) -> None:
-        """Others may be there from now on: the next short use follows soon, or it logs in anew."""
+        """Others may use the database from now on: the next short use follows soon, or it logs in again."""
         if self._kept is not None:
             self._kept.wait(idle_s)
 
     def end(self) -> None:
-        """The next short use logs in anew; no session is left open."""
+        """Closes the session; the next short use logs in again."""
         if self._kept is not None:
             self._kept.end()
 
@@ -197,9 +197,9 @@ class PgSession:
             raise QueryFailed(said(refused), state=refused.sqlstate or "") from refused
 
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
-        """From now on a bare name means what it means to a login now: no agent can put a table of its own before it.
+        """Fixes the meaning of unqualified names to that of a login now: an agent cannot shadow a table later.
 
-        The schema that it leads to; empty if there is none. The session does what is to be done first on the way.
+        Returns the schema that they resolve to; empty if there is none. The session also does its first-time work here.
         """
         from psycopg.sql import Literal
 
@@ -212,7 +212,7 @@ class PgSession:
         return str(found[0][0]) if found else ""
 
     async def execute(self, sql: str) -> None:
-        """Statements one after the other, each on its own unless the text opens a transaction."""
+        """Executes statements one after the other, each on its own unless the text opens a transaction."""
         async with self.short(changes=True) as session:
             if self._role:
                 await session.execute(f"SET SESSION AUTHORIZATION {quoted(self._role)}")
@@ -220,7 +220,7 @@ class PgSession:
                 await _perform(session, statement)
 
     async def prepare(self, sql: str) -> None:
-        """Lets the server read the statement without running it."""
+        """Lets the server parse the statement without running it."""
         from psycopg.pq import ExecStatus
 
         async with self.short(changes=True) as session:
@@ -235,7 +235,7 @@ class PgSession:
 
 
 async def results(session: AsyncConnection[Any], statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
-    """What each statement gave; all are sent at once, as one transaction."""
+    """The result of each statement; all are sent together, as one transaction."""
     cursor = await session.execute("; ".join(statements).encode())
     found = []
     while True:
@@ -270,13 +270,13 @@ async def _perform(session: AsyncConnection[Any], statement: ScriptStatement) ->
 
 
 def _line_in(statement: ScriptStatement, refused: Error) -> int:
-    """How many lines into the statement the server found the fault."""
+    """The line in the statement at which the server found the error."""
     place = refused.diag.statement_position
     return statement.text.count("\n", 0, int(place) - 1) if place else 0
 
 
 def said(refused: Error) -> str:
-    """What the server said, with its hint."""
+    """The server's message, with its hint."""
     diag = refused.diag
     parts = [diag.message_primary or str(refused).strip(), diag.message_detail, diag.message_hint]
     return ". ".join(part.rstrip(".") for part in parts if part)
