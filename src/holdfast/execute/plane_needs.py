@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -15,13 +16,18 @@ from holdfast.model.scenario import Injection
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.traits import CheckTraits
 from holdfast.plan.checks import traits_of
-from holdfast.planes.site_planes import PlaneSettings
+
+if TYPE_CHECKING:
+    from holdfast.planes.site_planes import PlaneSettings
 
 
 def plane_settings(
     spec: Spec, agent: AgentSpec, root: Path, environ: Mapping[str, str], models: ModelOptions, *, web: bool
 ) -> PlaneSettings:
     """What the planes of a site are opened for; `agent` is its section with references resolved."""
+    # The planes bring the gateway and MCP with them, which a run without planes never needs.
+    from holdfast.planes.site_planes import PlaneSettings
+
     return PlaneSettings(
         agent,
         root,
