@@ -91,7 +91,8 @@ def environment(place: str, paths: dict[str, str]) -> dict[str, str]:
         open(sourced, "x").close()
     offline = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     return {
-        **offline,  # the network is the agent's alone: nobody answers here, and that is to be noticed at once
+        # Only the agent has network access. Without proxy variables, connections of the tests fail immediately.
+        **offline,
         "TEST_DIR": paths["/tests"],
         "PATH": f"{place}/bin:{os.environ.get('PATH', os.defpath)}",
         "HOLDFAST_MISSING": f"{place}/missing",

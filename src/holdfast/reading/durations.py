@@ -1,4 +1,4 @@
-"""Durations, of which an integer is in ms and text has a unit; and values that are text whatever they look like."""
+"""Reads durations (an integer in ms, or text with a unit) and values that are always text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _DURATION = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)"
 _DAY_MS = 24 * 3_600_000
 _LONGEST = 100
-"""Characters. Longer text is not a duration, and would take long to match."""
+"""The longest text in characters that is matched; a longer one is not a duration and would match slowly."""
 
 
 def duration_ms(text: str) -> float | None:
-    """Milliseconds of `500ms`, `30s`, `5m`, `1h`, `1h30m`; None if it is none of them."""
+    """The milliseconds of a text such as `500ms`, `30s`, `5m`, `1h` or `1h30m`; None if it is not a duration."""
     compact = text.strip()
     if len(compact) > _LONGEST:
         return None

@@ -1,4 +1,4 @@
-"""A file that the user wrote, read as text within limits; and paths of the workspace, which must not leave it."""
+"""Reads a user's file as text within limits, and checks that paths stay inside the workspace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 10_000_000
 
 
 class Source(Struct, frozen=True):
-    """The content of a file; `problem` says why it cannot be used, if so."""
+    """The content of a file, or the problem that makes it unusable."""
 
     data: bytes = b""
     text: str = ""
@@ -24,14 +24,14 @@ class Source(Struct, frozen=True):
 
 
 def opens(path: Path) -> bool:
-    """Whether a file or a folder is at the path: who opens anything else may wait forever."""
+    """Whether the path is a file or a folder; opening anything else may block forever."""
     return os.path.isfile(path) or os.path.isdir(path)
 
 
 def read_file(path: Path, *, absent: str = "", piped: bool = False) -> Source:
-    """The file, never raising for what is there; `absent` is the hint where nothing is.
+    """Reads the file and returns problems instead of raising; `absent` is the hint if there is no file.
 
-    `piped`: it may be a pipe, too, since the user names it and not a spec.
+    `piped`: a pipe is allowed too, because the user named it on the command line.
     """
     data = _bytes(path, absent, piped)
     if isinstance(data, Problem):
@@ -46,7 +46,7 @@ def _bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     try:
         if path.is_dir():
             return Problem("is a folder, not a file", code="unreadable-file")
-        with open(path, "rb", opener=None if piped else _at_once) as stream:
+        with open(path, "rb", opener=None if piped else _without_waiting) as stream:
             if not piped and not S_ISREG(os.fstat(stream.fileno()).st_mode):
                 return Problem("is not a regular file", code="unreadable-file")
             data = stream.read(MAX_BYTES + 1)
@@ -60,8 +60,8 @@ def _bytes(path: Path, absent: str, piped: bool) -> bytes | Problem:
     return data
 
 
-def _at_once(path: str, flags: int) -> int:
-    """Opens without waiting for whoever is to write a pipe."""
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a pipe without waiting for a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -76,17 +76,17 @@ _WORKSPACE = PurePosixPath("/workspace")
 _HOME = PurePosixPath("/home/agent")
 _TAKEN = ("agent", "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin", "sys",
           "tmp", "usr", "var", "workspace")  # fmt: skip
-"""Folders at the top of every sandbox that have a meaning there."""
+"""Top-level folders that every sandbox uses."""
 
 
 def in_workspace(path: str) -> str:
-    """A path of the workspace, which may be written as programs inside see it, relative to it."""
+    """The path relative to the workspace; it may also be written as programs in the sandbox see it."""
     pure = PurePosixPath(path)
     return str(pure.relative_to(_WORKSPACE)) if pure.is_relative_to(_WORKSPACE) else path
 
 
 def can_be_workdir(path: str) -> bool:
-    """Whether the workspace can also be found at that path in a sandbox."""
+    """Whether a sandbox can mount the workspace at that path too."""
     pure = PurePosixPath(path)
     top = pure.parts[1:2]
     if not pure.is_absolute() or ".." in pure.parts or not top or top[0] in _TAKEN:
@@ -95,13 +95,13 @@ def can_be_workdir(path: str) -> bool:
 
 
 def outside(path: str, folder: str = "the workspace") -> Iterable[tuple[str, str]]:
-    """What is wrong with a path that leaves the workspace, or another folder."""
+    """The problem of a path that leaves the workspace or another folder; nothing for a valid path."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         yield "path", f"must stay inside {folder}: no .. and no absolute path"
 
 
 def covers(allowed: Iterable[str], path: str) -> bool:
-    """Whether one of them is the path, a folder that it lies in, or a glob that it fits."""
+    """Whether an entry of `allowed` is the path, a folder above it or a glob that matches it."""
     pure = PurePosixPath(path)
     return any(pure.is_relative_to(PurePosixPath(one)) or fnmatchcase(path, one) for one in allowed)

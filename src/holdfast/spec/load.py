@@ -1,4 +1,4 @@
-"""A file to a Spec, or to everything that is wrong with it."""
+"""Loads a file as a Spec, or reports all its problems."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from holdfast.spec.world.world_value import world_spec
 
 
 class Checked(Struct, frozen=True):
-    """A file as read: the Spec if it can be used, all problems, and the text for showing them."""
+    """The result of reading a file: the Spec if it is usable, all problems, and the text to show them in."""
 
     spec: Spec | None
     problems: tuple[Problem, ...]
@@ -75,7 +75,7 @@ def load(
 
 
 def check(path: Path, *, environ: Mapping[str, str], options: LoadOptions = _DEFAULTS) -> Checked:
-    """Reads the file and reports everything that is wrong with it; never raises for what is in it."""
+    """Reads the file and reports all its problems; its content never makes it raise."""
     built = options.built
     if built is None:
         file = read_file(path, absent="holdfast init writes a first one", piped=True)
@@ -265,7 +265,7 @@ def _filename(reader: Reader, section: OutputSection) -> None:
 
 
 def _shape(reader: Reader, file: File, folder: Path | None) -> None:
-    """Keys that need each other."""
+    """Reports keys that need another key."""
     task_problems(reader, file)
     if folder is not None and file.agent.dir is not None and _holds(folder / file.agent.dir, folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
@@ -300,7 +300,7 @@ def _ignored(reader: Reader, section: WarningsSection) -> None:
 
 
 def _sandboxed(reader: Reader, file: File) -> None:
-    """Keys that mean something in a sandbox alone."""
+    """Reports keys that have an effect only in a sandbox."""
     agent = file.agent
     asked = {"dir": agent.dir is not None, "nested_sandbox": agent.nested_sandbox, "programs": bool(agent.programs)}
     for key in (key for key, wanted in asked.items() if wanted and world_spec(file) is None):

@@ -174,14 +174,14 @@ def url_fault(text: str) -> str:
 
 
 class SettledValues:
-    """What the references in such places gave, by path; where a run has settled them, what they gave then."""
+    """The values of references by path; a stored run provides the values that it used."""
 
     def __init__(self, environ: Mapping[str, str], kept: Mapping[str, str] | None = None) -> None:
         self._environ = environ
         self._kept = kept
         self.found: dict[str, str] = {}
         self.unset: dict[str, tuple[str, ...]] = {}
-        """By path: the variables without which there is no value."""
+        """The unset variables by path."""
         self.variables: dict[str, None] = {}
 
     def __call__(self, path: str, text: str) -> str | None:

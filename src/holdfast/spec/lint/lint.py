@@ -1,4 +1,4 @@
-"""Warnings: what loads, but probably does not mean what its author thinks."""
+"""Warns about specs that load but probably do not mean what their author intended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPT_INJECTION = "LLM01:2025"
 
 
 def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
-    """Reports every smell of a file that loads."""
+    """Reports the warnings of a file that loads."""
     for rule in (*rules.all, *file.run_rules):
         _rule(reader, rule)
     _tools(reader, file, rules, weather, folder)
@@ -38,7 +38,7 @@ def lint(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet,
 
 
 def _repeated(reader: Reader, prompts: Node) -> None:
-    """The same question is the same trial: it is asked once."""
+    """Warns about repeated prompts, which are sent once."""
     first: dict[str, Node] = {}
     for node in prompts.items:
         text = node.text if node.kind != "map" else repr(node.plain())
@@ -68,12 +68,12 @@ def _rule(reader: Reader, rule: RuleEntry) -> None:
 
 
 def _escaped(reader: Reader, node: Node, id: str) -> bool:
-    """A doubled backslash outside double quotes reaches the regex doubled: whether that was warned of."""
-    mended = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
-    if not mended or mended == node.text:
+    """Warns about a doubled backslash outside double quotes, which the regex sees doubled; returns whether it did."""
+    fixed = undoubled(node.text) if node.kind == "text" and node.style != '"' else ""
+    if not fixed or fixed == node.text:
         return False
     quotes = {"'": "single quotes keep", "": "unquoted text keeps"}.get(node.style, "block text keeps")
-    shown = f"'{mended}'" if node.style == "'" else mended
+    shown = f"'{fixed}'" if node.style == "'" else fixed
     hint = f"{quotes} both backslashes, so it looks for a backslash. Write {shown}"
     message = f"can never match what it seems to mean (rule {id})"
     reader.warn(node, message, hint=hint, code="lint-escaped-regex", length=1)
@@ -97,7 +97,7 @@ def _judged(reader: Reader, rule: RuleEntry) -> None:
 
 
 def _tools(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, folder: Path) -> None:
-    """A rule on the calls of a tool that is misspelled would pass whatever the agent does."""
+    """Warns about unknown tools in rules: a rule on a misspelled tool may pass whatever the agent does."""
     naming = [(rule, tools) for rule in (*rules.all, *file.run_rules) if (tools := rule.traits.tools)]
     if not naming or reader.failed("agent"):
         return
@@ -203,7 +203,7 @@ def _numbers(reader: Reader, file: File, rules: ContractRules) -> None:
 
 
 def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
-    """Agents set their own; a model's entry says what a judge sends."""
+    """Warns about a temperature that nothing uses: agents send their own, and only judges read this one."""
     if any(rule.traits.asks_model for rule in (*rules.all, *file.run_rules)):
         return
     for model in file.models.values():
@@ -214,7 +214,7 @@ def _temperatures(reader: Reader, file: File, rules: ContractRules) -> None:
 
 
 def _descriptions(reader: Reader, file: File) -> None:
-    """Rules of a map should have a description."""
+    """Warns about rules of a map without a description."""
     for rule in file.mapped:
         if not rule.invariant.description:
             key = file.at.get("invariants").key(rule.invariant.id)

@@ -1,4 +1,4 @@
-"""Why a fault can never be met: the world it needs is not there, or no call there has what its `match` asks for."""
+"""Explains why a fault can never be met: its sandbox is missing, or no call can satisfy its `match`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.spec.sections.agent import AgentSection
 
 
 class Obstacle(Struct, frozen=True):
-    """Why a fault cannot be met, and the ways out."""
+    """Why a fault cannot be met, and how to fix it."""
 
     message: str
     hint: str
@@ -40,7 +40,7 @@ _NO_DISK = Obstacle(
     "give it one: resources: {disk: 100Mi}",
 )
 _NO_WRITES = Obstacle(
-    "this fault waits for a db_write, and there is no database that could have one",
+    "this fault waits for a db_write, but the spec has no database",
     "add a postgres or mysql service, or wait for another event",
 )
 

@@ -1,4 +1,4 @@
-"""The parts of a file: which of them it declares, and which rules and weather each has."""
+"""The parts of a file, and the rules and scenarios of each."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
     """The rules of a part: those of `run` for mutations and chaos, else those of the contract.
 
-    Sessions of a file without a contract are held to the rules of `run`, too: there are no others.
+    Without a contract, the rules of `run` also judge recorded sessions.
     """
     of_run = part in ("mutation", "chaos") or (part == "replay" and not rules.all)
     return ContractRules(file.run_rules) if of_run else rules

@@ -1,4 +1,4 @@
-"""Which faults this agent can meet, and what to do about the others."""
+"""Decides which faults this agent can meet, and suggests what to do about the others."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _scenario(reach: Reach | None, entry: MatrixEntry, one: FaultSet) -> tuple[S
 
 
 def _reached(reader: Reader, reach: Reach, entry: MatrixEntry, sets: tuple[FaultSet, ...]) -> tuple[FaultSet, ...]:
-    """The sets of which the agent can meet something. The others are named with the reason; none left is an error."""
+    """The sets with a fault that the agent can meet; warns about the others, and reports an error if none is left."""
     # A profile is written for all agents: a set that this agent cannot meet at all is left out with a warning, and only
     # if nothing remains is the profile itself an error.
     beyond = [one for one in sets if one.faults and all(reach.obstacle(f) is not None for f in one.faults)]

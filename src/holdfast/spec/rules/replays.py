@@ -1,4 +1,4 @@
-"""The `replays:` section, the session files it names, and the contracts that sessions name: read with their places."""
+"""Reads the `replays:` section, its session files, and the contracts that sessions refer to."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _SHAPE = "a session has an id and an input; a list of them, or {sessions: [...]}
 
 
 class NamedContract(Struct, frozen=True):
-    """The contract of a file: its name and its rules, whatever its matrix is."""
+    """The name and the rules of a file's contract."""
 
     name: str
     rules: tuple[Invariant, ...]
 
 
 def replay_value(section: ReplaysSection) -> ReplaySpec:
-    """The section as a value; the files that it names are read when they are replayed."""
+    """The section as a value; session files are read when they are replayed."""
     sessions = (one.file if one.file is not None else _session(one, "") for one in section.sessions)
     return ReplaySpec(tuple(sessions), tuple(map(_source, section.sources)))
 
 
 def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | None) -> None:
-    """Reports keys that are missing or written twice, and session files that cannot be used.
+    """Reports missing keys, duplicate ids and unusable session files.
 
-    `folder` is where the files lie; None: they were checked when the copy was made.
+    `folder` has the files; None if they were already checked when the copy was made.
     """
     for session in section.sessions:
         _check_keys(reader, session)
@@ -58,7 +58,7 @@ def replays_problems(reader: Reader, section: ReplaysSection, folder: Path | Non
 
 
 def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
-    """The sessions of a file, YAML or JSON; SpecError with everything that is wrong with it."""
+    """The sessions of a YAML or JSON file; raises SpecError with all its problems."""
     shown = name or str(path)
     reader, root, source = _open(path, shown)
     entries = list(_entries(reader, root)) if root is not None else []
@@ -71,7 +71,7 @@ def read_sessions(path: Path, name: str = "") -> tuple[RecordedSession, ...]:
 
 
 def read_contract(path: Path, name: str = "") -> NamedContract:
-    """The `contract` section of a file, without its matrix; SpecError with everything that is wrong with it."""
+    """The `contract` section of a file, without its matrix; raises SpecError with all its problems."""
     shown = name or str(path)
     reader, root, source = _open(path, shown)
     section = _contract(reader, root) if root is not None else None
@@ -82,7 +82,7 @@ def read_contract(path: Path, name: str = "") -> NamedContract:
 
 # -- parts --------------------------------------------------------------------------------------
 def _open(path: Path, shown: str) -> tuple[Reader, Node | None, str]:
-    """A reader with the problems of the file's form, the tree, and the text; SpecError if there is no text."""
+    """A reader with the YAML problems, the tree and the text; raises SpecError if the file cannot be read."""
     file = read_file(path)
     if file.problem is not None:
         raise SpecError(shown, [file.problem], source=file.text)
@@ -93,7 +93,7 @@ def _open(path: Path, shown: str) -> tuple[Reader, Node | None, str]:
 
 
 def _entries(reader: Reader, root: Node) -> Iterator[ReplaySession]:
-    """Every session of the file that could be read."""
+    """The readable sessions of the file."""
     node = root
     if root.kind == "map" and root.has("sessions"):
         reader.unknown_keys(root, ("sessions",))
@@ -118,7 +118,7 @@ def _check_keys(reader: Reader, session: ReplaySession, *, nested: bool = False)
     if session.file is not None:
         for key in session.at.pairs:
             if key != "file":
-                reader.error(session.at.key(key), "belongs into the session's own file", code="conflict")
+                reader.error(session.at.key(key), "belongs in the session's own file", code="conflict")
         return
     missing = [key for key in ("id", "input") if not session.at.has(key)]
     if missing and not nested:
@@ -136,7 +136,7 @@ def _same_ids(reader: Reader, sessions: Iterable[ReplaySession]) -> None:
 
 
 def _file_problem(reader: Reader, session: ReplaySession, folder: Path) -> None:
-    """A session file that cannot be used, in one line; a missing file is reported elsewhere."""
+    """Reports the first problem of a session file; a missing file is reported elsewhere."""
     assert session.file is not None
     if not (folder / session.file).is_file():
         return

@@ -1,4 +1,4 @@
-"""The world's sections: what their keys ask of each other."""
+"""Checks the world's sections for conflicting and missing keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TAKES: dict[str, tuple[str, ...]] = {
 }
 _SQL = ("postgres", "mysql")
 _OURS = (None, CONTAINER, EXTERNAL, *BUILT_IN["services"])
-"""Kinds of which it is known that they speak no SQL unless their wire does; None: a URL that nobody knows."""
+"""Service kinds that speak SQL only if their wire protocol does; None is an unknown URL."""
 _AUDITED = {
     "db_writes_outside": "db_writes",
     "http_except": "http_calls",
@@ -49,7 +49,7 @@ _AUDITED = {
 
 
 def world_problems(reader: Reader, file: File, rules: Iterable[RuleEntry], faults: Iterable[FaultEntry]) -> None:
-    """Reports names that nothing has, and keys that lack their companions."""
+    """Reports unknown names, and keys that need another key."""
     reader.twice(((service.name, service.at.get("name")) for service in file.services), "name")
     for fixture in file.fixtures:
         _fixture(reader, file, fixture)
@@ -138,7 +138,7 @@ def _placed_files(reader: Reader, file: File) -> None:
 
 
 def _workdir(reader: Reader, file: File) -> None:
-    """Reports a second path of the workspace that cannot be one: it is taken in every sandbox."""
+    """Reports a workdir that every sandbox already uses for something else."""
     path = file.setup.workdir if file.setup else None
     if file.setup is None or path is None or can_be_workdir(path):
         return
@@ -147,7 +147,7 @@ def _workdir(reader: Reader, file: File) -> None:
 
 
 def may_be_database(service: ServiceEntry) -> bool:
-    """Whether SQL can be asked there: not of kinds of ours that speak none, nor of a URL that leads elsewhere."""
+    """Whether the service may accept SQL: its kind or URL is unknown, or its protocol is PostgreSQL or MySQL."""
     spec = service.spec
     if spec.kind == EXTERNAL:
         return bool(names(url_of(spec)).any) or spoken(spec).wire in _SQL or of_url(url_of(spec)) not in _OURS
@@ -155,7 +155,7 @@ def may_be_database(service: ServiceEntry) -> bool:
 
 
 def _unaudited(reader: Reader, file: File) -> None:
-    """Reports a rule about writes to tables where no service has tables whose writes can be seen."""
+    """Reports a rule on table writes if Holdfast can see the writes of no service."""
     rule = "db_writes_outside"
     holding = [service for service in file.services if not traits_of(service.spec).records]
     if file.forbidden is None or not file.forbidden.at.has(rule) or reader.failed("services"):
@@ -207,7 +207,7 @@ def _unfit(service: ServiceEntry, kind: str, read: ServiceRead) -> str:
 
 
 def _unaudited_deeds(reader: Reader, file: File, rule: RuleEntry, traits: CheckTraits) -> None:
-    """Reports deeds that the audit log will not have."""
+    """Reports deeds that the audit log does not record."""
     if file.audit is None or not traits.audits:
         return
     audit = asdict(file.audit)
