@@ -258,9 +258,8 @@ def route(exchange: Exchange, path: str, token: str, served: TrialServer | None)
 
 
 async def _nobody(exchange: Exchange) -> None:
-    # A call outside a trial, such as a late one from the previous trial, is rejected rather than counted for the next
-    # trial.
-    # Closing makes a client that retries, or calls in the next trial, open a new connection.
+    # A call outside a trial, such as a late one from the previous trial, must not count for the next trial. Closing
+    # makes a client that retries, or calls in the next trial, open a new connection.
     exchange.keep_alive = False
     await exchange.respond(503, (("content-type", "application/json"),), NO_TRIAL)
 

@@ -1,4 +1,4 @@
-"""Which process is at the other end of a loopback connection. Linux; elsewhere nobody is found."""
+"""Finds the process at the other end of a loopback connection. Linux only; elsewhere no process is found."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PeerAddress = tuple[str, int]
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _QUESTION = struct.Struct("=IHHIIBBBBI")
-"""The head of a netlink message, then: family, protocol, two that are unused, and which states are asked for."""
+"""The head of a netlink message, then: family, protocol, two unused fields, and the requested states."""
 _ANY = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
-"""Whatever interface, whatever cookie."""
+"""Any interface, any cookie."""
 _INODE_AT = 16 + 4 + 48 + 16
 """The inode ends the fixed part of an answer; attributes follow, each with its size and kind."""
 _ATTRIBUTE, _SHUTDOWN = struct.Struct("=HH"), 8
@@ -27,7 +27,7 @@ _NO_READING = 1
 
 
 def owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | None:
-    """The one of these processes that holds the connection, itself or by a process below it."""
+    """The one of these processes that holds the connection, itself or through a descendant."""
     inode = client_inode(peer, server_port)
     if inode is None:
         return None
@@ -35,20 +35,20 @@ def owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | Non
 
 
 def client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
-    """The client's end of its connection to us; None if it is closed already, or if that cannot be known."""
+    """The client's end of its connection to us; None if it is already closed or unknown."""
     answer = _client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
 
 def reads_on(peer: PeerAddress, server: PeerAddress) -> bool:
-    """Whether a client still holds its end and may read from it; no, if that cannot be known."""
+    """Whether a client still holds its end and may read from it; False if unknown."""
     answer = _client_end(peer, server)
     held = any(answer[_INODE_AT : _INODE_AT + 4])
     return held and not _shut(answer) & _NO_READING
 
 
 def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """What the kernel says of the client's end of a connection; empty if it knows of none."""
+    """The kernel's record of the client's end of a connection; empty if there is none."""
     if sys.platform != "linux":
         return b""
     try:
@@ -61,7 +61,7 @@ def _client_end(peer: PeerAddress, server: PeerAddress) -> bytes:
 
 
 def _shut(answer: bytes) -> int:
-    """Which directions its own process has shut; where the kernel does not tell, it reads no more."""
+    """The directions that its own process has shut; if the kernel does not say, it reads no more."""
     at = _INODE_AT + 4
     while at + _ATTRIBUTE.size < len(answer):
         size, kind = _ATTRIBUTE.unpack_from(answer, at)
@@ -72,7 +72,7 @@ def _shut(answer: bytes) -> int:
 
 
 def family(pid: int) -> Iterator[int]:
-    """A process and all below it, the nearest first."""
+    """A process and its descendants, nearest first."""
     waiting = deque([pid])
     while waiting:
         yield waiting[0]
@@ -93,7 +93,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def descends(pid: int, from_pid: int) -> bool:
-    """Whether a process is the other one or below it."""
+    """Whether a process is the other one or its descendant."""
     while pid > 1 and pid != from_pid:
         try:
             with open(f"/proc/{pid}/stat", "rb") as stat:
@@ -104,14 +104,14 @@ def descends(pid: int, from_pid: int) -> bool:
 
 
 def sockets(pid: int) -> Iterator[int]:
-    """The inodes of the sockets that a process holds, the newest first, as a rule; none if we may not look."""
+    """The inodes of the sockets that a process holds, usually newest first; none if access is denied."""
     try:
         folder = os.open(f"/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return
     try:
         for fd in reversed(os.listdir(folder)):
-            with suppress(OSError):  # it was closed meanwhile
+            with suppress(OSError):  # it was closed in the meantime
                 kind, _, inode = os.readlink(fd, dir_fd=folder).partition("[")
                 if kind == "socket:":
                     yield int(inode[:-1])
@@ -122,39 +122,39 @@ def sockets(pid: int) -> Iterator[int]:
 
 
 def holder(inode: int) -> int | None:
-    """Any process on this machine that holds the socket, as far as we may look."""
+    """Any accessible process on this machine that holds the socket."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return next((pid for pid in pids if inode in sockets(pid)), None)
 
 
 def _question(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """The socket whose own end is the client's, and whose far end is ours: one lookup, however many there are."""
+    """The socket whose local end is the client's and whose remote end is ours: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
     return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
 
 
 NEAR = 200
-"""Processes that are looked at first. An agent that starts more is found from the other side, which takes longer."""
+"""Number of processes checked first. With more, the search starts from the socket, which takes longer."""
 TRIES = 10
 WAIT_S = 0.5
-"""A process may connect before we are told that it was started."""
+"""How long to wait for the news of a new process: it may connect before that arrives."""
 
 
 class ProcessTree:
-    """The processes that an address is for: one and all below it. With none, nobody is turned away.
+    """The processes that may use an address: one and its descendants. If none is set, nobody is rejected.
 
-    Another program of the same user can read an agent's token; it cannot make the kernel say that it is the agent.
+    Another program of the same user can read an agent's token, but it cannot make the kernel report it as the agent.
     """
 
     def __init__(self) -> None:
         self.first = 0
-        """The process that all others are below; 0 if it is not known."""
+        """The root process; 0 if it is unknown."""
         self._sockets: set[int] = set()
-        """Theirs, when we last looked: clients that open many connections at once are looked at once."""
+        """The sockets of the processes at the last check: many connections opened together need one check."""
 
     async def excludes(self, peer: PeerAddress, server_port: int) -> bool:
-        """Whether the client is a process of another's. One that cannot be found is not excluded."""
+        """Whether the client is a foreign process. One that cannot be found is not excluded."""
         for _ in range(TRIES):
             inode = client_inode(peer, server_port) if self.first else None
             if inode is None or self._holds(inode):

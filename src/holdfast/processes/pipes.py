@@ -1,4 +1,4 @@
-"""The pipes of a started program: what it is given on stdin, and what it prints, in bounded memory."""
+"""The pipes of a started program: its stdin and its output, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from typing import Protocol
 from holdfast.processes.limits import OUTPUT_KEPT, OUTPUT_LIMIT, output_notes
 
 DRAINS = 512
-"""Reads after the end: bounded, as something that was left behind could write for ever."""
+"""Number of reads after the end: bounded, because a leftover process could write forever."""
 _GROUP_END = re.compile(r"\s*\+-+$")
-"""How Python ends the traceback of a group of errors."""
+"""The last line of Python's traceback for an exception group."""
 _GROUP_RULE = re.compile(r"\s*\+[-+]+")
-"""What stands before each error of one."""
+"""The prefix of each exception in a group."""
 _GROUP_LINE = re.compile(r"\s*\| (?!Traceback \()(\S.*)$")
-"""An error inside of one: what stands deeper is where it came from."""
+"""An exception inside a group; deeper indentation is its traceback."""
 _GROUP_FRAME = re.compile(r'\s*\|   File "')
 
 _ERROR = re.compile(r"\b(\w*Error|\w*Exception|error|ERROR|exception|[Ff]atal|FATAL|panic|panicked)\b")
-"""What a line says that tells why a program died."""
+"""Words of a line that explains why a program died."""
 
 
 _BOX = "╭┌┏"
 _BOX_SIDE = "│┃"
 _BOX_LINES = f" {_BOX}{_BOX_SIDE}╮╰╯┐└┘┓┗┛─━"
-"""What command-line libraries draw around an error."""
+"""Box characters that command-line libraries draw around an error."""
 
 
 class Sink(Protocol):
-    """Takes what a program prints."""
+    """Receives the output of a program."""
 
     def add(self, data: bytes) -> None: ...
 
 
 class Tail:
-    """Keeps the end of what was printed: that is where the traceback is."""
+    """Keeps the end of the output, where the traceback is."""
 
     def __init__(self, kept: int = OUTPUT_KEPT, most: float = OUTPUT_LIMIT) -> None:
-        """Of the first `most` bytes, the last `kept`."""
+        """Keeps the last `kept` of the first `most` bytes."""
         self._held = bytearray()
         self._kept = kept
         self._most = most
         self._read = 0
         self.watch: Callable[[bytes], None] | None = None
-        """Is shown everything as it comes, while somebody waits for a line."""
+        """Receives all output as it arrives, while something waits for a line."""
 
     def add(self, data: bytes) -> None:
         self._read += len(data)
@@ -59,7 +59,7 @@ class Tail:
             del self._held[: len(self._held) - self._kept]
 
     def restart(self) -> None:
-        """Forgets what came so far."""
+        """Discards the output so far."""
         self._held.clear()
         self._read = 0
 
@@ -73,7 +73,8 @@ class Tail:
 
     @property
     def last_line(self) -> str:
-        """The last line with anything on it, of a group of errors the innermost's; empty if there is none."""
+        """The last line that is not blank, for an exception group that of the innermost exception; empty if there
+        is none."""
         lines = [line for line in reversed(_unboxed(self.text)) if line.strip()]
         if lines and _GROUP_END.match(lines[0]):
             return _innermost(lines[1:]) or lines[0].strip()
@@ -81,7 +82,7 @@ class Tail:
 
     @property
     def telling_line(self) -> str:
-        """The last line that says error; the last one of all if none does."""
+        """The last line that says error; otherwise the last line."""
         last = self.last_line
         if _ERROR.search(last):
             return last
@@ -90,12 +91,12 @@ class Tail:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know of the output."""
+        """Notes about the output for the reader."""
         return output_notes(self._read)
 
 
 def _unboxed(text: str) -> list[str]:
-    """The lines, those of a box as one, its title before it; boxes of tracebacks are left out."""
+    """The lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
     lines: list[str] = []
     box: list[str] | None = None
     for line in text.splitlines():
@@ -117,18 +118,18 @@ def _box_text(rows: list[str]) -> str:
 
 
 def _innermost(lines: list[str]) -> str:
-    """The last error of a group, from its lines in reverse: the first line of what it says, behind its frames."""
+    """The last exception of a group, from its lines in reverse: the first line of its message, after its frames."""
     named = ""
     for line in lines:
         if _GROUP_RULE.match(line) or (named and _GROUP_FRAME.match(line)):
             break
         if found := _GROUP_LINE.match(line):
-            named = found[1]  # a message of several lines has a bar before each from Python 3.13 on
+            named = found[1]  # from Python 3.13 on each line of a multi-line message has a bar before it
     return named
 
 
 class Head:
-    """Keeps the beginning of what was printed: that is where an answer is."""
+    """Keeps the beginning of the output, where an answer is."""
 
     def __init__(self, limit: int) -> None:
         self._held = bytearray()
@@ -137,7 +138,7 @@ class Head:
         self.cut = False
 
     def stop(self) -> None:
-        """What comes from now on came too late."""
+        """Later output is too late to count."""
         self._stopped = True
 
     def add(self, data: bytes) -> None:
@@ -153,7 +154,7 @@ class Head:
 
 
 class Outlet:
-    """One pipe that a program prints to. It is always emptied, so that no program waits for us."""
+    """One output pipe of a program. It is always emptied, so the program never waits for Holdfast."""
 
     def __init__(self, sink: Sink) -> None:
         self._loop = asyncio.get_running_loop()
@@ -164,13 +165,13 @@ class Outlet:
         self._given = False
 
     def give(self) -> None:
-        """Their end is handed over: ours of it is closed."""
+        """The program has its end of the pipe: closes our copy."""
         if not self._given:
             self._given = True
             os.close(self.theirs)
 
     def drain(self) -> None:
-        """Takes what came and was not read yet."""
+        """Reads what has arrived and was not read yet."""
         drain(self._ours, self._sink.add)
 
     def close(self) -> None:
@@ -187,7 +188,7 @@ class Outlet:
 
 
 class Inlet:
-    """A program's stdin: what it is given, then its end. A program that does not read keeps nobody waiting."""
+    """A program's stdin: its input, then the end. A program that does not read it blocks nobody."""
 
     def __init__(self, data: bytes) -> None:
         self._loop = asyncio.get_running_loop()
@@ -225,7 +226,7 @@ class Inlet:
 
 
 class Pipes:
-    """All three pipes of a program. Hand over `stdio`, then `give`; `close` after its end."""
+    """All three pipes of a program. Pass on `stdio`, then call `give`; call `close` after its end."""
 
     def __init__(self, stdin: bytes, stdout: Sink, stderr: Sink) -> None:
         self._inlet = Inlet(stdin)
@@ -262,7 +263,7 @@ class Pipes:
 
 
 def drain(fd: int, take: Callable[[bytes], None]) -> None:
-    """Gives `take` what is there and was not read yet; bounded, as something could write for ever."""
+    """Passes the unread data to `take`; bounded, because something could write forever."""
     for _ in range(DRAINS):
         data = read_now(fd)
         if not data:
@@ -271,7 +272,7 @@ def drain(fd: int, take: Callable[[bytes], None]) -> None:
 
 
 def read_now(fd: int) -> bytes | None:
-    """What is there; b"" at the end; None if nothing is there yet."""
+    """The available data; b"" at the end; None if there is none yet."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:

@@ -1,6 +1,6 @@
-"""A program that Holdfast has started, as we see it: alive or ended, and how it is made to end.
+"""A program that Holdfast has started: its state, and how to end it.
 
-Where several things end, one that fails keeps no other open, and nobody forgets that it was cancelled.
+When several things are ended, a failure of one does not keep another open, and a cancellation is never lost.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from holdfast.processes.pipes import Pipes, Tail
 from holdfast.protocols.sandbox import Ran, Started, Stdio
 
 KILL_S = 10.0
-"""For the system to end a killed process: long, since on a busy machine slowness is ours."""
+"""Time for the system to end a killed process: long, because a busy machine is not the agent's fault."""
 KILLED = "it did not end when it got SIGTERM, and was killed"
-"""The note on a program for which SIGTERM was not enough."""
+"""The note for a program that SIGTERM did not end."""
 GONE = "what started it is gone"
 
 
 MemoryEnd = Callable[[int | None, bool], str]
-"""From a status, and whether we killed the program: how it ran out of memory; empty if it did not."""
+"""From a status, and whether Holdfast killed the program: how it ran out of memory; empty if it did not."""
 
 
 class Program:
-    """A started program, with all that it starts: one process group and what daemonised out of it."""
+    """A started program with everything that it starts: one process group, and daemons that left it."""
 
     def __init__(
         self,
@@ -40,25 +40,25 @@ class Program:
         listen: Callable[[], None] = lambda: None,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> None:
-        """`send` hands it a signal where its group cannot be reached; `listen` takes what was told and not yet read."""
+        """`send` delivers a signal if its group cannot be reached; `listen` processes unread reports."""
         self._send = send or (lambda number: kill_group(self.pid, number))
         self._listen = listen
         self._memory_end = memory_end
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.pid = 0
         self.keeper = 0
-        """The process that it and all that it starts are below; 0 if there is none."""
+        """The ancestor of all its processes; 0 if there is none."""
         self.status: int | None = None
-        """As waitpid gives it, once it has ended; None also if something killed its keeper."""
+        """The waitpid status, once it has ended; None also if its keeper was killed."""
         self.lost = False
-        """What started it died: how the program ended is not known, and not the agent's doing."""
+        """Whether its launcher died: the program's end is then unknown, and not the agent's fault."""
         self.out_of_memory = ""
         self.killed = False
         """By us."""
         self.notes: tuple[str, ...] = ()
-        """What the reader should know of how it ended."""
+        """Notes for the reader about how it ended."""
         self.took_ms = 0.0
-        """From its start to its end, by the clock of what started it: our own delays are not in it."""
+        """Its run time by the launcher's clock: without Holdfast's own delays."""
 
     @property
     def ended(self) -> bool:
@@ -66,11 +66,11 @@ class Program:
 
     @property
     def starved(self) -> bool:
-        """Whether it, or what it started, has run out of memory so far."""
+        """Whether the program or its descendants have run out of memory so far."""
         return bool(self._memory_end(signal.SIGKILL, self.killed))
 
     async def within(self, limit_s: float) -> bool:
-        """Whether the program has ended by then. An end that was told and not yet read counts."""
+        """Whether the program has ended by then. An unread report of its end counts."""
         if not self.ended:
             await asyncio.wait([self._ended], timeout=limit_s)
         if not self.ended:
@@ -78,7 +78,7 @@ class Program:
         return self.ended
 
     async def end(self, grace_s: float | None = None) -> None:
-        """SIGTERM to the group, a grace, SIGKILL. Nothing of it is left afterwards."""
+        """Sends SIGTERM to the group, waits, then sends SIGKILL. Nothing of it is left afterwards."""
         grace_s = GRACE_S if grace_s is None else grace_s
         if self.ended:
             return
@@ -98,7 +98,7 @@ class Program:
     def finish(
         self, status: int | None, took_ms: float = 0.0, left: int = 0, *, lost: bool = False, note: str = ""
     ) -> None:
-        """It has ended, and so has what it left behind, save `left` processes."""
+        """The program and its leftovers have ended, except `left` processes."""
         if not self._ended.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
             self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
@@ -108,7 +108,7 @@ class Program:
 
 @asynccontextmanager
 async def ended_after(program: Started) -> AsyncIterator[None]:
-    """Whatever happens, the program is ended afterwards; at once if we were interrupted."""
+    """Ends the program afterwards, whatever happens; immediately on a cancellation."""
     try:
         yield
     except asyncio.CancelledError:
@@ -121,7 +121,7 @@ async def ended_after(program: Started) -> AsyncIterator[None]:
 
 
 def how_it_ended(status: int | None) -> str:
-    """An end in words, to stand after `it`."""
+    """The end as text, to follow `it`."""
     if status is None:
         return "was ended from outside"
     if not os.WIFSIGNALED(status):
@@ -135,7 +135,7 @@ T = TypeVar("T")
 
 
 async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
-    """Awaits every one at the same time, to its end; then raises the first failure, if there was one."""
+    """Awaits all concurrently, each to its end; then raises the first failure, if there was one."""
     ended = await asyncio.gather(*ending, return_exceptions=True)
     for one in ended:
         if isinstance(one, BaseException):
@@ -144,7 +144,7 @@ async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def stopped(task: asyncio.Task[T]) -> None:
-    """Cancels a task and waits for its end; what it raised before is raised, and our own cancellation is not lost."""
+    """Cancels a task and waits for its end; re-raises its earlier exception, and does not lose our own cancellation."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
@@ -157,7 +157,7 @@ BeginProgram = Callable[[Sequence[str], Mapping[str, str], Stdio], Awaitable[Pro
 async def run_to_end(
     begin: BeginProgram, argv: Sequence[str], env: Mapping[str, str], stdin: bytes, timeout_s: float, keep: int
 ) -> Ran:
-    """Starts a program and waits for it, for so long; HarnessError if it was never executed."""
+    """Runs a program with a time limit; raises HarnessError if it was never executed."""
     out, err = Tail(keep, inf), Tail(keep, inf)
     pipes = Pipes(stdin, out, err)
     began = time.monotonic()
@@ -181,7 +181,7 @@ async def run_to_end(
 
 
 def code_and_signal(status: int | None) -> tuple[int | None, int]:
-    """Exit code and signal of a status, as waitpid gives it."""
+    """Exit code and signal of a waitpid status."""
     if status is None:
         return None, 0
     if os.WIFSIGNALED(status):
@@ -190,6 +190,6 @@ def code_and_signal(status: int | None) -> tuple[int | None, int]:
 
 
 def killed_by(status: int | None, number: int) -> bool:
-    """Whether a signal ended it: also where what watched over it, a shell or bubblewrap, passed that on."""
+    """Whether a signal ended it, even if a shell or bubblewrap in between passed that on."""
     code, signalled = code_and_signal(status)
     return signalled == number or code == 128 + number

@@ -1,4 +1,4 @@
-"""Takes secrets out of bytes, files and what servers write, of any size, a window at a time."""
+"""Removes secrets from bytes, files and server data of any size, one window at a time."""
 
 from __future__ import annotations
 
@@ -29,57 +29,57 @@ _ESCAPES: tuple[dict[str, str], ...] = (
     {**_BACKSLASH, **_LINES, "\0": "\\0", "\x1a": "\\Z", "'": "\\'", '"': '\\"'},
     {**_BACKSLASH, **_LINES, "\t": "\\t", "\b": "\\b", "\f": "\\f", '"': '\\"'},
 )
-"""None; literals and names of SQL; rows of PostgreSQL's COPY; literals of MySQL's; JSON. A mask keeps the escapes."""
+"""Escaping: none; SQL literals and names; rows of PostgreSQL's COPY; MySQL literals; JSON. A mask keeps the escapes."""
 _WIDE = {2: "·", 3: "•", 4: "🔒"}
 _DIGITS = 20
-"""More than a number of 64 bits has."""
+"""More digits than a 64-bit number has."""
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 REWRITTEN = 64_000_000
-"""Bytes of a file that is still rewritten."""
+"""Maximum size of a file that is still rewritten, in bytes."""
 WINDOW = 1_000_000
-"""Bytes that are looked at in one go."""
+"""Bytes that are examined together."""
 _LONGEST = 8
-"""How many times as long as a secret one of its spellings may be."""
+"""Maximum ratio of an encoded form's length to the secret's."""
 _TRIES = 32
 _NO_END = "\0"
-"""Beside a window's end that is none of the text's: there `mask` must not take a piece for a secret that was cut."""
+"""Distance from a window's end that is not the end of the text: there `mask` must not treat a piece as a cut secret."""
 
 
 class CannotMask(HoldfastError):
-    """A secret is there in a form that cannot be taken out."""
+    """A secret occurs in a form that cannot be removed."""
 
     default_code = "secret-not-masked"
 
 
 class Hidden:
-    """Values that must not be seen. `mask` knows further spellings of them, in a text."""
+    """Values that must not be visible. `mask` recognises further forms of them in a text."""
 
     def __init__(self, values: Collection[str], mask: Callable[[str], str]) -> None:
         self._texts = {value for value in values if value}
         self.values = sorted((value.encode("utf-8", "surrogateescape") for value in self._texts), key=_longest)
-        """The longest first: one may begin with another."""
+        """Longest first, because one may begin with another."""
         self._mask = mask
 
     @cached_property
     def _lap(self) -> int:
-        """Bytes that two windows share, so that no spelling is between them."""
+        """Overlap of two windows in bytes, to keep any form from falling between them."""
         return _LONGEST * max(map(len, self.values), default=0) + len(MASK)
 
     def text(self, text: str) -> str:
-        """A text without them."""
+        """A text without the secrets."""
         data = text.encode("utf-8", "surrogateescape")
         for form in disguises(self._texts, text=True):
             data = data.replace(form.found, MASK)
         return self._mask(data.decode("utf-8", "surrogateescape"))
 
     def plain(self, data: bytes) -> bytes:
-        """Bytes without the values as they are."""
+        """Bytes without the literal values."""
         for value in self.values:
             data = data.replace(value, MASK)
         return data
 
     def overwrite(self, data: mmap, *, text: bool) -> None:
-        """Puts masks of the same length in the place of all forms that a server writes."""
+        """Replaces all forms that a server writes with masks of the same length."""
         forms = disguises(self._texts, text=text)
         for start in range(0, len(data), WINDOW):
             seen = data[start : start + WINDOW + self._lap]
@@ -89,7 +89,7 @@ class Hidden:
                     seen = data[start : start + WINDOW + self._lap]
 
     def spelled_in(self, data: mmap) -> bool:
-        """Whether a value, or a spelling that `mask` knows, is there."""
+        """Whether a value, or a form that `mask` recognises, occurs."""
         for start in range(0, len(data), WINDOW):
             seen = data[start : start + WINDOW + self._lap]
             text = _NO_END + seen.decode("utf-8", "surrogateescape") + _NO_END
@@ -98,7 +98,7 @@ class Hidden:
         return False
 
     def masked(self, file: IO[bytes]) -> Iterator[bytes]:
-        """A text, window by window, without the spellings that `mask` knows; CannotMask if there is no end to one."""
+        """A text, window by window, without the forms that `mask` recognises; raises CannotMask if one does not end."""
         rest, start = b"", ""
         while block := file.read(max(WINDOW, 4 * self._lap)):
             if rest:
@@ -109,7 +109,7 @@ class Hidden:
         yield self._without(rest, start, "")
 
     def _cut(self, data: bytes, following: bytes) -> int:
-        """Where it may be cut: what is masked on both sides apart is what is masked in both together."""
+        """A safe place to cut: masking both sides separately gives the same result as masking them together."""
         lap = self._lap
         end = len(data)
         data += following[:lap]
@@ -141,20 +141,21 @@ def _longest(value: bytes) -> tuple[int, bytes]:
 
 
 class DisguisedSecret(NamedTuple):
-    """Bytes that give a secret away, and as many that take their place."""
+    """Bytes that reveal a secret, and a replacement of the same length."""
 
     found: bytes
     mask: bytes
 
 
 def disguises(secrets: Iterable[str], *, text: bool) -> list[DisguisedSecret]:
-    """Every form that is looked for, the longest first: a secret may begin with another."""
+    """Every form to search for, longest first, because a secret may begin with another."""
     forms = {form for secret in secrets for form in (*_written(secret), *(() if text else _numbers(secret)))}
     return sorted(forms, key=lambda form: (-len(form.found), form))
 
 
 def _masked(secret: str) -> str:
-    """As many characters, and as many bytes. A number stays one: a column or a JSON value may take nothing else."""
+    """A mask with as many characters and bytes. A number stays a number, because a column or a JSON value may
+    require one."""
     if _NUMBER.fullmatch(secret):
         return re.sub("[0-9]", "1", secret)
     plain = MASK.decode().ljust(len(secret), "*")
@@ -176,13 +177,13 @@ def _bytes(text: str) -> bytes:
 
 
 def _numbers(secret: str) -> Iterator[DisguisedSecret]:
-    """As Redis keeps them: in as few bytes as it can, with a mark before them where they are few."""
+    """The forms in which Redis stores numbers: in as few bytes as possible, with a marker for short ones."""
     if len(secret) > _DIGITS or not _NUMBER.fullmatch(secret):
         return
     mask = _masked(secret)
     yield DisguisedSecret(struct.pack("<d", float(secret)), struct.pack("<d", float(mask)))
     if "." in secret or str(int(secret)) != secret:
-        return  # Redis keeps it as it is written
+        return  # Redis stores it as text
     for width, before, after in _WIDTHS:
         if -(1 << 8 * width - 1) <= int(secret) < 1 << 8 * width - 1:
             yield DisguisedSecret(
@@ -199,11 +200,11 @@ _WIDTHS = (
     (4, b"", b""),
     (8, b"", b""),
 )
-"""Of a string, in a list pack, in a zip list; then without a mark, as in a set of numbers."""
+"""In a string, a list pack, a zip list; then without a marker, as in a set of numbers."""
 
 
 def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
-    """Takes secrets out of every file and every name; a file that cannot be rewritten goes, and that is told."""
+    """Removes secrets from every file and file name; a file that cannot be rewritten is deleted and reported."""
     for at, folders, names in os.walk(folder, topdown=False) if hidden.values else ():
         for path in (_renamed(Path(at, name), hidden) for name in (*names, *folders)):
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
@@ -215,9 +216,10 @@ def mask_files(folder: Path, hidden: Hidden) -> Iterator[str]:
 
 
 def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
-    """Takes secrets out of what a server wrote, so that another can still read it; CannotMask if one would stay.
+    """Removes secrets from a server's files, which another server can still read; raises CannotMask if one would
+    remain.
 
-    A mask is as long as its secret: in a file that is no text, sizes stand before what they count.
+    A mask is as long as its secret, because binary files store sizes before their data.
     """
     if not path.stat().st_size or not hidden.values:
         return
@@ -238,7 +240,7 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
 
 
 def _rewritten(path: Path, hidden: Hidden) -> str:
-    """Rewrites a file without secrets; why not, if that cannot be done."""
+    """Rewrites a file without secrets; returns the reason if that is impossible."""
     if path.stat().st_size > REWRITTEN:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as seen:
             return "it is large, and a secret is in it" if hidden.spelled_in(seen) else ""
@@ -256,7 +258,7 @@ def _rewritten(path: Path, hidden: Hidden) -> str:
 
 
 def _renamed(path: Path, hidden: Hidden) -> Path:
-    """Where it is now: a name with a secret in it is masked, a link that leads to such a name goes."""
+    """The new path: a name with a secret is masked, and a link to such a name is deleted."""
     if path.is_symlink() and any(value in os.fsencode(os.readlink(path)) for value in hidden.values):
         path.unlink()
         return path

@@ -1,4 +1,4 @@
-"""The client of a mutation of the request: sends what the change makes of it, on connections of its own."""
+"""The client for mutated requests: sends the changed request on its own connections."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from holdfast.processes.program import stopped
 from holdfast.streams.failures import NotConnected
 
 PIECES = 10
-"""Into how many pieces what is slow is cut."""
+"""Number of pieces that slow data is split into."""
 _PIECE = 65_536
 _SMALL_READ = 64
 
 
 class RawExchange:
-    """Sends one request and reads its reply; `slept_s` is what our own pauses took."""
+    """Sends one request and reads its reply; `slept_s` is the duration of our own pauses."""
 
     def __init__(self, change: RequestChange, wire: WireRequest, body_limit: int, slow_s: float) -> None:
-        """`slow_s`: all pauses together."""
+        """`slow_s`: the total of all pauses."""
         self._slow = change.slow
         self._wire = wire
         self._got = ReplyCollector(wire.method, body_limit)
@@ -40,7 +40,7 @@ class RawExchange:
         self.slept_s = 0.0
 
     async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
-        """What came back until `deadline`, a time of the loop's clock. NotConnected if there was no connection."""
+        """What arrived until `deadline`, on the loop's clock. Raises NotConnected if there was no connection."""
         room = 2_048 if self._slow == "reply" else None
         link = await open_socket(place, deadline - self._loop.time(), trusted, room=room)
         sending = asyncio.create_task(self._send(link))
@@ -57,7 +57,7 @@ class RawExchange:
         return self._got.reply
 
     async def _send(self, link: RawSocket) -> None:
-        """All of the request. A server that does not want the rest of it may have answered: reading goes on."""
+        """Sends the complete request. A server may answer early and reject the rest, so reading continues."""
         with suppress(OSError):
             head, rest = self._wire.head, self._wire.rest
             if self._slow == "head":
@@ -82,7 +82,7 @@ class RawExchange:
             await link.send(data[at : at + size])
 
     async def _read(self, link: RawSocket) -> None:
-        """Until the reply is whole, or there is no more of it; the first pieces small and slow if they should be."""
+        """Reads until the reply is complete or ends; the first pieces small and slowly if required."""
         slow = PIECES if self._slow == "reply" else 0
         while not self._got.over:
             try:
@@ -114,18 +114,18 @@ class RawExchange:
 
 COPIES_LIMIT = 8
 SLOW_PART = 0.25
-"""How much of the agent's time our own pauses may take."""
+"""The share of the agent's time that our own pauses may take."""
 _MARK = "holdfast-prompt-stands-here"
 _OWN = 1
-"""Where among other questions our own comes: neither first nor last nor in the middle, so that an agent that answers
-everybody like the first, the last, the one before or in reverse gives it somebody else's answer."""
+"""The position of our question among the others: neither first nor last nor in the middle. An agent that gives
+everybody the first, the last, the previous or the reversed answer then gives us a wrong one."""
 _GAP_S = 0.01
-"""Between the starts of different questions: they arrive in this order, and an agent has them all at the same time."""
+"""Delay between the starts of different questions: they arrive in order, and the agent has all of them concurrently."""
 _SILENT = "the agent closed the connection without a reply: a refusal, since the request was malformed on purpose"
 
 
 class ChangedClient:
-    """Asks as HttpClient does, with one change to every request. It has nothing to close: each connection ends."""
+    """Sends like HttpClient, with one change to every request. There is nothing to close: each connection ends."""
 
     def __init__(self, client: HttpClient, form: RequestForm, change: RequestChange, task: Task) -> None:
         self._client = client
@@ -137,14 +137,14 @@ class ChangedClient:
         return self._client.cookies()
 
     async def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: no connection is kept."""
 
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
     ) -> HttpExchange:
-        """What the changed request, or the worst of its copies, came to, within `limit_s`.
+        """The result of the changed request, or of the worst of its copies, within `limit_s`.
 
-        AgentUnavailable if no connection could be made at all.
+        Raises AgentUnavailable if no connection could be made at all.
         """
         limit_s = min(self._client.timeout_s, limit_s)
         if limit_s <= 0:
@@ -177,7 +177,7 @@ class ChangedClient:
         exchange = RawExchange(change, wire, BODY_LIMIT, min(change.slow_ms / 1000, limit_s * SLOW_PART))
         reply = await exchange.make(self._client.url.endpoint, start + limit_s, abandon=abandon)
         if reply.status is not None and 400 <= reply.status < 500:
-            reply.failure = None  # it need not read on, nor end well: it has said no
+            reply.failure = None  # it has rejected the request, and need not read on or end cleanly
         if cookies is not None:
             cookies.take(reply.headers)
         seen = exchange_of(reply, limit_s)
@@ -187,7 +187,7 @@ class ChangedClient:
         return seen
 
     async def _explain(self, seen: HttpExchange, limit_s: float) -> None:
-        """No reply to what was malformed: a refusal, unless it was the end of the agent."""
+        """No reply to a malformed request counts as a rejection, unless the agent crashed."""
         try:
             (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
         except NotConnected:
@@ -196,7 +196,7 @@ class ChangedClient:
             seen.note = _SILENT
 
     async def _copies(self, request: HttpRequest, cookie: str, limit_s: float) -> HttpExchange:
-        """All copies concurrently: the exchange of the worst; among equals, the last."""
+        """Sends all copies concurrently; returns the worst exchange, and of equals the last."""
         change = self._change
         count = min(change.copies, COPIES_LIMIT)
         wires = [self._wire(request, cookie)] * count
@@ -215,14 +215,14 @@ class ChangedClient:
             raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
         found = [one or HttpExchange("closed", "it took no connection while it had others") for one in seen]
         if change.others and all(_rank(one) < _BAD for one in found):
-            worst = found[_OWN]  # only that one asked what the task asks
+            worst = found[_OWN]  # only that one sent the task's own question
         else:
             worst = max(reversed(found), key=_rank)
         worst.note = f"{count} requests at once: " + _counted(found, count)
         return worst
 
     def _copy(self, came: HttpExchange | BaseException, limit_s: float) -> HttpExchange | None:
-        """What one copy came to; None if there was no connection."""
+        """The result of one copy; None if there was no connection."""
         if isinstance(came, HttpExchange):
             return came
         if isinstance(came, NotConnected):
@@ -247,7 +247,7 @@ def _counted(found: list[HttpExchange], count: int) -> str:
 
 
 def prompt_parameter(form: RequestForm) -> str:
-    """The name under which the agent is given its prompt: in the query, else in the body; else `input`."""
+    """The field with the agent's prompt: in the query, otherwise in the body; otherwise `input`."""
     for name, value in form.query:
         if _MARK in _marked(value):
             return _marked(name)
@@ -259,5 +259,5 @@ def prompt_parameter(form: RequestForm) -> str:
 
 
 def _marked(template: RequestTemplate) -> str:
-    """The template with a mark where its prompt goes."""
+    """The template with a mark in place of its prompt."""
     return "".join(p if isinstance(p, str) else p.write(_MARK if p.name == "prompt" else "x") for p in template.parts)

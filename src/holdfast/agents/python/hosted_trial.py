@@ -1,4 +1,4 @@
-"""One trial of a Python agent as its parent sees it: its pipes, what has come so far, and the answer."""
+"""One trial of a Python agent as its parent sees it: its pipes, its messages so far, and the answer."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from holdfast.processes.program import how_it_ended
 from holdfast.protocols.trial import TrialContext
 
 MESSAGE_LIMIT = 80_000_000
-"""Bytes of one message: an answer that was cut fits in, whatever its characters."""
+"""Maximum size of a message, in bytes: a truncated answer fits, whatever its characters."""
 PARTIAL_KEPT = 1_000_000
-"""Characters of an unfinished answer that are kept."""
+"""Maximum length of an unfinished answer that is kept, in characters."""
 
 Say: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends something to the agent's process."""
@@ -39,7 +39,7 @@ _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protoco
 
 
 class HostedTrial:
-    """A trial under way."""
+    """A trial in progress."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, context: TrialContext) -> None:
         self.pid = 0
@@ -53,17 +53,17 @@ class HostedTrial:
         self._broke_code = ""
         self.late = False
         self.limit_ms = inf
-        """Of an answer that still counts when the time has run out."""
+        """Parts of an answer that still count when the time has run out."""
         self.exited = False
         self.abandoned = False
-        """Nobody waits for it any more."""
+        """Whether nobody waits for it any more."""
         self.status: int | None = None
         self.out_of_memory = ""
         self.frames = protocol.MessageFrames(self._take)
         self.printed = Tail()
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
-        """Calls of the agent's functions that are under way."""
+        """Calls of the agent's functions in progress."""
         self._loop = loop
         self._since = perf_counter()
         self._partial: list[str] = []
@@ -86,27 +86,27 @@ class HostedTrial:
             self._waiter = None
 
     async def said_within(self, limit_s: float) -> bool:
-        """Whether all is said by then, or the process has ended; False also if the agent passes one of its limits."""
+        """Whether all turns ended by then, or the process has; False also if the agent exceeds one of its limits."""
         return await unless_limited(self.wait(lambda: self.all_said, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
-        """The process has ended, as waitpid tells, or as the system tells if it had no more memory."""
+        """The process has ended, with a waitpid status, or with the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
             self._moved()
 
     def fail(self, why: str, code: str) -> None:
-        """Holdfast failed, not the agent; the first failure counts."""
+        """Records a harness error; the first one counts."""
         if not self.broke:
             self.broke, self._broke_code = why, code
 
     @property
     def all_said(self) -> bool:
-        """No turn is open: the last one that was asked has ended, or all has."""
+        """Whether no turn is open: the last one sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.asked)
 
     async def go_on(self, task: Task, say: Say) -> bool:
-        """Asks the next turn, if there is one; a process that waits for one is told if there is not."""
+        """Sends the next turn, if there is one; otherwise tells a waiting process that there is none."""
         if self.exited or self.done or self.turns[-1].ending != "answered":
             return False
         text = await self._context.turns.next(task, self.turns)
@@ -146,18 +146,18 @@ class HostedTrial:
         self._moved()
 
     def _saw(self, calls: tuple[protocol.FunctionCall, ...]) -> None:
-        """A call is part of the trace when it has ended."""
+        """Adds a call to the trace when it has ended."""
         for call in calls:
             key = (call.pid, call.number)
             if call.event.phase == "unfinished":
-                if len(self._calls) < EVENTS_KEPT:  # whatever the agent sends
+                if len(self._calls) < EVENTS_KEPT:  # the agent may send anything
                     self._calls[key] = call.event
             else:
                 self._calls.pop(key, None)
                 self._context.sink.add(call.event)
 
     def _in_time(self, met: FaultMet) -> FaultMet:
-        """A fault that strikes when all is said, in a thread or task left behind, had no part in the answer."""
+        """A fault that acts after the last answer, in a leftover thread or task, did not affect the answer."""
         if self.done is None and not self.late:
             return met
         return replace(met, effect="no_effect", note="after the answer")
@@ -184,7 +184,7 @@ class HostedTrial:
             waiter.set_result(True)
 
     def answer(self, timeout_s: float) -> Answer:
-        """What the trial came to; HarnessError, with what was said all the same, if our side broke."""
+        """The result of the trial; raises HarnessError, with the answers so far, for a harness error."""
         while self._calls:  # its process ended, and they with it
             event = self._calls.pop(next(iter(self._calls)))
             self._context.sink.add(replace(event, duration_ms=(self._context.sink.now() - event.ts) * 1000))
@@ -204,7 +204,7 @@ class HostedTrial:
         return answer
 
     def _open_turn(self, timeout_s: float) -> Turn:
-        """The turn that never ended: what had been said of it counts."""
+        """The turn that never ended, with the parts of its answer."""
         asked = self.asked[len(self.turns)]
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
@@ -230,7 +230,7 @@ def _death(status: int | None) -> str:
 
 
 class TrialPipes:
-    """Our ends of a trial in another process: its line and its output, from the moment the process is asked for."""
+    """Our ends of a trial in another process: its line and its output, from the request for the process on."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hosted: HostedTrial) -> None:
         self._loop = loop
@@ -245,7 +245,7 @@ class TrialPipes:
 
     @property
     def theirs(self) -> tuple[int, int]:
-        """The ends to hand over: of the line, and of the output."""
+        """The ends to pass on: of the line, and of the output."""
         return self._their_line.fileno(), self._output.theirs
 
     def give(self) -> None:
@@ -259,25 +259,25 @@ class TrialPipes:
         self._loop.add_reader(self._line.fileno(), self._read_line)
 
     def send_some(self, data: bytes) -> bytes:
-        """Sends what fits at once, before anybody listens; the rest."""
+        """Sends as much as fits immediately, before anything listens; returns the rest."""
         try:
             return data[self._line.send(data) :]
         except BlockingIOError:
             return data
 
     async def say(self, data: bytes) -> None:
-        with suppress(OSError):  # it died: its exit tells
+        with suppress(OSError):  # it died: its exit status will show
             await self._loop.sock_sendall(self._line, data)
 
     async def receive(self) -> bytes:
-        """What comes next on the line, before anybody listens; b"" at its end."""
+        """The next bytes on the line, before anything listens; b"" at its end."""
         try:
             return await self._loop.sock_recv(self._line, 1 << 16)
         except OSError:
             return b""
 
     def drain(self) -> None:
-        """Takes what came before the end and was not read yet."""
+        """Reads what arrived before the end and was not read yet."""
         drain(self._line.fileno(), self._hosted.frames.feed)
         self._output.drain()
 
