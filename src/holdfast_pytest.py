@@ -39,7 +39,7 @@ class HoldfastFile(pytest.File):
     spec: SpecFile
 
     def collect(self) -> Iterable[pytest.Item]:
-        from holdfast.api.rim import lines
+        from holdfast.api.entry_points import lines
         from holdfast.api.spec_file import SpecFile
         from holdfast.errors import HoldfastError, SpecError
         from holdfast.folders import runs_folder

@@ -60,10 +60,8 @@ def test_two_crashes_are_two_causes_and_an_answer_that_fails_is_another(project:
     spec = contract(RULES[:2], [CALM], prompts=("one", "two", "three"), agent=python(), isolation="cell")
     made = project(spec, AGENT.format(body))
     found = made.run("--no-preflight").json["causes"]
-    assert [one["rules"] for one in found] == [["cites", "answers"]], "the first prompt that failed decides a cell"
-    for prompt, rules in (("two", ["cites", "answers"]), ("three", ["cites"])):
-        made.write({**spec, "golden_prompts": [prompt]})
-        assert [one["rules"] for one in made.run("--no-preflight").json["causes"]] == [rules]
+    assert [one["rules"] for one in found] == [["cites", "answers"], ["cites", "answers"], ["cites"]]
+    assert [one["trials"] for one in found] == [2, 2, 1]
 
 
 def scenario(**rules: Any) -> dict[str, Any]:

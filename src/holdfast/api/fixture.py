@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.api.caller import Caller, caller
+from holdfast.api.entry_points import EntryWork, awaited, explained, here
 from holdfast.api.functions import execution
 from holdfast.api.loaded_spec import loaded
-from holdfast.api.rim import RimWork, awaited, explained, here
 from holdfast.api.run_result import RunResult
 from holdfast.api.values import CheckValue, FaultValue, check, fault
 from holdfast.errors import HoldfastError, SpecError, UsageError
@@ -183,7 +183,7 @@ class Holdfast:
 
         return seen()
 
-    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, RimWork[RunResult]]:
+    def _prepared(self, written: dict[str, Any], seed: int | None, where: Caller) -> tuple[Spec, EntryWork[RunResult]]:
         options = RunOptions(preflight=False, seed=self._seed if seed is None else seed)
         spec = loaded(written, options, where, "contract")
         return spec.spec, execution(spec, options, where, runs=self._runs())

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.caller import Caller, caller
-from holdfast.api.given import installed
+from holdfast.api.entry_points import EntryWork, RunInterrupted, awaited, explained, here
+from holdfast.api.inline_callables import installed
 from holdfast.api.job import carry_out, settled_job
 from holdfast.api.loaded_spec import LoadedSpec, SpecSource, loaded
-from holdfast.api.rim import RimWork, RunInterrupted, awaited, explained, here
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.folders import runs_folder, runs_in
@@ -73,7 +73,7 @@ def run(
     options = _options(
         scenarios, invariants, trials, keywords, concurrency, min_score, strict, fail_fast, preflight, replicas, seed
     )
-    return _at_rim(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
+    return _run_here(execution(spec, options, caller(), part=part, runs=_folder(runs), listen=listen))
 
 
 def run_async(
@@ -133,7 +133,7 @@ def rejudge(
         built = None if given is None else given.built
         return RunResult(judge_again(found, config=config, options=options, environ=os.environ, built=built))
 
-    return _at_rim(work)
+    return _run_here(work)
 
 
 def _folder(runs: str | os.PathLike[str] | None) -> Path | None:
@@ -148,7 +148,7 @@ def execution(
     part: PartAsked | None = None,
     runs: Path | None = None,
     listen: Listen | None = None,
-) -> RimWork[RunResult]:
+) -> EntryWork[RunResult]:
     """What `run` does, to be done at the rim. What can be refused is refused before it is."""
     spec = _loaded(source, options, where, part)
 
@@ -219,14 +219,14 @@ def _loaded(source: SpecSource, options: RunOptions, where: Caller, part: PartAs
         raise explained(error).with_traceback(None) from None
 
 
-def _at_rim(work: RimWork[RunResult]) -> RunResult:
+def _run_here(work: EntryWork[RunResult]) -> RunResult:
     try:
         return here(work)
     except HoldfastError as error:
         raise explained(error).with_traceback(None) from None
 
 
-async def _awaited(work: RimWork[RunResult]) -> RunResult:
+async def _awaited(work: EntryWork[RunResult]) -> RunResult:
     try:
         return await awaited(work)
     except HoldfastError as error:

@@ -28,7 +28,7 @@ from holdfast.spec.rules.fault_entry import FAMILIES
 _DEEPEST = 100
 _CODE = re.compile(r"agent\.(endpoint|tool_registry|reset_function|llm|(tools|llm)\[\d+\](\.callable)?)")
 """Where a function may stand, or an object that can be asked, in place of its name."""
-_GIVEN = "holdfast.api.given"
+_INLINE_CALLABLES = "holdfast.api.inline_callables"
 
 
 class Builder:
@@ -92,7 +92,7 @@ class Builder:
         if not self._inline:
             hint = "define it at the top of a module; or say isolation: inline, to have it asked in this process"
             self._wrong(path, f"{_described(value)} cannot be imported by the new process of a trial", hint=hint)
-        return f"{_GIVEN}:{self._name(value)}"
+        return f"{_INLINE_CALLABLES}:{self._name(value)}"
 
     def _name(self, value: Any) -> str:
         """A name for this spec, the same each time that it is built."""

@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.caller import Caller
+from holdfast.api.entry_points import here, lines
 from holdfast.api.functions import execution
 from holdfast.api.job import load_part
 from holdfast.api.loaded_spec import LoadedSpec, loaded
-from holdfast.api.rim import here, lines
 from holdfast.api.run_result import RunResult
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.model.codec import canonical

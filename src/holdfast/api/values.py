@@ -78,6 +78,6 @@ def check(type: str, /, **given: Any) -> CheckValue:
 
 def _refuse(reader: Reader, path: str) -> None:
     if any(problem.severity == "error" for problem in reader.problems):
-        from holdfast.api.rim import explained
+        from holdfast.api.entry_points import explained
 
         raise explained(SpecError(path, reader.problems))

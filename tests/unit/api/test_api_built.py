@@ -86,10 +86,10 @@ def test_a_function_of_a_module_is_named_and_one_that_no_other_process_finds_is_
         in problems(lambda: holdfast.build(written(section)))[0]
     )
     built = holdfast.build(written({**section, "isolation": "inline", "tools": [lambda: 1, lambda: 2]}))
-    assert built.spec.agent.endpoint == "holdfast.api.given:local"
+    assert built.spec.agent.endpoint == "holdfast.api.inline_callables:local"
     assert [tool.path for tool in built.spec.agent.tools] == [
-        "holdfast.api.given:lambda",
-        "holdfast.api.given:lambda_2",
+        "holdfast.api.inline_callables:lambda",
+        "holdfast.api.inline_callables:lambda_2",
     ]
     assert built.functions["local"] is local
 

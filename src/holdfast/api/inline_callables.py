@@ -1,6 +1,6 @@
-"""Functions that are given as they are, and that no other process could import: attributes of this module for one run.
+"""Functions passed as objects, which no other process could import: attributes of this module during one run.
 
-`holdfast.api.given:answer` names one. An inline agent is asked in this process, where that is found.
+`holdfast.api.inline_callables:answer` names one. An inline agent is called in this process, where the name resolves.
 """
 
 from __future__ import annotations

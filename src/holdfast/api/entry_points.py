@@ -1,4 +1,4 @@
-"""Where Python code comes in: called plainly, or awaited, also where an event loop runs already."""
+"""Entry points for Python code: plain or awaited calls, also while an event loop is already running."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def explained(error: E) -> E:
 
 
 T = TypeVar("T")
-RimWork = Callable[[Interrupts], T]
+EntryWork = Callable[[Interrupts], T]
 
 
 class RunInterrupted(Exception):
     """The work was stopped before its end; what it had done by then is stored."""
 
 
-def here(work: RimWork[T]) -> T:
+def here(work: EntryWork[T]) -> T:
     """Does it, in a thread of its own where a loop runs already, as in a notebook.
 
     An interrupt stops it in order, and is raised when that is done.
@@ -74,7 +74,7 @@ def _done(result: Callable[[], T]) -> T:
         raise KeyboardInterrupt(*stopped.args) from None
 
 
-async def awaited(work: RimWork[T]) -> T:
+async def awaited(work: EntryWork[T]) -> T:
     """Does it in a thread, so that the caller's loop goes on; a task that is cancelled stops it in order first."""
     interrupts = Interrupts()
     done = asyncio.ensure_future(asyncio.to_thread(work, interrupts))
