@@ -295,13 +295,9 @@ def test_a_fault_of_files_is_met_if_a_call_fails_for_it(tmp_path, fault, command
         (NO_FILE, "ls data; cat notes.txt"),
         (NO_FILE, "echo new > data/a.csv; cat data/a.csv"),
         (DENIED, "stat notes.txt; ls -l; cat data/a.csv"),
-        (DENIED, "chmod 600 notes.txt; cat notes.txt"),
-        (DENIED, "rm -f notes.txt"),
         (NO_FOLDER, "stat data; cat notes.txt"),
         (SEALED, "cat notes.txt data/a.csv; ls; echo x > /tmp/new"),
-        (SEALED, "chmod 600 notes.txt; echo x > notes.txt"),
         (SEALED, "mkdir data 2>/dev/null"),
-        (NOTES_ONLY, "rm -f notes.txt; echo x > other"),
         (FULL, "cat notes.txt; echo x > /dev/null; rm data/a.csv; echo x | cat"),
         (FULL, "rm .holdfast-ballast; echo x > new"),
         (FULL, ": > new; mkdir folder"),
@@ -310,6 +306,22 @@ def test_a_fault_of_files_is_met_if_a_call_fails_for_it(tmp_path, fault, command
 def test_a_fault_of_files_is_not_met_by_what_succeeds(tmp_path, fault, command):
     effect, note, ran = noted(tmp_path, *fault, command, disk=4_000_000)
     assert (effect, note) == ("no_effect", "the agent touched nothing of it"), ran
+
+
+@pytest.mark.parametrize(
+    ("fault", "command", "deed"),
+    [
+        (NOTES_ONLY, "sed -i s/hello/bye/ notes.txt", "replaced"),
+        (NOTES_ONLY, "echo x > other; mv -f other notes.txt", "replaced"),
+        (NOTES_ONLY, "rm -f notes.txt; echo x > other", "removed"),
+        (DENIED, "rm -f notes.txt", "removed"),
+        (DENIED, "chmod 600 notes.txt; cat notes.txt", "permissions"),
+        (SEALED, "chmod 600 notes.txt; echo x > notes.txt", "permissions"),
+    ],
+)
+def test_an_agent_that_gets_around_permissions_is_not_said_to_have_touched_nothing(tmp_path, fault, command, deed):
+    effect, note, ran = noted(tmp_path, *fault, command)
+    assert (effect, deed in note, "notes.txt" in note) == ("no_effect", True, True), (note, ran)
 
 
 @pytest.mark.parametrize(

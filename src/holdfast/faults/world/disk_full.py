@@ -39,7 +39,7 @@ class DiskFull:
         return "no space left on the disk"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(ctx)
+        return untouched(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         untouch(ctx)

@@ -127,6 +127,8 @@ async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
 
 
 _MODES = "modes"
+_LEFT = "left"
+"""The inode and the mode of each path, as the fault left it."""
 
 
 async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
@@ -141,6 +143,11 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
     await touch(world, ctx, paths, stands)
     await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # what is in a folder before the folder
     left |= {shown(path): footprint(world, path) for path in paths}
+    ctx.memory[_LEFT] = {
+        path: (now[0], mode)
+        for path in paths
+        if (now := left[shown(path)]) is not None and (mode := mode_of(world, path)) is not None
+    }
     if await allowed(world, ctx, tried, paths[0]):
         await give_back(world, ctx)
         raise HarnessError(
@@ -182,12 +189,27 @@ async def watch(
         ctx.memory[FELT] = await world.sandbox.watch(FileHazard(kind, real, moved))
 
 
-def untouched(ctx: FaultContext) -> str:
+def untouched(world: World, ctx: FaultContext) -> str:
     """Why a fault of files was not met; empty if a call of the agent failed for it."""
     felt: Callable[[], bool] | None = ctx.memory.get(FELT)
     if felt is None:
         return UNSEEN
-    return "" if felt() else UNTOUCHED
+    return "" if felt() else _evaded(world, ctx) or UNTOUCHED
+
+
+def _evaded(world: World, ctx: FaultContext) -> str:
+    """How the permissions that we took were circumvented; empty if they were not."""
+    # The permissions of a file forbid writing to it, but not putting another in its place, as `sed -i` does: that
+    # needs the permissions of its folder only. Nor do they keep the owner from setting them again. Other faults only
+    # take permissions, so whoever added one is the agent.
+    left: dict[str, tuple[int, int]] = ctx.memory.get(_LEFT, {})
+    for path, (inode, mode) in left.items():
+        now, mode_now = footprint(world, path), mode_of(world, path)
+        if now is None or mode_now is None or now[0] != inode:
+            return f"{path} was replaced, moved or removed, and only a fault of its folder prevents that"
+        if mode_now & ~mode:
+            return f"the agent changed the permissions of {path}"
+    return ""
 
 
 def _real(world: World, path: str, *, itself: bool) -> str | None:

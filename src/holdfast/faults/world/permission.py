@@ -33,7 +33,7 @@ class Permission:
         return f"{self.path}: permission denied"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(ctx)
+        return untouched(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

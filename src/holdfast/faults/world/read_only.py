@@ -38,7 +38,7 @@ class ReadOnly:
         return f"{self.path}: read-only"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(ctx)
+        return untouched(world, ctx)
 
     async def heal(self, world: World, ctx: FaultContext) -> None:
         await give_back(world, ctx)

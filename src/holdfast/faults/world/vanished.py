@@ -36,4 +36,4 @@ class Vanished:
         return f"{self.path}: gone"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        return untouched(ctx)
+        return untouched(world, ctx)
