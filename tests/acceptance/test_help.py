@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli.main import COMMANDS, GROUPS, root
+from holdfast.cli.main import COMMANDS, GROUPS, root, run
 from holdfast.cli.options import HEADINGS, HeadedCommand
 
 
@@ -41,3 +41,15 @@ def test_every_option_of_a_run_stands_under_one_heading(words: tuple[str, ...]) 
     other = text.partition("\nOther:\n")[2]
     shared = {"--scenario", "--seed", "--output", "--min-score", "--max-cost", "--backend", "--on", "--runs-dir"}
     assert [flag for flag in shared if f" {flag} " in other] == []
+
+
+@pytest.mark.parametrize(("words", "status"), [((), 0), (("contract",), 4), (("replay",), 4)])
+def test_a_command_without_a_subcommand_prints_its_help(
+    words: tuple[str, ...], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == status
+    printed = capsys.readouterr()
+    lines = (printed.err if status else printed.out).splitlines()
+    assert lines[0] == " ".join(("Usage: holdfast", *words, "[OPTIONS] COMMAND [ARGS]..."))
+    assert len(lines) > 10
+    assert (printed.out if status else printed.err) == ""

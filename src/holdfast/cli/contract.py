@@ -13,7 +13,7 @@ from holdfast.api.config_file import find_config
 from holdfast.cli import options as shared
 
 
-@click.group(name="contract")
+@click.group(name="contract", cls=shared.CommandGroup)
 def command() -> None:
     """Run, validate or score a contract: every rule in every scenario.
 

@@ -120,6 +120,13 @@ def _module(name: str) -> str:
 class Root(click.Group):
     """Lists its commands without importing them."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Click 8.2 made a missing subcommand a usage error; `holdfast` alone is a question.
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit(HELD)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

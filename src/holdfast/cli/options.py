@@ -50,6 +50,16 @@ _WIDTH = 22
 """Columns of an option with its value: the words of all headings begin at the same one."""
 
 
+class CommandGroup(click.Group):
+    """Prints its help if no subcommand is named, and exits 4; click's own way depends on its version."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(4)
+        return super().parse_args(ctx, args)
+
+
 class HeadedCommand(click.Command):
     """Lists its options under headings."""
 

@@ -21,7 +21,7 @@ _FOLDER = click.option(
 _FORCE = click.option("--force", is_flag=True, help="Overwrite existing session files.")
 
 
-@click.group(name="replay")
+@click.group(name="replay", cls=shared.CommandGroup)
 def command() -> None:
     """Replay recorded sessions, import them from traces, export failed trials.
 
