@@ -66,6 +66,17 @@ def test_every_part_has_its_verdict_and_weights_are_renormalised(project: MakePr
     assert found["reasons"] == ["chaos: 1 cell failed"]
 
 
+def test_the_warnings_of_a_part_are_shown_everywhere(project: MakeProject) -> None:
+    made = project({**spec(), "golden_prompts": ["one", "one"]})
+    ran = made.cli("ci", "-o", "reports")
+    (known,) = [
+        one for one in made.cli("show", "last", "--json").json["warnings"] if one["code"].startswith("lint-rep")
+    ]
+    assert ran.out.count(f"warning: {known['text']}") == 1
+    for name in ("report.html", "report.json", "report.md"):
+        assert known["text"].partition("] ")[2].partition(";")[0] in (made.folder / "reports" / name).read_text()
+
+
 def test_a_minimum_is_for_the_overall_score(project: MakeProject) -> None:
     made = project(spec())
     assert (ci(made, "--min-score", "80.56")["exit_code"], ci(made, "--min-score", "80.57")["exit_code"]) == (0, 1)
@@ -119,7 +130,7 @@ def test_kill_9_in_the_middle_and_resume_give_the_same_overall_score(project: Ma
     asked = len(made.read("asked"))
     assert "resume: holdfast ci --resume 0001" in made.cli("show").out
     resumed = ci(made, "--resume", "0001")
-    drop = ("duration_s", "started")
+    drop = ("duration_s", "started", "warnings")  # that it was killed is a warning
     assert {k: v for k, v in resumed.items() if k not in drop} == {k: v for k, v in whole.items() if k not in drop}
     trials = sum(part["trials"] for part in whole["parts"].values())
     assert len(made.read("asked")) <= asked + trials + 1 - 5

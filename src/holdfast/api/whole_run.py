@@ -16,6 +16,7 @@ from holdfast.api.job import PreparedJob
 from holdfast.api.whole_plan import WholePlan, least_score
 from holdfast.folders import runs_folder
 from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.spec import Part, Spec
 from holdfast.plan import RunOptions
 from holdfast.runner.outcome import RunOutcome, shown_path
@@ -100,6 +101,7 @@ def run_whole(plan: WholePlan, runner: PartRunner) -> WholeOutcome:
         duration_s=time.monotonic() - began,
         found=reasons,
         notes=[*_stopped(outcomes), *notes],
+        warnings=_warnings(outcomes),
     )
     store_overall(whole, found)
     whole.unlock()
@@ -146,6 +148,10 @@ def _stopped(outcomes: dict[Part, RunOutcome]) -> list[str]:
     return [f"{part}: {found.run.stopped}" for part, found in outcomes.items() if found.run.stopped]
 
 
+def _warnings(outcomes: dict[Part, RunOutcome]) -> list[RunWarning]:
+    return [warning for outcome in outcomes.values() for warning in outcome.run.warnings]
+
+
 def _discard(whole: RunDir, new: bool) -> None:
     """A run of which no part was begun leaves nothing behind."""
     whole.unlock()
@@ -171,7 +177,15 @@ def look_whole(whole: RunDir) -> WholeOutcome:
         outcomes[part] = stack.enter_context(closing(look(whole.part(part), environ=os.environ)))
         results += part_results(outcomes[part], whole, spec.weights)
     why = "the run is under way" if running else "the run was interrupted"
-    found = stored or overall(whole, spec, results, least=None, duration_s=0.0, found=[(INTERRUPTED, why)])
+    found = stored or overall(
+        whole,
+        spec,
+        results,
+        least=None,
+        duration_s=0.0,
+        found=[(INTERRUPTED, why)],
+        warnings=_warnings(outcomes),
+    )
     return WholeOutcome(found, outcomes, spec, whole, stack, running)
 
 
@@ -191,7 +205,14 @@ def conclude_merged(
         results += part_results(found.outcomes[part], whole, spec.weights)
     least = least_score(whole.manifest().options, spec)
     took_s = sum(outcome.run.duration_s for outcome in found.outcomes.values())
-    notes = _stopped(found.outcomes)
-    concluded = overall(whole, spec, results, least=least, duration_s=took_s, notes=notes)
+    concluded = overall(
+        whole,
+        spec,
+        results,
+        least=least,
+        duration_s=took_s,
+        notes=_stopped(found.outcomes),
+        warnings=_warnings(found.outcomes),
+    )
     store_overall(whole, concluded)
     return replace(found, overall=concluded)

@@ -50,7 +50,7 @@ def command(
         known(path)
     merged = merge(shards, runs_folder().absolute(), partial=partial)
     if whole:
-        return _show_whole(merged, outputs, as_json=as_json, quiet=quiet)
+        return _show_whole(merged, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     return _show(merged.run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
 
 
@@ -71,7 +71,7 @@ def _show(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, v
     return ending(shown)
 
 
-def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
+def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Every part of the run, judged, and all of them together; the exit code."""
     from holdfast.api.whole_run import conclude_merged
     from holdfast.cli.run_job import HARNESS, with_reports
@@ -83,7 +83,7 @@ def _show_whole(merged: MergedRun, outputs: Sequence[Path], *, as_json: bool, qu
     with closing(conclude_merged(merged.run, merged.beside, write_page)) as found:
         missing = write_overall(found, outputs, report=True)
         tell_whole_step(found, annotations=False)
-        show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page)
+        show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=found.shown_page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return found.overall.exit_code or (HARNESS if missing else 0)

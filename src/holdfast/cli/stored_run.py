@@ -22,7 +22,7 @@ def show_stored(
     from holdfast.runner.past.stored import look
 
     if run.manifest().parts:
-        return _show_whole(run, outputs, as_json=as_json, quiet=quiet)
+        return _show_whole(run, outputs, as_json=as_json, quiet=quiet, verbose=verbose)
     for path in outputs:
         reporter(path)
     with closing(look(run, environ=os.environ)) as outcome:
@@ -65,7 +65,7 @@ def place_in_run(run: RunDir, what: str) -> tuple[RunDir, str] | None:
     return None
 
 
-def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool) -> int:
+def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: bool, verbose: bool) -> int:
     """A run of several parts."""
     from holdfast.api.whole_run import look_whole
     from holdfast.cli.whole_run import show_overall, write_overall
@@ -76,8 +76,8 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], *, as_json: bool, quiet: b
     with closing(look_whole(run)) as found:
         missing = write_overall(found, outputs, report=False)
         if not outputs or as_json:
-            page = run.path / "report.html"
-            show_overall(found, as_json=as_json, quiet=quiet, page=found.shown_page if page.is_file() else "")
+            page = found.shown_page if (run.path / "report.html").is_file() else ""
+            show_overall(found, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     for trouble in missing:
         print(f"error: {trouble}", file=sys.stderr)
     return 3 if missing else 0

@@ -54,7 +54,7 @@ def run_shown(
     return run_whole(plan, ShownParts(screen, report=report, cached=cached, outputs=outputs))
 
 
-def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) -> None:
+def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, verbose: bool, page: str) -> None:
     """The overall result on stdout."""
     from holdfast.cli import screen as terminal
     from holdfast.report.overall import document, summary
@@ -73,6 +73,7 @@ def show_overall(found: WholeOutcome, *, as_json: bool, quiet: bool, page: str) 
         found.overall,
         color=terminal.wants_color(sys.stdout),
         quiet=quiet,
+        verbose=verbose,
         unicode=can_show_signs(sys.stdout.encoding),
         page=page,
         sandbox=next((one.run.sandbox for one in found.outcomes.values()), ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Interval, MutationScore
 from holdfast.model.spec import Part
 
@@ -53,6 +54,8 @@ class Overall(Struct, frozen=True, omit_defaults=True):
     min_score: float | None = None
     notes: tuple[str, ...] = ()
     """What was compared and found beside the verdict: regressions, a baseline."""
+    warnings: tuple[RunWarning, ...] = ()
+    """Those of all parts, each once."""
     spec_path: str = ""
     name: str = ""
     seed: int = 0

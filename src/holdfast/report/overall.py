@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.model.format_numbers import JSON
 from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.report import wording
 from holdfast.report.mutations import robustness
 from holdfast.report.paint import Paint, painter
@@ -20,6 +21,8 @@ from holdfast.store.run_names import name_here
 
 _COUNTED = re.compile(r"\d+ of \d+ \w+ failed")
 """Says again what stands before it: `15 of 24 mutations passed`."""
+_WARNINGS = 3
+"""Lines of warnings below the verdict."""
 _SIGNS = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–", "not run": "–"}
 
 
@@ -76,6 +79,7 @@ def summary(
     *,
     color: bool,
     quiet: bool = False,
+    verbose: bool = False,
     unicode: bool = True,
     page: str = "",
     sandbox: str = "",
@@ -92,8 +96,24 @@ def summary(
         context = " · ".join(one_line(text) for text in (page, sandbox) if text)
         lines += [f"      {context}"] if context and not quiet else []
     lines += [f"note: {one_line(note)}" for note in found.notes]
+    lines += (
+        []
+        if quiet
+        else [paint(wording.format_warning(one), "warning") for one in shown_warnings(found, verbose=verbose)]
+    )
     text = "\n".join(lines) + "\n"
     return text if unicode else ascii_only(text)
+
+
+def shown_warnings(found: Overall, *, verbose: bool = False) -> list[RunWarning]:
+    """The warnings of the parts, at most three lines with the last for the rest; all of them with `verbose`."""
+    warnings = [one for one in found.warnings if verbose or not one.ignored]
+    if verbose or len(warnings) <= _WARNINGS:
+        return warnings
+    # Document 001 asks for the warning about state whatever else there is to say.
+    shown = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
+    left = wording.plural(len(warnings) - len(shown), "more warning")
+    return [*shown, RunWarning("", f"{left}: -v, or the report")]
 
 
 def _verdict_line(found: Overall, paint: Paint, page: str) -> str:
@@ -135,6 +155,7 @@ def document(found: Overall) -> dict[str, Any]:
         "min_score": found.min_score,
         "reasons": found.reasons,
         "notes": found.notes,
+        "warnings": found.warnings,
         "run_id": found.run,
         "name": found.name,
         "spec_path": found.spec_path,
@@ -176,4 +197,5 @@ def markdown(found: Overall) -> str:
     lines += ["| " + " | ".join(inline(cell) for cell in row) + " |" for row in body]
     lines += ["", inline(not_run(found))] if not_run(found) else []
     lines += ["", *(f"- {inline(reason)}" for reason in found.reasons), *(f"- {inline(note)}" for note in found.notes)]
+    lines += [f"- warning: {inline(one.text)}" for one in shown_warnings(found)]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.errors import UserError
 from holdfast.model.codec import decoder, digest, encode
 from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run_warning import RunWarning
 from holdfast.model.score import Case, Score
 from holdfast.model.spec import Part, PartWeights, Spec, run_command
 from holdfast.runner.outcome import RunOutcome
@@ -100,6 +101,7 @@ def overall(
     duration_s: float,
     found: Sequence[Reason] = (),
     notes: Sequence[str] = (),
+    warnings: Iterable[RunWarning] = (),
 ) -> Overall:
     """All parts with their shares, the number, and the verdict."""
     by = {result.part: result for result in results}
@@ -116,6 +118,7 @@ def overall(
         reasons=score.reasons,
         min_score=least,
         notes=tuple(notes),
+        warnings=tuple(dict.fromkeys(warnings)),
         spec_path=spec.path,
         name=spec.name,
         seed=spec.seed,

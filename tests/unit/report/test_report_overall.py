@@ -10,9 +10,11 @@ from report_sample import sample
 
 from holdfast.model.codec import encode
 from holdfast.model.overall import Overall, PartResult
+from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Interval, MutationScore, Share
 from holdfast.report.overall import document, headline, markdown, sign, summary, verdict, word
 from holdfast.report.page.causes import failed_part
+from holdfast.report.page.run import overall_document
 
 MADE = MutationScore(0.5, Share(1, 2), Share(0, 0))
 PARTS = (
@@ -80,6 +82,19 @@ def test_markdown_holds_no_markup_of_others() -> None:
     assert "<b>" not in text
     assert "](y)" not in text
     assert headline(overall()).split()[1] in text
+
+
+def test_warnings_of_the_parts_take_three_lines_and_the_state_comes_first() -> None:
+    many = (*(RunWarning("tool-never-called", f"tool {n}") for n in range(3)), RunWarning(STATEFUL, "It has state."))
+    found = overall(warnings=(*many, RunWarning("option-idle", "known", ignored=True)))
+    for text in (summary(found, color=False), markdown(found)):
+        lines = [line.removeprefix("- ").lower() for line in text.splitlines() if "warning: " in line.lower()]
+        assert [line.partition(": ")[2] for line in lines[:2]] == ["it has state.", "tool 0"]
+        assert len(lines) == 3
+    assert summary(found, color=False, verbose=True).lower().count("warning: ") == 5
+    assert "tool" not in summary(found, color=False, quiet=True)
+    assert len(json.loads(encode(document(found)))["warnings"]) == 5
+    assert len(overall_document(found)["warnings"]) == 4
 
 
 def test_a_failed_part_has_its_causes_and_its_matrix() -> None:

@@ -75,6 +75,7 @@ def overall_document(found: Overall) -> dict[str, Any]:
         "low": None,
         "high": None,
         "min_score": found.min_score,
+        "warnings": [{"code": one.code, "text": one.text} for one in found.warnings if not one.ignored],
         "notes": found.notes,
         "seed": str(found.seed),
         "spec_path": found.spec_path,
