@@ -95,7 +95,8 @@ def test_2_flaky_is_when_replicas_of_one_prompt_disagree(project: MakeProject) -
     made = project(replicas("pf", "any"), PLANNED)
     result = made.run("--no-preflight", env={"PLAN": "pf"})
     assert (result.cell["outcome"], result.cell["flaky"], result.part["flaky"]) == ("pass", True, 1)
-    shown = made.show("--no-preflight", env={"PLAN": "pf"})
+    shown = made.show("--no-preflight", "-v", env={"PLAN": "pf"})
+    assert "1/2 ≈" in shown.out
     assert "1 flaky cell" in shown.out
 
 
@@ -271,7 +272,7 @@ def test_2_a_rule_that_fails_in_calm_is_marked_on_its_chaos_cells(project: MakeP
         "fail",
         False,
     )
-    assert "never in 2 scenarios: calm, down  (1 × fails in calm too)" in made.show().out
+    assert "never · 2 scenarios: calm, down  (1 × fails in calm too)" in made.show().out
 
 
 # "A cell counts once", however many prompts and replicas it has

@@ -64,7 +64,8 @@ def test_2_inline_runs_in_the_process_of_the_command(project: MakeProject) -> No
     python_host.communicate(timeout=30)
     assert set(made.lines("pids")) == {str(python_host.pid)}
     (seen,) = made.stored("ended.json")
-    assert any("inside Holdfast's own process" in note for note in seen["notes"])
+    assert [note["code"] for note in seen["background"]] == ["agent-start"]
+    assert "inside Holdfast's own process" in made.cli("report", "1", "-v").out
 
 
 def test_2_inline_stores_long_answers_when_the_spec_lies_elsewhere(project: MakeProject) -> None:

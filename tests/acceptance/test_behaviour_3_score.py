@@ -183,7 +183,7 @@ def test_3_few_prompts_give_wilson_with_kish_labelled_approximate(project: MakeP
     assert 0 < interval["low"] < 75 < interval["high"] < 100
     assert "95 %" not in made.show("--no-report").out, "of one prompt it says nothing"
     made.write(contract(rules, agent=NO_TOOLS, prompts=("a", "b", "c", "d", "e")))
-    assert "approximate)" in made.show("--no-report").out
+    assert "approximate, calm 75.00)" in made.show("--no-report").out
 
 
 # "cluster bootstrap by prompt from 8 prompts on"

@@ -44,7 +44,7 @@ def test_a_judging_leaves_the_page_of_the_run_and_writes_its_own(project: MakePr
         assert b"PASS" in (rundir(made) / f"report-judged-{number}.html").read_bytes()
     assert (rundir(made) / "report.html").read_bytes() == page
     told = made.cli("report", "1").out
-    assert re.search(r"^FAIL .*runs/0001/report\.html$", told, re.M)
+    assert re.search(r"^FAIL .*\n +\.holdfast/runs/0001/report\.html ", told, re.M)
 
 
 def test_a_run_without_a_page_gets_none_by_being_judged(project: MakeProject) -> None:

@@ -48,7 +48,7 @@ def incident(project: MakeProject, answers: list[dict[str, Any]], **agent: Any) 
 @pytest.mark.parametrize("isolation", ["fresh", "worker", "inline"])
 def test_the_recorded_tools_answer_and_the_reports_say_what_differs(project: MakeProject, isolation: str) -> None:
     found = incident(project, ANSWERS, isolation=isolation)
-    shown = found.cli("replay", "run", "s1.yaml", "-o", "report.html", "-o", "report.json")
+    shown = found.cli("replay", "run", "-v", "s1.yaml", "-o", "report.html", "-o", "report.json")
     assert shown.code == 0, shown.out + shown.err
     assert f"note: session s1: {UNKNOWN}" in shown.out
     assert f"note: session s1: {NEVER}" in shown.out
@@ -68,6 +68,6 @@ def test_live_lets_the_unknown_call_through(project: MakeProject) -> None:
 
 
 def test_a_session_whose_tools_no_longer_exist_is_judged_all_the_same(project: MakeProject) -> None:
-    shown = incident(project, [{"tool": "gone", "response": 1}]).cli("replay", "run", "s1.yaml")
+    shown = incident(project, [{"tool": "gone", "response": 1}]).cli("replay", "run", "-v", "s1.yaml")
     assert shown.code == 1
     assert "session s1: none of the recorded tools was called; the rules were still judged" in shown.out

@@ -49,7 +49,7 @@ def test_every_report_names_what_an_attack_is_known_as(project: MakeProject) -> 
     assert result.code == 1
     assert "ASI01" not in result.out
     assert NAMES in " ".join(made.cli("show", "--verbose").out.split())
-    assert f"known as  {NAMES}" in made.read("report.md")
+    assert f"known as   {NAMES}" in made.read("report.md")
     document = json.loads(made.read("report.json"))
     assert [one["id"] for one in document["standards"]] == [*IDS, "LLM02:2025", "AML.T0057"]
     trials = [t for cell in document["parts"]["contract"]["cells"] for t in cell["trials"]]
@@ -71,8 +71,8 @@ def test_a_cause_has_the_ids_of_all_its_cells(project: MakeProject) -> None:
     ]
     made = project(contract([rule("never", "contains", value="zebra")], scenarios), OBEYS)
     made.show("-o", "report.md", "--no-report")
-    assert "in 2 scenarios" in made.read("report.md")
-    assert f"known as  {NAMES}" in made.read("report.md")
+    assert "never · 2 scenarios" in made.read("report.md")
+    assert f"known as   {NAMES}" in made.read("report.md")
     with chdir(made.folder), closing(look(RunDir.find(runs_folder(), "latest"), environ=os.environ)) as found:
         (cause,) = causes_document(found.run)["causes"]
         assert "; ".join(cause["standards"]) == NAMES

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from acceptance.cli import CALM, DOWN, Project, contract, python, rule, verdict_line
@@ -25,6 +25,8 @@ SIGNS = {"✔": "pass", "✘": "fail", "!": "error", "?": "unproven", "–": "n/
 JUNIT = {"fail": "failure", "unproven": "skipped", "n/a": "skipped"}
 FORMATS = ("json", "xml", "sarif", "md", "html")
 PROMPTS = ("one", "two")
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""No shrinking: each example is a complete run, and hundreds of them would exceed the time limit."""
 UNMET = {"name": "unmet", "tool_faults": [{"tool": "search", "mode": "error", "after_calls": 99}]}
 RULES = [
     rule("cites", value="source", severity="critical"),
@@ -188,7 +190,7 @@ def check_view(project: Project, id: str, told: Any, part: Any, outcomes: Outcom
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, phases=PHASES)
 @given(hows, chosen, matrices, st.sampled_from(((), ("--min-score", "40"), ("--replicas", "2"))))
 def test_every_report_of_a_contract_says_the_same(
     how: dict[str, str], rules: list[Any], scenarios: list[Any], options: tuple[str, ...]
@@ -200,7 +202,7 @@ def test_every_report_of_a_contract_says_the_same(
         check_run(project, "0001", shown, files)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6, deadline=None, phases=PHASES)
 @given(hows, chosen, matrices, st.sampled_from(((), ("--min-score", "40"))))
 def test_every_report_of_ci_says_the_same(
     how: dict[str, str], rules: list[Any], scenarios: list[Any], options: tuple[str, ...]

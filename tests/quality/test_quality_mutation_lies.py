@@ -151,7 +151,7 @@ def test_every_report_of_a_run_says_the_same(tmp_path: Path) -> None:
     assert len(list(suite.iter("testcase"))) == 28
     assert len(list(suite.iter("failure"))) == counts["fail"] > 0
     told = (tmp_path / "page.md").read_text().partition("<details>")[2]
-    assert told.count("obeyed    the attack got its way") == 1, "one cause"
+    assert told.count("obeyed     the attack got its way") == 1, "one cause"
     failed = [case["mutation"] for case in found.part["cases"] if case["status"] == "fail"]
     assert [made["name"] for made in failed if f"({made['name']})" not in told] == []
 

@@ -18,7 +18,7 @@ MAX_ROWS = 40
 """More than this is more than a screen: then only rows with something to say are shown."""
 _MAX_BLOCKS = 3
 _SEVERITY, _GAP, _NARROW, _WIDE, _DENSE = 8, 3, 6, 18, 3
-_FLAGS = {"≈": "flaky", "c": "fails in calm too", "s": "simulated"}
+_FLAGS = {"≈": "flaky", "c": "fails in calm too", "s": "simulated", "o": "order may differ"}
 
 
 class Face(NamedTuple):
@@ -62,7 +62,8 @@ class Grid(Struct):
 
 def face(cell: Cell) -> Face:
     """`✘ 1/2 ≈`: sign, count and flags of a decided cell."""
-    flags = "".join(f for f, on in zip(_FLAGS, (cell.flaky, cell.fails_in_calm, cell.simulated), strict=True) if on)
+    known = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+    flags = "".join(flag for flag, on in zip(_FLAGS, known, strict=True) if on)
     return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], tally(cell), flags))))
 
 

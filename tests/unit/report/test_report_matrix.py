@@ -60,11 +60,11 @@ def test_replicas_are_counted_beside_the_sign() -> None:
     assert face(cell("max-latency", "no-chaos", "fail", fails=1).cell).text == "✘"
 
 
-def test_flaky_fails_in_calm_and_simulated_are_flagged_and_explained() -> None:
+def test_marks_are_flagged_and_explained() -> None:
     lines = draw(grid(sample()), 100, BARE)
     assert "✘ 1/2 ≈" in lines[1]
     assert "✘ 0/2 cs" in lines[1]
-    assert lines[-1] == "  ≈ flaky   c fails in calm too   s simulated"
+    assert lines[-1] == "  ≈ flaky   c fails in calm too   s simulated   o order may differ"
 
 
 def test_params_make_columns_of_their_own() -> None:
