@@ -94,8 +94,8 @@ def test_where_each_way_in_begins_is_told_while_it_is_open_and_with_its_trial(tm
     ("sent", "code", "status", "why"),
     [
         ("gzip.compress(b'{\"to\": \"x@y\"}'), {'Content-Encoding': 'gzip'}", 1, "fail", "is 1, not 0"),
-        ("b'{\"pad\": \"' + bytes(1_200_000) + b'\"}', {}", 3, "error", "the body was cut"),
-        ("gzip.compress(bytes(2_000_000)), {'Content-Encoding': 'gzip'}", 3, "error", "the body was cut"),
+        ("b'{\"pad\": \"' + bytes(1_200_000) + b'\"}', {}", 3, "error", "the body was truncated"),
+        ("gzip.compress(bytes(2_000_000)), {'Content-Encoding': 'gzip'}", 3, "error", "the body was truncated"),
         ("b'x', {'Content-Encoding': 'zz'}", 3, "error", "encoding zz is not known"),
     ],
 )

@@ -181,8 +181,8 @@ def test_forged_shards_are_refused(made: Project) -> None:
     lines = rundir(made, "0002") / "observations-0.jsonl"
     lines.write_bytes(lines.read_bytes().replace(b"sorry", b"happy"))
     refused = merge(made, *places(1, 2))
-    assert refused.code == 4
-    assert "observations-0.jsonl changed since the run wrote it" in refused.out
+    (error,) = refused.json["errors"]
+    assert (refused.code, error["code"], "observations-0.jsonl" in error["message"]) == (4, "run-tampered", True)
 
 
 def test_a_name_in_a_shard_leads_nowhere(made: Project) -> None:

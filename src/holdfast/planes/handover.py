@@ -225,6 +225,7 @@ def take(folder: Path) -> TakenSocket:
             f"agent.gateway is true, but no gateway is running in {path_here(folder)} ({broken.strerror or broken})",
             hint="start `holdfast gateway` with this spec, and the agent with the variables that it prints",
             config=True,
+            code="gateway-missing",
         ) from None
     if not data or not fds:
         connection.close()
