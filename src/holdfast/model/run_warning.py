@@ -19,6 +19,7 @@ WARNINGS = {
     "last-failed": "`--lf` says what it selects: what failed before, or everything.",
     "model-not-asked": "The agent asked no model through the gateway.",
     "model-unread": "The agent asks a model in a protocol that Holdfast does not read.",
+    "more-warnings": "There are more warnings than the summary of `ci` shows.",
     "mutation-left-out": "A type of mutation cannot be made for this agent.",
     "mutations-few": "A type has fewer mutations than its share.",
     "mutations-unjudged": "No rule judges the mutations of a type in this run.",

@@ -113,7 +113,7 @@ def shown_warnings(found: Overall, *, verbose: bool = False) -> list[RunWarning]
     # Document 001 asks for the warning about state whatever else there is to say.
     shown = sorted(warnings, key=lambda one: one.code != STATEFUL)[: _WARNINGS - 1]
     left = wording.plural(len(warnings) - len(shown), "more warning")
-    return [*shown, RunWarning("", f"{left}: -v, or the report")]
+    return [*shown, RunWarning("more-warnings", f"{left}: -v, or the report")]
 
 
 def _verdict_line(found: Overall, paint: Paint, page: str) -> str:
