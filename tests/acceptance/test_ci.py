@@ -77,6 +77,14 @@ def test_the_warnings_of_a_part_are_shown_everywhere(project: MakeProject) -> No
         assert known["text"].partition("] ")[2].partition(";")[0] in (made.folder / "reports" / name).read_text()
 
 
+def test_a_part_that_did_not_run_says_what_is_really_missing(project: MakeProject) -> None:
+    made = {key: value for key, value in spec().items() if key not in ("invariants", "mutations", "chaos")}
+    parts = ci(project(made))["parts"]
+    assert "add golden_prompts" not in parts["mutation"]["skipped"]
+    assert "invariants" in parts["mutation"]["skipped"]
+    assert "golden_prompts" not in parts["chaos"]["skipped"]
+
+
 def test_a_minimum_is_for_the_overall_score(project: MakeProject) -> None:
     made = project(spec())
     assert (ci(made, "--min-score", "80.56")["exit_code"], ci(made, "--min-score", "80.57")["exit_code"]) == (0, 1)

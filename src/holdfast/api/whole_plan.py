@@ -21,7 +21,7 @@ from holdfast.plan import RunOptions
 from holdfast.runner.job import spec_warnings
 from holdfast.runner.past.whole_history import baseline_run
 from holdfast.runner.start import take_up
-from holdfast.runner.whole import NOT_DECLARED, ORDER
+from holdfast.runner.whole import NOT_DECLARED, ORDER, missing_for
 from holdfast.store.run_names import name_here
 from holdfast.store.rundir import RunDir
 
@@ -89,7 +89,7 @@ def plan_whole(
     jobs: dict[Part, PreparedJob] = {}
     failed: dict[Part, str] = {}
     code = ""
-    left = {part: why for part, why in NOT_DECLARED.items() if part not in spec.declares}
+    left = {part: missing_for(part, spec) for part in NOT_DECLARED if part not in spec.declares}
     for part in wanted:
         try:
             jobs[part] = _prepared(part, spec, given, whole, force, None if jobs else warn)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--partial", is_flag=True, help="Join the shards that exist; --resume runs the others.")
 @shared.whole_files
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 def command(
     paths: tuple[Path, ...], partial: bool, outputs: tuple[Path, ...], as_json: bool, quiet: bool, verbose: bool

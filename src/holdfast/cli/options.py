@@ -235,7 +235,7 @@ whole_files = click.option(
     metavar="DIR|FILE",
     help="Write all reports to DIR, or one file: .html .json .md .xml .sarif",
 )
-_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+_QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
 _VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Print every failure in full.")
 _ANNOTATIONS = click.option(
     "--annotations", is_flag=True, help="Print GitHub annotations, as with GITHUB_ACTIONS=true."

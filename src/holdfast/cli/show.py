@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="[RUN|TRIAL]", default="latest", shell_complete=shared.suggest("runs"))
 @click.argument("run", metavar="[RUN]", required=False, shell_complete=shared.suggest("runs"))
 @shared.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print only the score and the verdict.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what failed, the score and the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every failure and every text in full.")
 def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: bool) -> int:
     """Show a stored run, or one trial: calls, faults, SQL and files on one timeline, and the rules.

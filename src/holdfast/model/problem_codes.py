@@ -46,6 +46,7 @@ PROBLEM_CODES = {
     "lint-repeated-prompt": "A prompt is written twice and asked once.",
     "lint-repeated-type": "A type of mutation is listed twice.",
     "lint-temperature": "The temperature of a model is used by judges only, and there is none.",
+    "lint-template-prompt": "A request template passes on neither the prompt nor the messages.",
     "lint-unescaped-pattern": "A pattern has signs that a regular expression reads as something else.",
     "lint-unknown-tool": "A rule names a tool that the agent does not declare, but may get from a model or later.",
     "lint-unused-default": "Defaults have no effect where they are written.",

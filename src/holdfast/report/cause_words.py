@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.model.shorten import shorten
@@ -26,8 +27,23 @@ def start(cause: Cause) -> str:
 
 
 def subject(cause: Cause) -> str:
-    """The rules, or how many an ending broke."""
-    return ", ".join(cause.rules) if len(cause.rules) <= _NAMED else wording.plural(len(cause.rules), "rule")
+    """The rules, or how many an ending broke: `answers, ? true-price`, `4 rules, ? 1 more`."""
+    if len(cause.rules) <= _NAMED:
+        return ", ".join(marked_rules(cause))
+    alike = sum(cause.outcomes[rule] == cause.outcome for rule in cause.rules)
+    others = Counter(outcome for outcome in cause.outcomes.values() if outcome != cause.outcome)
+    more = [f"{wording.SIGNS[outcome]} {count} more" for outcome, count in others.items()]
+    return ", ".join((wording.plural(alike, "rule"), *more))
+
+
+def marked_rules(cause: Cause) -> list[str]:
+    """The rules, those first that came to the outcome of the cause; the others with their own sign."""
+    rules = sorted(cause.rules, key=lambda rule: wording.TROUBLE[cause.outcomes[rule]])
+    signs = {
+        rule: "" if outcome == cause.outcome else f"{wording.SIGNS[outcome]} "
+        for rule, outcome in cause.outcomes.items()
+    }
+    return [f"{signs[rule]}{rule}" for rule in rules]
 
 
 def where(cause: Cause) -> str:
@@ -83,7 +99,7 @@ def _plain(reason: str) -> str:
 def facts(cause: Cause, of_first: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """What a cause says of itself, around the facts of its first cell."""
     if len(cause.rules) > _NAMED:
-        yield "rules", one_line(", ".join(cause.rules))
+        yield "rules", one_line(", ".join(marked_rules(cause)))
     elif cause.description:
         yield "rule", one_line(cause.description)
     under = faults(cause)

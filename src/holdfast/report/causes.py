@@ -88,6 +88,8 @@ class Cause(Struct, frozen=True):
     """How many came to this outcome."""
     marks: Mapping[str, int]
     """How many of its cells are flaky, fail in calm too, and so on."""
+    outcomes: Mapping[str, Outcome]
+    """The worst outcome of each rule: an ending fails some rules and leaves others unproven."""
     mixed: bool = False
     """The rule failed for so many reasons that they are told as one."""
 
@@ -208,6 +210,7 @@ class Causes:
                     [rule for _, rule, _ in members],
                     group.trials + sum(group.shared.values()),
                     {mark: min(n, len(members)) for mark, n in sorted(group.marks.items())},
+                    group.outcomes,
                     alike == _MANY,
                 )
                 yield cause, alike
@@ -230,7 +233,7 @@ _MANY = ("", "many")
 class _Group:
     """A cause while its cells come in."""
 
-    __slots__ = ("first", "marks", "members", "order", "reason", "reasons", "rules", "shared", "trials")
+    __slots__ = ("first", "marks", "members", "order", "outcomes", "reason", "reasons", "rules", "shared", "trials")
     first: CellRow
     order: tuple[Any, ...]
     """Of its first cell."""
@@ -241,6 +244,7 @@ class _Group:
         self.members: list[MemberCell] = []
         self.reasons: list[str] = []
         self.rules: list[str] = []
+        self.outcomes: dict[str, Outcome] = {}
         self.marks: Counter[str] = Counter()
         self.trials = 0
         self.shared: dict[str, int] = {}
@@ -255,6 +259,7 @@ class _Group:
         self.members.append(member)
         self.reasons.append(reason)
         self.rules.append(cell.invariant)
+        self._note(cell.invariant, cell.outcome)
         self.marks.update(wording.marks(cell))
         passes = 0 if cell.ending else cell.passes
         trials = {"fail": cell.fails, "error": cell.errors}.get(cell.outcome, passes + cell.unproven)
@@ -265,12 +270,17 @@ class _Group:
         else:
             self.trials += trials
 
+    def _note(self, rule: str, outcome: Outcome) -> None:
+        self.outcomes[rule] = min(self.outcomes.get(rule, outcome), outcome, key=wording.TROUBLE.__getitem__)
+
     def join(self, other: _Group) -> None:
         if not self.members or other.order < self.order:
             self.first, self.order, self.reason = other.first, other.order, other.reason
         self.members += other.members
         self.reasons += other.reasons
         self.rules += other.rules
+        for rule, outcome in other.outcomes.items():
+            self._note(rule, outcome)
         self.marks += other.marks
         self.trials += other.trials
         for head, trials in other.shared.items():

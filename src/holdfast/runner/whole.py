@@ -27,6 +27,19 @@ NOT_DECLARED: dict[Part, str] = {
     "replay": "add replays: {sessions: [{file: …}]}; holdfast promote makes one of a failed trial",
 }
 """What to add to a file that does not declare a part."""
+_RULES = "a top-level list, invariants: [{type: completes}]"
+
+
+def missing_for(part: Part, spec: Spec) -> str:
+    """What to add to this file so that it declares the part."""
+    if not spec.has_golden or part not in ("mutation", "chaos"):
+        return NOT_DECLARED[part]
+    if part == "mutation":
+        return f"golden_prompts have no rules of their own: add {_RULES}"
+    faults = "chaos: with tool_faults, llm_faults or context_attacks"
+    return f"add {faults}" if "mutation" in spec.declares else f"add {faults}, and {_RULES}"
+
+
 ORDER: tuple[Part, ...] = ("scenario", "contract", "mutation", "chaos", "replay")
 
 

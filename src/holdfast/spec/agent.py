@@ -199,6 +199,10 @@ def _asks_something(reader: Reader, agent: AgentSection) -> None:
     places = {name for text in texts for name in re.findall(_PLACE, text)}
     near = get_close_matches("prompt", places - {"prompt"}, 1, 0.8)
     if places and not (near and "prompt" not in places):
+        if not places & {"prompt", "messages"} and not agent.at.has("parse_structured_input"):
+            message = "the template has neither {prompt} nor {messages}: the agent gets only the fields of a prompt"
+            hint = "put {prompt} where the question belongs, or set parse_structured_input: true if prompts are fields"
+            reader.warn(agent.at.get("request_template"), message, hint=hint, code="lint-template-prompt")
         return
     hint = f"did you mean {{prompt}} for {{{near[0]}}}?" if near else "put {prompt} where the question belongs"
     message = "the template has no {prompt}: the agent would never get the question"

@@ -13,6 +13,7 @@ from report_sample import INVARIANTS, cell, sample, trial
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import wording
+from holdfast.report.cause_words import subject
 from holdfast.report.causes import MOST_REASONS, Cause, FaultName, causes
 
 RULES = [rule.id for rule in INVARIANTS]
@@ -126,6 +127,7 @@ def test_one_crash_is_one_cause_with_the_rules_that_it_broke_under_it() -> None:
     crashed, other = causes(run_of(rows))
     assert (crashed.rules, crashed.outcome, crashed.severity) == (tuple(RULES[:3]), "fail", "critical")
     assert crashed.heads == ["no-chaos", "search-error"]
+    assert subject(crashed) == f"{RULES[0]}, {RULES[1]}, ? {RULES[2]}", "a rule that did not fail has its own sign"
     assert [*zip(crashed.member_rules, (member.head for member in crashed.members), strict=True)] == [
         (RULES[0], "no-chaos"), (RULES[1], "no-chaos"), (RULES[2], "no-chaos"), (RULES[0], "search-error"),
     ]  # fmt: skip

@@ -234,6 +234,20 @@ def test_a_template_with_a_place_for_the_question_is_fine(file, section):
     assert file.spec(f"agent: {{endpoint: 'http://x', {section}}}\n{ASK}")
 
 
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ('request_template: \'{"m": "{industry}"}\'', 1),
+        ('request_template: \'{"m": "{industry}"}\', parse_structured_input: true', 0),
+        ('request_template: \'{"m": "{industry} {prompt}"}\'', 0),
+        ("request_template: '{\"m\": {messages}}'", 0),
+    ],
+)
+def test_a_template_without_the_prompt_is_a_warning(file, more, count):
+    text = f"agent: {{endpoint: 'http://x', {more}}}\n{ASK}"
+    assert len(file.warnings(text, "lint-template-prompt")) == count
+
+
 def test_an_endpoint_without_a_module_is_told_as_such(file):
     assert file.error(f"agent: {{type: python, endpoint: ':f'}}\n{ASK}").path == "agent.endpoint"
 

@@ -23,6 +23,7 @@ from holdfast.reading.fields import about
 from holdfast.reading.file import covers, outside
 
 CHANGES_KEPT = 20_000
+_LINE = 100
 
 
 class Changes(Struct, frozen=True, omit_defaults=True):
@@ -90,5 +91,8 @@ class FilesChangedOnly:
 
 
 def _some(changes: list[str]) -> str:
-    more = f" (and {len(changes) - 3} more)" if len(changes) > 3 else ""
-    return shorten(", ".join(changes[:3]), 100) + more
+    """The first changes with their whole names, as many as fit in a line, and how many more there are."""
+    count = next((n for n in (3, 2) if len(", ".join(changes[:n])) <= _LINE), 1)
+    more = f" (and {len(changes) - count} more)" if len(changes) > count else ""
+    # Only a single name that is longer than a line is cut.
+    return shorten(", ".join(changes[:count]), _LINE) + more

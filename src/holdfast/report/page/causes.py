@@ -107,7 +107,7 @@ def _reason(one: ReplicaRow | None) -> str:
 def _cause(run: Run, cause: Cause) -> dict[str, Any]:
     trial = wording.telling(cause.first)
     return {
-        "rule": ", ".join(cause.rules),
+        "rule": ", ".join(cause_words.marked_rules(cause)),
         "description": cause.description,
         "severity": cause.severity,
         "outcome": cause.outcome,

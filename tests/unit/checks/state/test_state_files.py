@@ -205,6 +205,14 @@ def test_what_only_looks_like_a_cache_counts(tmp_path: Path, path: str) -> None:
     assert check.decide(gathered(check, FakeWorld(tmp_path, changes=(FileChange(path, "created"),)))).passed is False
 
 
+def test_the_reason_names_whole_files_and_counts_the_rest(tmp_path: Path) -> None:
+    names = [f"tests/a_rather_long_folder_name/test_number_{n}.py" for n in range(5)]
+    check = FilesChangedOnly(("b",))
+    changes = tuple(FileChange(name, "created") for name in names)
+    found = check.decide(gathered(check, FakeWorld(tmp_path, changes=changes)))
+    assert found.reason == f"created {names[0]} (and 4 more)"
+
+
 def test_more_changes_than_are_kept_prove_nothing_unless_one_is_wrong(tmp_path: Path) -> None:
     many = tuple(FileChange(f"a/{n:06}", "created") for n in range(20_001))
     world = FakeWorld(tmp_path, changes=many)
