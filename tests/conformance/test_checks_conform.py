@@ -196,8 +196,8 @@ INTO_TEXT = {"service": "s", "assertions": [{"field": "last_request.body.a", "co
 FORM = MockRequests((SeenRequest("POST", "/", body="a=x"),))
 RAN_BY = ["npm test", 120_000]
 NOTHING_THERE = [
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(127, by_agent=True), "unproven"),
-    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(126, by_agent=True), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(127), "unproven"),
+    ("command_exit", {"command": "npm test"}, RAN_BY, Ended(126), "unproven"),
     ("command_exit", {"command": "npm test"}, RAN_BY, Ended(timed_out=True), "unproven"),
     ("command_exit", {"command": "npm test"}, RAN_BY, Ended(signal=9), "unproven"),
     ("db_unchanged_except", {"service": "db"}, ["db"], TableMarks({}, refused="gone", default=""), "unproven"),

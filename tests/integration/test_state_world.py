@@ -142,7 +142,7 @@ invariants:
   own_end: {description: d, check: {type: command_exit, command: "sh -c 'exit 127'"}}
 chaos_matrix: [{name: no-chaos}]
 """
-NEVER_RAN = {"missing": "error", "behind": "error", "script": "unproven", "asked_for": "pass", "own_end": "unproven"}
+NEVER_RAN = {"missing": "error", "behind": "error", "script": "error", "asked_for": "pass", "own_end": "unproven"}
 
 
 @pytest.mark.parametrize(
@@ -181,6 +181,10 @@ setup:
       content: "test:\\n\\t@no-such-program --check\\nshell:\\n\\t@A=1; no-such-program\\nsound:\\n\\t@false\\n"
     - {path: app/package.json, content: '{"scripts": {"test": "no-such-program -q", "two": "true && no-such-program"}}'}
     - {path: app/interpreted, content: "#!/opt/no-such-interpreter\\n", mode: "755"}
+    - {path: app/ends.sh, content: "exit 126\\n"}
+    - {path: app/calls.py, content: "import os, sys\\nsys.exit(os.system('no-such-program') >> 8)\\n"}
+    - {path: app/runs.sh, content: "python3 forges.py\\n"}
+    - {path: app/goes_on.sh, content: "no-such-program || true\\ngrep -q good made.sh\\n"}
     - {path: app/by_env.sh, content: "#!/usr/bin/env no-such-program\\n", mode: "755"}
   env: {PATH: "/workspace/bin:/usr/bin:/bin"}
 invariants:
@@ -198,28 +202,32 @@ NEVER_THERE = {
     "submodule": ("cd app && python3 -m no_such_module.run", 0, "unproven"),
     "wanted_fail": ("python3 -m no_such_module", 1, "unproven"),
     "npx": ("npx no-such-package", 0, "unproven"),
-    "script": ("cd app && sh ./tests.sh", 0, "unproven"),
-    "executed": ("app/tests.sh", 0, "unproven"),
-    "make": ("make -C app test", 0, "unproven"),
-    "make_in": ("cd app && make test", 0, "unproven"),
-    "make_shell": ("make -C app shell", 0, "unproven"),
-    "make_piped": ("make -C app test 2>&1 | tail -3; false", 0, "unproven"),
+    "script": ("cd app && sh ./tests.sh", 0, "error"),
+    "executed": ("app/tests.sh", 0, "error"),
+    "make": ("make -C app test", 0, "error"),
+    "make_in": ("cd app && make test", 0, "error"),
+    "make_shell": ("make -C app shell", 0, "error"),
     "quoted": ("bash -c \"'no-such-program' -q\"", 0, "error"),
     "quoted_twice": ("sh -c 'sh -c \"no-such-program; exit 4\"'", 0, "unproven"),
-    "in_function": ("t() { no-such-program -q; }; t", 0, "unproven"),
-    "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "unproven"),
-    "by_eval": ("eval no-such-program -q", 0, "unproven"),
-    "by_variable": ("T=no-such-program; $T -q", 0, "unproven"),
-    "by_exec": ("T=no-such-program; exec $T", 0, "unproven"),
-    "by_case": ("case x in x) no-such-program;; esac", 0, "unproven"),
-    "by_xargs": ("echo a | xargs ${T:-no-such-program}", 0, "unproven"),
+    "in_function": ("t() { no-such-program -q; }; t", 0, "error"),
+    "by_eval": ("eval no-such-program -q", 0, "error"),
+    "by_variable": ("T=no-such-program; $T -q", 0, "error"),
+    "by_exec": ("T=no-such-program; exec $T", 0, "error"),
+    "by_case": ("case x in x) no-such-program;; esac", 0, "error"),
+    "by_xargs": ("echo a | xargs ${T:-no-such-program}", 0, "error"),
     "silent": ("T=no-such-program; $T 2>/dev/null", 0, "unproven"),
-    "npm": ("cd app && npm test", 0, "unproven"),
-    "npm_run": ("cd app && npm run two", 0, "unproven"),
-    "npm_silent": ("npm --prefix app run --silent two || exit 1", 0, "unproven"),
-    "interpreter": ("app/interpreted", 0, "unproven"),
-    "by_env": ("app/by_env.sh", 0, "unproven"),
+    "npm": ("cd app && npm test", 0, "error"),
+    "npm_run": ("cd app && npm run two", 0, "error"),
+    "interpreter": ("app/interpreted", 0, "error"),
+    "by_env": ("app/by_env.sh", 0, "error"),
+    "negated": ("! no-such-program -q", 0, "unproven"),
+    "looked_up": ("command -v no-such-program >/dev/null && no-such-program; true", 0, "unproven"),
+    "two_missing": ("no-such-program || no-such-other || exit 0", 0, "unproven"),
+    "by_setsid": ("setsid no-such-program", 0, "error"),
+    "own_end": ("sh app/ends.sh", 0, "unproven"),
+    "by_python": ("python3 app/calls.py", 0, "error"),
 }
+"""Of 126, 127 and make's report of them an error. Of others unproven, if the command itself names the program."""
 THERE = {
     "false": ("false", 0, "fail"),
     "another_way": ("no-such-program || true", 0, "unproven"),
@@ -236,6 +244,18 @@ THERE = {
     "unmade_function": ("f() { ./unmade; }; f", 0, "fail"),
     "unmade_input": ("bash -c 'cat < unmade.txt'", 0, "fail"),
     "unmade_file": ("cat unmade.txt", 0, "fail"),
+    "make_piped": ("make -C app test 2>&1 | tail -3; false", 0, "fail"),
+    "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "fail"),
+    "npm_silent": ("npm --prefix app run --silent two || exit 1", 0, "fail"),
+    "goes_on": ("sh app/goes_on.sh", 0, "fail"),
+    "goes_on_here": ("no-such-program; grep -q good made.sh", 0, "fail"),
+    "goes_on_well": ("no-such-program; ! grep -q FAILED made.sh", 0, "unproven"),
+    "other_way_fails": ("no-such-program || grep -q good made.sh", 0, "fail"),
+    "forged": ("python3 forges.py", 0, "fail"),
+    "forged_behind_a_script": ("sh app/runs.sh", 0, "fail"),
+    "forged_fixture": ("python3 forges_fixture.py", 0, "fail"),
+    "forged_make": ("python3 forges_make.py", 0, "fail"),
+    "forged_at_1": ("python3 forges.py || exit 1", 0, "fail"),
     "prints_it": ("echo 'sh: 1: ls: not found'; false", 0, "fail"),
 }
 
@@ -249,13 +269,69 @@ def rules_of(rules: dict[str, tuple[str, int, str]]) -> str:
 
 
 def test_a_check_that_could_not_run_is_never_the_agents_fail_nor_a_pass(tmp_path: Path) -> None:
-    agent = "printf 'no-such-program\\n' > made.sh; mkdir src; echo 'raise SystemExit(1)' > src/made.py"
+    agent = """
+printf 'no-such-program\n' > made.sh
+mkdir src d
+echo 'raise SystemExit(1)' > src/made.py
+printf 'import sys\nprint("sh: 1: jest: not found")\nsys.exit(127)\n' > forges.py
+printf 'print("sh: 1: jest: not found\\nmake: *** [Makefile:1: a] Error 127")\nraise SystemExit(2)\n' > forges_make.py
+sed 's:jest:app/tests.sh:' forges.py > forges_fixture.py
+touch d/no-such-program src/tests.sh src/Makefile src/package.json src/calls.py
+"""
     rules = NEVER_THERE | THERE
     found = verdicts(tmp_path, agent, HIDDEN.replace("RULES", rules_of(rules)))
     assert {rule: one.outcome for rule, one in found.items()} == {
         rule: outcome for rule, (*_, outcome) in rules.items()
     }
     assert {one.code for one in found.values() if one.outcome == "unproven"} == {"program-missing"}
+
+
+BY_AGENT = """
+version: 1
+id: by-agent
+task: {prompt: "Do it"}
+agent: {type: command, command: "sh ./agent.sh"}
+network: {egress: {default: deny}}
+setup:
+  files:
+    - {path: tests/__main__.py, content: "raise SystemExit(1)\\n"}
+    - {path: bin/mine, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
+    - {path: tools/py, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
+    - {path: go, content: "#!./tools/py\\n", mode: "755"}
+    - {path: node_modules/.bin/jest, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
+    - {path: package.json, content: '{"scripts": {"test": "jest"}}'}
+    - {path: run.sh, content: "#!/bin/sh\\nexit 1\\n", mode: "755"}
+    - {path: old.sh, content: "exit 1\\n"}
+    - {path: by_script.sh, content: "./run.sh\\n"}
+invariants:
+RULES
+chaos_matrix: [{name: no-chaos}]
+"""
+AGENTS_DOING = [
+    "python3 -m tests", "cd . && python3 -m tests", "PATH=$PWD/bin:$PATH; mine", "PATH=$PWD/bin:$PATH shadow",
+    "./go", "npm test", "npm test --silent", "./run.sh", "env ./run.sh", "sh by_script.sh", "bash old.sh", "sh old.sh",
+    "sh own.sh", "sh ends.sh", "make -f own.mk", "make -C own", "npm --prefix own test", "python3 own.py",
+    "sh -c 'sh own.sh'", "t() { sh own.sh; }; t", "eval 'sh ends.sh'", "timeout 5 ./unmade", "cd own && make",
+    "PATH=$PWD/bin:$PATH; known",
+]  # fmt: skip
+
+
+def test_what_an_agent_removed_wrote_or_left_out_is_its_fail(tmp_path: Path) -> None:
+    agent = """
+rm -r tests bin node_modules tools old.sh
+chmod -x run.sh
+mkdir bin own
+printf '#!/bin/nope\n' > bin/shadow; chmod +x bin/shadow
+printf '#!/bin/sh\nexit 127\n' > bin/known; chmod +x bin/known
+echo 'bash -c no-such-program' > own.sh
+echo 'exit 127' > ends.sh
+printf 'all:\n\t@no-such-program\n' | tee own.mk > own/Makefile
+echo '{"scripts": {"test": "no-such-program"}}' > own/package.json
+echo 'import os, sys; sys.exit(os.system("no-such-program") >> 8)' > own.py
+"""
+    rules = {f"r{at}": (command, 0, "fail") for at, command in enumerate(AGENTS_DOING)}
+    found = verdicts(tmp_path, agent, BY_AGENT.replace("RULES", rules_of(rules)))
+    assert {rules[rule][0]: one.outcome for rule, one in found.items()} == dict.fromkeys(AGENTS_DOING, "fail")
 
 
 def test_what_an_agents_own_script_or_makefile_cannot_run_is_the_agents_fail(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ CODES: dict[str, str] = {
     "not-run": "Trials have not run.",
     "passed-at-limit": "Passed, with the most replicas allowed.",
     "pattern-cannot-match": "The backslashes of the pattern are doubled, so that it matched nothing proves nothing.",
-    "program-missing": "The command may not have been able to run: the world has no program that it needs.",
+    "program-missing": "The command names a program that the world never had, or exited with 126 or 127 unexplained.",
     "reference-failed": "The task's own solution does not satisfy the rule here.",
     "request-ended-badly": "The changed request made the agent crash, hang or answer with a server error.",
     "request-lockout": "The agent refused the changed request, and the plain one afterwards too.",

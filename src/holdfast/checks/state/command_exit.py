@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checks.state.programs import (
-    is_agents_doing,
+    NotRun,
+    find_not_run,
     is_in_workspace,
-    is_started_by_another,
     not_found,
-    not_run_in,
+    outcome_of,
     programs_in,
 )
 from holdfast.checks.state.recorded import record, recorded
@@ -48,13 +48,13 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     signal: int = 0
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
-    """Programs that it could not run because the world does not have them, which is not the agent's doing."""
-    by_agent: bool = False
-    """It could not run a program (126, 127) that the agent made or removed, or that a script of the agent's names."""
+    """Programs that the command names and that this world never had, if it ended otherwise than with 126 or 127."""
+    not_run: NotRun = NotRun()
+    """Which program it could not run, if it ended with 126 or 127."""
 
 
-_ELSE = re.compile(r"\|\|\s*([\w./-]+)")
-"""The program that a command runs where the one before it failed."""
+_NEXT = re.compile(r"(\|\||;|\n)\s*([\w./-]+)")
+"""The program that a command goes on with though the one before it failed."""
 _NO_WORK = ("exit", "return", "true", "false", "echo", "printf", ":")
 
 
@@ -94,39 +94,34 @@ class CommandExit:
             keep=OUTPUT_KEPT,
             throwaway=True,
         )
-        found = ended(ran)
-        return record([self.command, self.timeout], await self._explained(found, world, seen.missing_programs))
+        return record([self.command, self.timeout], await self._explained(ended(ran), world, seen.missing_programs))
 
     @property
     def _programs(self) -> tuple[str, ...]:
         return programs_in(self.command)
 
     async def _explained(self, found: Ended, world: World, never_there: tuple[str, ...]) -> Ended:
-        """How it ended, with the programs that it could not run.
-
-        Two things tell: a program of the command that was missing when the agent started, and what the shell, make or
-        npm printed. The second also covers functions, `eval`, recipes and scripts, which no reader of the command sees.
-        """
-        reported = not_run_in(f"{found.stdout}\n{found.stderr}")
+        """How it ended, with the programs that it could not run."""
+        output = f"{found.stdout}\n{found.stderr}"
+        not_run = await find_not_run(self.command, found.exit_code, output, world, never_there)
+        if not_run.exit_code is not None:
+            return replace(found, not_run=not_run)
         absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        gone = await not_found(dict.fromkeys([*absent, *(one.program for one in reported)]), world)
-        # One that was there at the start is gone by the agent's doing, wherever it was.
-        removed = set(self._programs) & set(gone) - set(never_there)
-        agents = removed | {one.program for one in reported if is_agents_doing(one, world)}
-        named = [*absent, *(one.program for one in reported if one.certain)]
-        missing = tuple(name for name in gone if name in named and name not in agents)
-        could_not_run = found.exit_code in NOT_RUN_CODES
-        return replace(found, missing=missing, by_agent=could_not_run and bool(agents) and not missing)
-
-    def _is_expected(self, found: Ended) -> bool:
-        return found.exit_code == self.exit_code and not found.timed_out
+        return replace(found, missing=await not_found(absent, world))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.command, self.timeout], Ended)
         what = shorten(self.command, 60)
-        passed = self._is_expected(found)
-        if doubt := self._doubt(found, exhibit.observation.missing_programs):
-            return Finding(None, _never_ran(what, doubt, found), "program-missing", (doubt,), details=printed(found))
+        passed = found.exit_code == self.exit_code and not found.timed_out
+        meaning = "by exit code" if passed else outcome_of(found.not_run)
+        if meaning == "error":
+            raise HarnessError(_never_ran(what, found.not_run.program, found), code="check-program-missing")
+        if meaning == "unproven":
+            why = f"{what} exited with {found.exit_code}, but no program is known to be missing"
+            return Finding(None, why, "program-missing", (str(found.exit_code),), details=printed(found))
+        if found.missing and not found.timed_out and not self._goes_on(found.missing, passed=passed):
+            why = _never_ran(what, found.missing[0], found)
+            return Finding(None, why, "program-missing", found.missing[:1], details=printed(found))
         if found.timed_out:
             code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
         elif found.exit_code is None:
@@ -140,29 +135,13 @@ class CommandExit:
         why += f": {said}" if said else ""
         return Finding(passed, why, code, (key, fingerprint(said)), details=printed(found), empty=not ran)
 
-    def _doubt(self, found: Ended, never_there: tuple[str, ...]) -> str:
-        """The program without which the exit code says nothing of the agent; empty if it does.
+    def _goes_on(self, missing: tuple[str, ...], *, passed: bool) -> bool:
+        """Whether another program decides the exit code, as in `uv run pytest || pytest`.
 
-        HarnessError if the command itself names a program that was never there, and could not run. It is only likely
-        where the command has a way around the program, where the agent may have been asked to write it, and of what
-        scripts and makefiles run.
+        After a `;` one may still only read what the missing program was to write: that proves no pass.
         """
-        absent = found.missing
-        if self._is_expected(found):
-            # `pytest | tail` ends well without pytest. `uv run pytest || pytest` does not need uv, and a rule that
-            # expects 127 asks for its absence.
-            ways = [word for word in _ELSE.findall(self.command) if word not in (*_NO_WORK, *absent)]
-            needed = self.exit_code not in NOT_RUN_CODES and not ways
-            return absent[0] if absent and needed else ""
-        if found.timed_out:
-            return ""
-        if found.exit_code not in NOT_RUN_CODES:
-            return absent[0] if absent else ""
-        known = [name for name in absent if name in never_there and name in self._programs]
-        programs = [name for name in known if not is_started_by_another(name)]
-        if programs:
-            raise HarnessError(_never_ran(shorten(self.command, 60), programs[0], found), code="check-program-missing")
-        return "" if found.by_agent else next(iter(absent), "program that it needs")
+        ways = {word for sign, word in _NEXT.findall(self.command) if sign == "||" or not passed}
+        return bool(ways.intersection(self._programs).difference(_NO_WORK, missing))
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:

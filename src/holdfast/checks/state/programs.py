@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from posixpath import join, normpath
+from typing import Literal
+
+from msgspec import Struct
 
 from holdfast.errors import OutsideError
-from holdfast.processes.startable import IS_THERE, SHELL
+from holdfast.processes.startable import IS_THERE, NOT_RUN_CODES, SHELL
 from holdfast.protocols.world import World
 from holdfast.reading.program_word import ProgramCall, readable_calls
 
 _MODULE, _PACKAGE = " -m ", "npx "
+_READ_CHARS = 100_000
+_MAKE_FAILED = 2
+_NPM_PROGRAMS = "node_modules/.bin"
 _LOOK_UP = (
     IS_THERE
     + """
@@ -30,39 +37,56 @@ done
 """
 )
 """A module or package anywhere in the workspace is there: a command may change its folder before it asks for it."""
-_NOT_RUN = re.compile(
-    r"^(?P<teller>[^\s:]+):(?: line)?(?: ?\d+:)?(?: exec:| eval:)?(?: failed to run command)? "
-    r"[‘']?(?P<program>[^\s:‘’']+)[’']?: "
-    r"(?:(?P<missing>(?:command )?not found)|No such file or directory|Permission denied|cannot execute.*)$"
+_REPORT = re.compile(
+    r"^([^\s:]+):(?: line)?(?: ?\d+:)?(?: exec:| eval:)?"
+    r"(?: failed to (?:run command|execute)| can(?:no|')t open)? [‘']?([^\s:‘’']+)[’']?: "
+    r"(?:\S+: bad interpreter: )?"
+    r"(?:(?:command )?not found|(No such file or directory)|Permission denied|cannot execute.*)$",
+    re.MULTILINE,
 )
 """How a shell, or a program that starts another, says that it could not: `run.sh: 3: pytest: not found`."""
-_NO_MODULE = re.compile(r"^(?P<teller>\S*(?:python|pypy)[\d.]*): No module named (?P<program>[\w.]+)")
-_RECIPE = re.compile(r"^g?make(?:\[\d+\])?: \*\*\* \[(?P<file>[^\]:]+):\d+: ", re.MULTILINE)
-"""Where make's own recipe failed."""
-_STARTERS = frozenset(("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf"))
-"""Their "No such file" is about a program; that of others, as of `cat`, about a file that the agent was to write."""
-_SHELLS = frozenset(("sh", "bash", "dash", "ksh", "zsh"))
+_MAKE_REPORT = re.compile(r"^g?make(?:\[\d+\])?: \*\*\* \[[^\]]+\] Error (\d+)$", re.MULTILINE)
+_FOLDER = re.compile(r"(?:\b(?P<cd>cd)|\s-C|--directory|--prefix)[ =]+['\"]?(?P<folder>[^\s;&|'\"]+)")
+_PATH = re.compile(r"\bPATH=['\"]?([^\s;&|'\"]+)")
+_PWD = re.compile(r"\$PWD|\$\{PWD\}")
+_INTERPRETER = re.compile(r"#!\s*(\S+).*", re.DOTALL)
+_WORD = re.compile(r"[^\s'\"();&|<>=@`]+")
+_STARTERS = ("make", "gmake", "env", "xargs", "timeout", "nice", "nohup", "stdbuf", "setsid")
+"""Their "No such file" is about a program; that of a shell about a script or a path."""
+_READ_UNASKED = {"make": ("GNUmakefile", "makefile", "Makefile"), "npm": ("package.json",), "npx": ("package.json",)}
+"""Files that a program reads though the command does not name them."""
+
+ExitMeaning = Literal["fail", "error", "unproven", "by exit code"]
 
 
-class NotRun(NamedTuple):
-    """A program that something could not run, as it was printed."""
+class NotRun(Struct, frozen=True, omit_defaults=True):
+    """What is known of the program that a command could not run."""
 
-    program: str
-    teller: str
-    """Who said so: the name of a shell or program, or the path of a script."""
-    certain: bool
-    """Only a missing program is reported like this; else it may be a missing file."""
+    exit_code: int | None = None
+    """126 or 127: that of the command or, if its program is known, of the recipe that make gave up."""
+    program: str = ""
+    """It is not there now. Empty: no program is known to be missing."""
+    at_start: bool = False
+    """It could be run when the agent started."""
+    by_agent: bool = False
+    """The agent wrote, or was to write, the file that could not be run or that ended like this."""
+
+
+def outcome_of(found: NotRun) -> ExitMeaning:
+    """What an exit code means that the rule does not expect. The first row that fits decides."""
+    if found.exit_code not in NOT_RUN_CODES:
+        return "by exit code"
+    if found.by_agent:
+        return "fail"
+    if not found.program:
+        return "unproven"  # a script may have chosen this exit code
+    return "fail" if found.at_start else "error"
 
 
 def programs_in(command: str) -> tuple[str, ...]:
     """The programs of a shell command that can be read without a shell, and what `python -m` and `npx` run."""
     calls = readable_calls(command)
     return tuple(dict.fromkeys(name for call in calls for name in (call.program, _started_by(call)) if name))
-
-
-def is_started_by_another(name: str) -> bool:
-    """Whether it is a module or a package, which may also be one that the agent was to write."""
-    return _MODULE in name or name.startswith(_PACKAGE)
 
 
 def _started_by(call: ProgramCall) -> str:
@@ -87,46 +111,92 @@ async def not_found(programs: Iterable[str], world: World) -> tuple[str, ...]:
     return tuple(name for name in names if name in lines)
 
 
-def not_run_in(output: str) -> list[NotRun]:
-    """The programs that shells, make and the like say they could not run. Whether it is true has to be looked up."""
-    recipe = _RECIPE.search(output)
-    found = list[NotRun]()
-    for line in output.splitlines():
-        match = _NOT_RUN.match(line.strip()) or _NO_MODULE.match(line.strip())
-        if match is None:
-            continue
-        program, teller = match["program"], match["teller"]
-        name = PurePosixPath(teller).name
-        certain = match.re is _NO_MODULE or match["missing"] is not None or name in _STARTERS
-        if match.re is _NO_MODULE:
-            program = f"{teller}{_MODULE}{program}"
-        # A recipe is the makefile's: make runs it itself or has it run by a shell, which gives only its own name.
-        by_make = recipe is not None and (name in _SHELLS or name.removeprefix("g") == "make")
-        found.append(NotRun(program, recipe["file"] if recipe is not None and by_make else teller, certain))
-    return found
+async def find_not_run(
+    command: str, exit_code: int | None, output: str, world: World, never_there: Collection[str]
+) -> NotRun:
+    """Which program could not be run, if the command, or a recipe of its make, ended with 126 or 127.
+
+    An agent's program can print whatever it likes. So a report counts only if the command, or a file that the agent
+    did not change, names that program, and if the program is really not there.
+    """
+    recipes = [int(code) for code in _MAKE_REPORT.findall(output) if int(code) != _MAKE_FAILED]
+    code = recipes[-1] if exit_code == _MAKE_FAILED and recipes else exit_code
+    if code not in NOT_RUN_CODES:
+        return NotRun()
+    files = _Files(command, world)
+    *_, (teller, program, no_file) = _REPORT.findall(output) or [("", "", "")]
+    is_script = no_file and "/" not in program and PurePosixPath(teller).name not in _STARTERS
+    if is_script or is_in_workspace(program, world):
+        # What the agent was to write is its doing. If the file is there as it was, its interpreter is missing.
+        text = files.read(program)
+        if files.is_changed(program) or not text:
+            return NotRun(code, program, by_agent=True)
+        teller, program = program, _INTERPRETER.sub(r"\1", text) if text.startswith("#!") else program
+    texts = files.trusted_texts(teller)
+    named = programs_in(command)
+    reported = any(_is_named(program, text) for text in texts)
+    gone = await not_found([program] if reported else named, world)
+    if code != exit_code and not (reported and gone):
+        return NotRun()
+    if not gone:
+        return NotRun(code, by_agent=files.has_changed_one_of(texts))
+    return NotRun(code, gone[0], files.is_changed_program(gone[0]) or gone[0] in set(named).difference(never_there))
 
 
-def is_agents_doing(one: NotRun, world: World) -> bool:
-    """Whether the agent made, changed or removed what could not be run, or the script that could not run it."""
-    changed = [PurePosixPath(change.path) for change in world.changes()]
-    names = {path.name for path in changed}
-    program = PurePosixPath(one.program.rpartition(_MODULE)[2])
-    touched = bool({program.name, f"{program.name.split('.')[0]}.py"} & names)
-    # A script says its path as it was called, from whatever folder that was: the end of the path has to do.
-    teller = PurePosixPath(one.teller)
-    by_its_script = any(path.parts[-len(teller.parts) :] == teller.parts for path in changed if teller.parts)
-    # What is missing in the workspace the agent was to write. If it is there, its interpreter is missing.
-    is_script = not one.certain and teller.name in _SHELLS
-    unwritten = (is_script or is_in_workspace(one.program, world)) and not _exists(one.program, world)
-    return touched or by_its_script or unwritten
+def _is_named(program: str, text: str) -> bool:
+    return bool(program) and re.search(rf"(?<![\w./]){re.escape(program)}(?![\w./-])", text) is not None
 
 
-def _exists(program: str, world: World) -> bool:
-    path = PurePosixPath(world.sandbox.workspace) / program
-    try:
-        return world.sandbox.find(str(path.relative_to(world.sandbox.workspace))) is not None
-    except (OutsideError, ValueError):
-        return False
+class _Files:
+    """The files of the workspace that a command may run, by exact path."""
+
+    def __init__(self, command: str, world: World) -> None:
+        self._sandbox, self._command = world.sandbox, command
+        self._changed = {change.path for change in world.changes()}
+        self._folders = [here := self._sandbox.workspace]
+        for match in _FOLDER.finditer(command):
+            self._folders.append(normpath(join(here, match["folder"])))
+            here = self._folders[-1] if match["cd"] else here
+        path = ":".join([world.environ.get("PATH", ""), *_PATH.findall(command)])
+        self._path = _PWD.sub(self._sandbox.workspace, path).split(":")
+        self._unnamed = [name for tool, names in _READ_UNASKED.items() if _is_named(tool, command) for name in names]
+
+    def _places(self, name: str) -> list[str]:
+        """The paths in the workspace that it may stand for."""
+        paths = {normpath(join(folder, name)): None for folder in self._folders}
+        top = f"{self._sandbox.workspace}/"
+        return [path.removeprefix(top) for path in paths if path.startswith(top)]
+
+    def is_changed(self, name: str) -> bool:
+        """Whether the agent made, changed or removed it, or removed a folder that it was in."""
+        places = map(PurePosixPath, self._places(name))
+        return any(not self._changed.isdisjoint(map(str, (path, *path.parents))) for path in places)
+
+    def is_changed_program(self, name: str) -> bool:
+        """The same of what a shell runs by that name: it looks on its PATH, npm also in a folder of its own."""
+        folders = [""] if "/" in name else [*filter(None, self._path), _NPM_PROGRAMS]
+        return any(self.is_changed(join(folder, name)) for folder in folders)
+
+    def read(self, name: str) -> str:
+        """The beginning of the file of that name; empty where there is none."""
+        for path in self._places(name):
+            with suppress(OutsideError, OSError):
+                found = self._sandbox.find(path)
+                if found is not None and found.is_file():
+                    with found.open(errors="replace") as file:
+                        return file.read(_READ_CHARS)
+        return ""
+
+    def trusted_texts(self, teller: str) -> list[str]:
+        """The command, and the files that it or the report names and the agent did not change."""
+        names = {*_WORD.findall(self._command), teller, *self._unnamed}
+        return [self._command, *(self.read(name) for name in names if name and not self.is_changed(name))]
+
+    def has_changed_one_of(self, texts: Iterable[str]) -> bool:
+        """Whether the agent made, changed or removed a file or a program that one of the texts names."""
+        words = {*self._unnamed, *(word for text in texts for word in _WORD.findall(text))}
+        programs = words.intersection(PurePosixPath(path).name for path in self._changed)
+        return any(map(self.is_changed, words)) or any(map(self.is_changed_program, programs))
 
 
 def is_in_workspace(program: str, world: World) -> bool:

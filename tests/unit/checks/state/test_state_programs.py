@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.checks.state.programs import programs_in
+from holdfast.checks.state.programs import NotRun, outcome_of, programs_in
 from holdfast.reading.program_word import program_calls
 
 
@@ -44,3 +44,20 @@ def test_what_follows_a_substitution_goes_on_with_the_command_around_it(
     command: str, programs: tuple[str, ...]
 ) -> None:
     assert tuple(call.program for call in program_calls(command)) == programs
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        (NotRun(), "by exit code"),
+        (NotRun(1, "jest"), "by exit code"),
+        (NotRun(127, "./app", by_agent=True), "fail"),
+        (NotRun(127, by_agent=True), "fail"),
+        (NotRun(127), "unproven"),
+        (NotRun(127, "jest", at_start=True), "fail"),
+        (NotRun(127, "jest"), "error"),
+        (NotRun(126, "jest"), "error"),
+    ],
+)
+def test_what_a_program_that_could_not_be_run_means(found: NotRun, outcome: str) -> None:
+    assert outcome_of(found) == outcome
