@@ -40,6 +40,8 @@ def answer(question):
     return " ".join(map(str, said)) or "I cannot see the stock."
 """
 FUNCTIONS = {"type": "python", "endpoint": "agent:answer", "tools": ["agent:find_item"], "llm": "agent:model"}
+# The tools that the rules on the pages of checks name: this agent has them, and does not call them.
+NAMED = ("check_balance", "issue_refund", "lookup_order", "market_data_api", "send_payment")
 
 
 def unmet(result: Result) -> list[str]:
@@ -62,7 +64,9 @@ def test_the_rule_of_every_check_that_needs_no_world_is_judged(project: MakeProj
     rules = [{"description": one.name, **one.content[0]} for one in shown if "rule" in one.words and not _in_world(one)]
     assert len(rules) > 20
     down = {"name": "down", "tool_faults": [{"tool": "find_item", "mode": "error"}]}
-    made = project(contract(rules, [CALM, down], agent={**FUNCTIONS, "isolation": "inline"}), DESK)
+    tools = ["agent:find_item", *(f"agent:{name}" for name in NAMED)]
+    source = DESK + "".join(f"\n\ndef {name}():\n    return {{}}\n" for name in NAMED)
+    made = project(contract(rules, [CALM, down], agent={**FUNCTIONS, "tools": tools, "isolation": "inline"}), source)
     result = made.cli("contract", "run", "--json", "--no-report")
     wrong = [f"{cell['invariant']}: {cell['reason']}" for cell in result.part["cells"] if cell["outcome"] == "error"]
     assert wrong == []

@@ -147,7 +147,7 @@ async def leaves(reader, writer):
 def test_slow_close_is_not_met_by_a_client_that_closes_first():
     _, one = meet(place("s", "slow_close", delay_ms=20), client=leaves)
     assert one.met == [("slow_close", 1, "no_effect")]
-    assert one.context.ledger[0].note.endswith("the client was gone by then")
+    assert one.context.ledger[0].note.endswith("the client had already left")
 
 
 async def at_the_end(reader, writer):
