@@ -357,7 +357,7 @@ def test_logs_and_traces_become_sessions_by_what_they_are(made: Project) -> None
     [
         (("nowhere",), "there is no nowhere"),
         (("agent.py",), "agent.py"),
-        (("agent.py", "--agent", "x"), "--agent and --solution are of tasks"),
+        (("agent.py", "--agent", "x"), "--agent and --solution apply only to tasks"),
         (("tasks", "--agent", "x", "--solution"), "cannot be combined"),
     ],
 )

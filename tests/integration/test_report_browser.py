@@ -252,7 +252,7 @@ def test_without_scripts_the_page_still_says_what_failed(show: Callable[..., Any
 @pytest.mark.parametrize("settings", [{}, {"viewport": {"width": 390, "height": 800}}], ids=["desk", "phone"])
 def test_a_cause_opens_its_cells_and_shows_them_alone(show: Callable[..., Any], runs: Any, settings: Any) -> None:
     page = show(runs.shared(), **settings)
-    assert "1 cause of 11 cells" in page.inner_text(".did-not-hold")
+    assert "1 cause in 11 cells" in page.inner_text(".did-not-hold")
     assert "rule\nNames a source" in page.inner_text(".cause .facts")
     assert page.locator(".cause .places a").count() == 8
     page.click(".cause .only")

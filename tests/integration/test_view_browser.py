@@ -279,7 +279,7 @@ def test_limit_that_nobody_set_is_no_broken_promise(desk: tuple[Path, str], show
     promises = [{"feature": name, "enforced": kept, "why": "", "asked": asked} for name, kept, asked in features]
     page.route("**/api/runs/0003", lambda route: route.fulfill(json=route.fetch().json() | {"promises": promises}))
     page.goto(desk[1] + "#/run/0003")
-    assert page.inner_text("footer summary") == "What the sandbox keeps: 1 of 2"
+    assert page.inner_text("footer summary") == "Enforced by the sandbox: 1 of 2"
 
 
 def test_list_tells_why_a_run_cannot_be_read_and_counts_on_a_phone(

@@ -59,7 +59,9 @@ def command(
     if only_print:
         if not (folder / "gateway.sock").exists() or not stands(folder):
             raise UsageError(
-                f"no gateway runs in {path_here(folder)}", hint="start one: holdfast gateway", code="gateway-missing"
+                f"no gateway is running in {path_here(folder)}",
+                hint="start one: holdfast gateway",
+                code="gateway-missing",
             )
         _show(folder, place_in(folder), _settings(spec), as_json)
         return 0

@@ -117,7 +117,7 @@ async def _gateway(folder: Path) -> DoctorFinding:
     """Sends a request to the gateway's port; a gateway rejects every request outside a trial."""
     if not (folder / "gateway.sock").exists() or not (folder / "gateway.json").exists():
         return DoctorFinding(
-            "agent.gateway", "not", "gateway-missing", f"no gateway runs in {path_here(folder)}", _STANDBY, 3
+            "agent.gateway", "not", "gateway-missing", f"no gateway is running in {path_here(folder)}", _STANDBY, 3
         )
     held, client = place_in(folder), Upstreams()
     try:

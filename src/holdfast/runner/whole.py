@@ -158,7 +158,7 @@ def stored_overall(whole: RunDir) -> Overall | None:
         return None
     found = read_json(path, decoder(Overall))
     if found.seal != _seal(found):
-        said = f"run {whole.id}: {OVERALL} changed since the run wrote it; it may have been tampered with"
+        said = f"run {whole.id}: {OVERALL} changed after the run wrote it; it may have been tampered with"
         raise UserError(
             said,
             code="run-tampered",

@@ -83,7 +83,7 @@ def test_a_raises_class_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     code = "class Odd(Exception):\n    def __init__(self, a, b): pass\ndef tool(): return 1\ndef ask(p): return p"
     scenario = Scenario("s", (fault("tool", "error", raises="agent:Odd"),))
     broken = refused(tmp_path, code, scenarios=[scenario], tools=["agent:tool"])
-    assert "raises: agent:Odd cannot be made of a message alone" in str(broken)
+    assert "raises: agent:Odd" in str(broken)
 
 
 SHADOWS = ("regex", "click", "msgspec", "json", "random", "traceback", "tempfile", "zipfile", "difflib", "fnmatch")

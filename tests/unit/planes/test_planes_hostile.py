@@ -144,7 +144,7 @@ def test_a_request_with_half_a_character_is_a_model_call_like_any_other(tmp_path
 @pytest.mark.parametrize("body", [b"\xff", b'{"model": "\xff"}', b"[]", b"{", b"", b"null"])
 def test_a_model_call_that_is_no_object_gets_400_and_is_noted(trial: Planes, body: bytes) -> None:
     assert status(trial.own(CHAT, b"content-length: %d\r\n" % len(body), body)) == 400
-    assert "no JSON object" in " ".join(trial.context.notes)
+    assert "not a JSON object" in " ".join(trial.context.notes)
     assert trial.context.troubles == []
 
 
