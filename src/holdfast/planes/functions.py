@@ -141,7 +141,7 @@ class Hook:
             raised = exception_of(failure)
             raise raised from raised.__cause__  # a recorded exception has its own traceback
         except HarnessError as ours:
-            weather.broke(str(ours))
+            weather.broke(ours)
             raise
 
     def _sight(self, weather: Weather, n: int, args: Args, kwargs: Kwargs) -> TracedCall | None:
@@ -166,7 +166,7 @@ class Hook:
         try:
             return drive(coroutine)
         except Waited as waited:
-            weather.broke(str(waited))
+            weather.broke(waited)
             raise
 
     def _called(self, args: Args, kwargs: Kwargs) -> Any:

@@ -25,7 +25,7 @@ class under:  # used like a function: `with under(weather, broke):`
 
     __slots__ = ("_before", "_token", "_weather")
 
-    def __init__(self, weather: Weather, broke: Callable[[str], None], watch: CallTrace | None = None) -> None:
+    def __init__(self, weather: Weather, broke: Callable[[HarnessError], None], watch: CallTrace | None = None) -> None:
         weather.broke = broke
         weather.watch = watch
         self._weather = weather
@@ -88,4 +88,4 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]  # what a StopIteration carries is untyped
     coroutine.close()
-    raise Waited("a fault may await only forward() and ctx.sleep()")
+    raise Waited("a fault may await only forward() and ctx.sleep()", code="fault-broken")

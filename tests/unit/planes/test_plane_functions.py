@@ -37,7 +37,7 @@ class Fixture:
         self.module = ModuleType("plane_tools")
         self.installed = Installed()
         self.ledger: list[FaultMet] = []
-        self.broke: list[str] = []
+        self.broke: list[HarnessError] = []
         self.weather: Weather | None = None
 
     def install(self, *tools: str, registry: str | None = None, llm: tuple[str, ...] = (), **named: str) -> Any:
@@ -330,7 +330,8 @@ def test_a_plain_function_that_gives_an_awaitable_is_a_harness_error(tools: Fixt
     tools.install("search")
     with tools.under(fault("search", "malformed")), pytest.raises(HarnessError):
         m.search()
-    assert tools.broke == ["'search' is not async but returns an awaitable; declare the async function instead"]
+    (broke,) = tools.broke
+    assert str(broke) == "'search' is not async but returns an awaitable; declare the async function instead"
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -641,7 +642,7 @@ def test_a_broken_plug_in_is_told_to_us_even_if_the_agent_swallows_it(
         else:
             with pytest.raises(StopIteration, match="went on"):
                 ask().send(None)
-    assert len(tools.broke) == 1
+    assert [broke.code for broke in tools.broke] == ["fault-broken"]
 
 
 # -- threads, overlap, calm ------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InjectedError
+from holdfast.errors import HarnessError, InjectedError
 from holdfast.model.codec import encode
 from holdfast.model.observation import FaultMet
 from holdfast.model.scenario import Injection, Scenario
@@ -61,7 +61,7 @@ class Tools:
         weather = Weather(trial, self.ledger.append, self.ledger.append, self.seen.append)
         return under(weather, self.fail, CallTrace(0.0, lambda _, event: self.events.append(event)))
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: HarnessError) -> None:
         raise AssertionError(why)
 
 

@@ -141,7 +141,7 @@ class InlineAgent:
             from holdfast.planes.injection.weather import Weather
 
             weather = Weather(trial, context.injector.add_fault, context.injector.amend_fault, context.injector.add_use)
-        broke: list[str] = []
+        broke: list[HarnessError] = []
         if self._env:  # another agent of this process may have its own
             os.environ.update(self._env)
         set_environment(trial)
@@ -167,7 +167,7 @@ class InlineAgent:
         seen = (weather.calls, weather.concurrent, weather.unmatched) if weather is not None else ()
         answer = Answer(tuple(turns), printed, (*notes, *cut), *seen)
         if broke:
-            raise HarnessError(broke[0], code="bug", answer=answer)
+            raise HarnessError(str(broke[0]), code=broke[0].code or "bug", answer=answer)
         return answer
 
     async def _converse(self, task: Task, context: TrialContext) -> tuple[list[Turn], list[str]]:

@@ -86,7 +86,7 @@ def perform(
     seen = _CallReporter(line)
     attack = request.trial.task.attack or bool(request.trial.scenario.injections)
     watch = CallTrace(request.began, seen.tell, early=True, attack=attack)
-    with under(weather, lambda message: line.send(protocol.Broke(message)), watch):
+    with under(weather, lambda ours: line.send(protocol.Broke(str(ours), ours.code or "bug")), watch):
         loop = _LazyLoop()
         try:
             if agent.is_async:

@@ -151,7 +151,7 @@ class Weather:
         """One entry per call in progress: a list can grow and shrink in several threads without a lock."""
         self.lock = Lock()
         """Guards the counters: calls may come from several threads."""
-        self.broke: Callable[[str], None] = _ignore_error
+        self.broke: Callable[[HarnessError], None] = _ignore_error
         """Called with each harness error; the agent continues."""
         self.watch: CallTrace | None = None
         """Receives the calls of the agent's own functions."""
@@ -459,5 +459,5 @@ def _ignore_use(use: RecordedUse) -> None:
     """The default of `took`."""
 
 
-def _ignore_error(message: str) -> None:
+def _ignore_error(ours: HarnessError) -> None:
     """The default of `broke` until a plane sets it: raises the HarnessError itself."""
