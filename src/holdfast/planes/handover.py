@@ -229,7 +229,8 @@ def take(folder: Path) -> TakenSocket:
         ) from None
     if not data or not fds:
         connection.close()
-        raise AgentUnavailable("the gateway is in use by another run", hint="wait for it to end", config=True)
+        message = "the gateway is in use by another run"
+        raise AgentUnavailable(message, code="gateway-busy", hint="wait for it to end", config=True)
     return TakenSocket(connection, socket.socket(fileno=fds[0]), msgspec.json.decode(data, type=HandedSocket))
 
 

@@ -28,11 +28,11 @@ def replayed(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, t
     warnings = [RunWarning("session-left-out", f"{one.name} was left out: {one.why}") for one in listed.left_out]
     if not listed.sessions:
         more = f" ({'; '.join(map(str, warnings))})" if warnings else ""
-        raise NothingProven(f"no session to replay: nothing is proven{more}")
+        raise NothingProven(f"no session to replay: nothing is proven{more}", code="sessions-missing")
     derived = replay_spec(spec, listed.sessions, live=live)
     idle = unjudged(derived, listed.sessions)
     if not derived.tasks:
-        raise NothingProven(f"no rule judges {_named(idle)}: nothing is proven; {_WHY}")
+        raise NothingProven(f"no rule judges {_named(idle)}: nothing is proven; {_WHY}", code="sessions-unjudged")
     warnings += [RunWarning("session-idle", f"session {id} decides nothing: {_WHY}") for id in idle]
     return derived, (*warnings, *_unknown_tools(spec, listed.sessions))
 
