@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import holdfast
+from holdfast import errors
 from holdfast.model.doctor_codes import DOCTOR_CODES
 from holdfast.model.error_codes import ERROR_CODES
 from holdfast.model.problem_codes import PROBLEM_CODES
@@ -77,12 +78,9 @@ def test_every_note_of_a_run_has_a_documented_code_and_every_code_is_given() -> 
 
 
 DELIBERATE = {
-    "AgentUnavailable", "HarnessError", "NoServer", "NotBuilt", "NothingProven", "OutsideError", "PluginError",
-    "QueryFailed", "UsageError", "UserError",
+    "AgentUnavailable", "HarnessError", "NotBuilt", "NothingProven", "PluginError", "UsageError", "UserError",
 }  # fmt: skip
-"""Errors of ours that carry a code; SpecError has its own, and NothingToJudge cannot be made without one."""
-UNCONVERTED = frozenset({"world"})
-"""Folders whose errors may still lack a code. Remove a folder when its errors have codes, and never add one."""
+"""Errors whose code each `raise` must name. SpecError and classes with a `default_code` have one already."""
 
 
 def calls_of(*names: str) -> Iterator[tuple[Path, ast.Call]]:
@@ -102,10 +100,16 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 def test_every_deliberate_error_has_a_documented_code() -> None:
     found = [(file, call, keyword(call, "code")) for file, call in calls_of(*DELIBERATE)]
     assert len(found) > 300
-    converted = [(file, call, code) for file, call, code in found if file.parts[0] not in UNCONVERTED]
-    assert [f"{file}:{call.lineno}" for file, call, code in converted if code is None] == []
+    assert [f"{file}:{call.lineno}" for file, call, code in found if code is None] == []
     literal = {(str(file), code.value) for file, _, code in found if isinstance(code, ast.Constant)}
     assert sorted(one for one in literal if one[1] not in {*ERROR_CODES, *CODES}) == []
+
+
+def test_every_default_code_of_an_error_is_documented() -> None:
+    classes = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.HoldfastError)]
+    defaults = {one.default_code for one in classes if one.default_code}
+    assert len(defaults) > 5
+    assert sorted(defaults - {*ERROR_CODES}) == []
 
 
 def test_every_problem_of_a_spec_has_a_documented_code() -> None:

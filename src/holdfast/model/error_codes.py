@@ -74,7 +74,7 @@ ERROR_CODES = {
     "option-inapplicable": "An option does not apply here, or requires another option.",
     "options-conflict": "Options, or an option and the spec, cannot be combined.",
     "param-unquotable": "A parameter cannot be quoted for the shell where it is written.",
-    "path-outside": "A path leads out of the workspace.",
+    "path-outside": "A path leads out of the workspace, or to something that is not a regular file or folder.",
     "plugin-broken": "A plug-in is missing or cannot be made from its settings.",
     "port-taken": "The port that the agent needs is in use.",
     "price-unknown": "The price of a model is not known.",

@@ -188,7 +188,7 @@ def _parts(path: str, workspace: str, asked: str) -> list[str]:
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
         if parts[: len(base)] != base:
-            raise OutsideError(f"{asked} is not in the workspace" + (f": it leads to {path}" if path != asked else ""))
+            raise OutsideError(f"{asked} is not in the workspace" + (f": it is a link to {path}" if path != asked else ""))
         parts = parts[len(base) :]
     return [*reversed(parts)]
 
@@ -207,7 +207,7 @@ def _stat(root: int, at: str, asked: str) -> os.stat_result | None:
             return None
         raise OutsideError(f"{asked} cannot be read: {refused.strerror}") from refused
     except ValueError:
-        raise OutsideError(f"{asked!r} is no path") from None
+        raise OutsideError(f"{asked!r} is not a path") from None
 
 
 def _usable(root: int, at: str, asked: str) -> str:
