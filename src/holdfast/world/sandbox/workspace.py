@@ -188,7 +188,9 @@ def _parts(path: str, workspace: str, asked: str) -> list[str]:
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
         if parts[: len(base)] != base:
-            raise OutsideError(f"{asked} is not in the workspace" + (f": it is a link to {path}" if path != asked else ""))
+            raise OutsideError(
+                f"{asked} is not in the workspace" + (f": it is a link to {path}" if path != asked else "")
+            )
         parts = parts[len(base) :]
     return [*reversed(parts)]
 
