@@ -1,0 +1,1 @@
+"""Finds the smallest sets of faults that break an agent."""
