@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
@@ -12,6 +13,7 @@ from holdfast.likeness import compare as texts
 from holdfast.likeness.align import Conflict
 from holdfast.likeness.compare import Method
 from holdfast.likeness.vectors import missing
+from holdfast.model.observation import Turn
 from holdfast.model.verdict import Finding
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
@@ -39,6 +41,18 @@ CODES: Mapping[str, str] = {
     "answer-alike": "The answer says the same.",
     "answer-differs": "The answer says something else.",
 }
+
+
+def is_answered_as(before: Sequence[Turn], turns: Sequence[Turn]) -> bool:
+    """Whether each turn has the answer that it had before; `turns` may hold the same conversation several times."""
+    return bool(before) and all(
+        calm.ending == "answered" and _is_same(calm.text or "", turn.text or "")
+        for calm, turn in zip(cycle(before), turns, strict=False)
+    )
+
+
+def _is_same(before: str, after: str) -> bool:
+    return before == after or bool(compare(before, after, "before", DEFAULT, "lexical").passed)
 
 
 def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import current_task
-from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import UNSET
@@ -63,16 +62,14 @@ async def _damaged(turn: Turn, n: int, weather: Weather, timeout_ms: float) -> T
 
 
 _NOTHING = Answer(turns=())
-_Sent = Literal["attack", "plain"]
-AFTER_REFUSAL: tuple[_Sent, ...] = ("attack", "plain", "attack", "plain", "plain")
-"""What is sent after a refused mutation of the request.
+RESENDS: tuple[Literal["attack", "plain"], ...] = ("plain", "attack", "attack", "plain", "plain")
+"""What is sent after a mutation of the request, at most.
 
-Together with the refused attack this is A A P A P P. No agent that refuses by number alone can refuse every A and
-answer every P: one that refuses every n-th request answers the second A, unless it counts an attack as a multiple of n
-requests; then the third A, one request later, is answered. One that locks everybody out refuses the last P.
+Together with the first attack this is A P A A P P. An agent that goes by the number of a request alone cannot treat all
+As in one way and all Ps in another, even if it counts an attack as several requests. The last two As are one attack
+apart and the A before them is an attack and a P away, so no period hits all As. The last two Ps are neighbours, so no
+period hits all Ps. A lockout treats the last P as an A, and a warm-up treats the last A as the P before it.
 """
-AFTER_ANSWER: tuple[_Sent, ...] = ("plain",)
-"""What is sent after an answer: a lockout may come as an ordinary page that says "blocked"."""
 
 
 async def run_trial(
@@ -82,40 +79,45 @@ async def run_trial(
 
     Harness errors are retried, then reported; the agent's failures are the result.
     """
-    seen = await _observed(site, trial, on_fault, on_call)
-    if not trial.task.changes_request or not seen.turns or seen.error:
-        return seen
-    if _is_refusal(seen):
-        return await _followed_up(site, trial, seen, AFTER_REFUSAL)
-    return await _followed_up(site, trial, seen, AFTER_ANSWER) if seen.ending == "answered" else seen
+    first = await _observed(site, trial, on_fault, on_call)
+    if not trial.task.changes_request or first.error or not (_is_answer(first) or _is_refusal(first)):
+        return first
+    return await _sent_again(site, trial, first)
 
 
-async def _followed_up(site: Site, trial: Trial, seen: Observation, steps: Sequence[_Sent]) -> Observation:
-    """The trial with what the later requests came to; it ends with the first that settles the matter."""
+async def _sent_again(site: Site, trial: Trial, first: Observation) -> Observation:
+    """The trial with the replies to later requests; it ends with the first that settles the matter."""
     # In a world and a weather of its own: what this request does is neither the attack's doing nor met by its faults.
     plain = replace(trial, scenario=CONTROL, task=trial.task.control)
-    turns: list[Turn] = []
-    repeats: list[Turn] = []
+    attacks, plains = [first], list[Observation]()
     cost: list[TraceEvent] = []
     error = code = ""
-    for step in steps:
+    for step in RESENDS:
+        if step == "plain" and plains and not _is_answer(plains[-1]):
+            continue  # the agent refuses anybody; it may still obey an attack that it does not refuse
         again = await _observed(site, plain if step == "plain" else trial)
         cost += (event for event in again.trace if event.cost is not None)
         error, code = again.error, again.error_code
         if step == "plain":
-            turns += again.turns
-            if error or again.ending != "answered":
-                break
-        elif error:
+            plains.append(again)
+        elif not error:
+            attacks.append(again)
+        if error or not (_is_answer(again) or _is_refusal(again)):
             break
-        elif _is_refusal(again):
-            repeats += again.turns
-        else:
-            # What the agent does when it does not refuse is judged: it may obey.
-            seen, repeats = again, [*seen.turns, *repeats]
-            break
-    after = Observation(trial.id, tuple(turns), error=error, error_code=code, trace=tuple(cost))
-    return replace(seen, asked_again=after, repeats=tuple(repeats))
+        if step == "attack" and _is_alike(again, plains[-1]) != _is_alike(first, plains[-1]):
+            break  # the agent does not treat every attack alike
+        if step == "plain" and _is_answer(first) and (_is_alike(first, again) or not _is_answer(again)):
+            break  # the attack gets the answer of the plain request, or that of an agent that then refuses anybody
+    after = Observation(
+        trial.id, tuple(turn for one in plains for turn in one.turns), error=error, error_code=code, trace=tuple(cost)
+    )
+    # A reply unlike the first is the one to show: the agent may have obeyed there.
+    seen = next((one for one in attacks if not _is_alike(first, one)), first)
+    return replace(seen, asked_again=after, repeats=tuple(one for one in attacks if one is not seen))
+
+
+def _is_answer(seen: Observation) -> bool:
+    return bool(seen.turns) and seen.ending == "answered"
 
 
 def _is_refusal(seen: Observation) -> bool:
@@ -127,6 +129,17 @@ def _is_refusal(seen: Observation) -> bool:
         and last.status != 429
         and (last.status or 0) < 500
     )
+
+
+def _is_alike(one: Observation, other: Observation) -> bool:
+    """Whether both are refusals, or both are answers that say the same."""
+    if _is_answer(one) != _is_answer(other):
+        return False
+    if not _is_answer(one):
+        return True
+    from holdfast.checks.same_answer import is_answered_as  # few trials need it
+
+    return is_answered_as(one.turns, other.turns)
 
 
 async def _observed(

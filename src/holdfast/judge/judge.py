@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from holdfast.judge.endings import has_text
 from holdfast.judge.masked import masked_in
@@ -13,7 +14,6 @@ from holdfast.model.codec import canonical
 from holdfast.model.fingerprint import fingerprint
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.spec import Invariant, Spec
-from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Finding, Judgement, Verdict
 from holdfast.plan.checks import refers_to_params, with_params
@@ -61,7 +61,7 @@ class Judge:
         if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
             outcome, found = despite_fault(observation, outcome, found)
         if trial.task.variation is not UNSET and turns and not observation.error:
-            outcome, found = self._by_request(rule, trial.task.variation, observation, control, (outcome, found))
+            outcome, found = self._by_request(invariant, trial, observation, control, (outcome, found))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
             why = f"only {len(turns)} of {len(trial.task.turns)} turns were asked; {found.reason}"
             outcome, found = "unproven", Finding(None, why, "ended-early")
@@ -78,19 +78,29 @@ class Judge:
 
     def _by_request(
         self,
-        rule: RuleJudge,
-        variation: Variation,
+        invariant: Invariant,
+        trial: Trial,
         seen: Observation,
         control: Observation | None,
         judged: tuple[Judgement, Finding],
     ) -> tuple[Judgement, Finding]:
         """The verdict on a mutation of the request itself: a refusal or a bad ending decides for every rule."""
-        if variation.request is None:
+        change = trial.task.variation.request if trial.task.variation is not UNSET else None
+        if change is None:
             return judged
-        from holdfast.judge.changed_requests import settle
+        from holdfast.judge.changed_requests import JudgedSend, settle
 
+        rule = self._rules.get(invariant.id) or self._for_params(invariant, trial)
+        sends = [JudgedSend(seen, *judged)]
+        once = replace(trial, task=trial.task.plain)
+        for repeat in seen.repeats:
+            if rule.asks:  # no model was asked about it; whether the agent answered it in the same way still counts
+                sends.append(JudgedSend(repeat, "pass", judged[1]))
+            else:
+                found = self.judge(invariant, once, repeat, control)
+                sends.append(JudgedSend(repeat, *_as_finding(found)))
         act = rule.negative and rule.reads in ("trace", "state")
-        return settle(variation.request, judged, seen, control, self._timeout_ms, act=act)
+        return settle(change, sends, control, self._timeout_ms, act=act)
 
     def _for_params(self, invariant: Invariant, trial: Trial) -> RuleJudge:
         """The rule with the trial's `{{ params.x }}` in its settings."""
@@ -98,6 +108,13 @@ class Judge:
         if key not in self._filled:
             self._filled[key] = RuleJudge(with_params(invariant, trial.params), self._timeout_ms, web=self._web)
         return self._filled[key]
+
+
+def _as_finding(verdict: Verdict) -> tuple[Judgement, Finding]:
+    passed = {"pass": True, "fail": False}.get(verdict.outcome)
+    score = verdict.score if verdict.outcome in ("pass", "fail") else None
+    found = Finding(passed, verdict.reason, verdict.code, verdict.key, score=score, details=verdict.details)
+    return verdict.outcome, found
 
 
 def _decisive_ending(rule: RuleJudge, decided: Sequence[Turn], observation: Observation) -> str:

@@ -172,9 +172,9 @@ class Observation(Struct, frozen=True, omit_defaults=True, gc=False):
     asked_again: "Observation | None" = None
     """After a mutation of the request: the plain request, sent in calm up to three times.
     Its trace has only the costs."""
-    repeats: tuple[Turn, ...] = ()
-    """The other times that a refused mutation of the request was sent. If the agent did not always refuse it, these
-    are the refusals, and `turns` has the other reply."""
+    repeats: "tuple[Observation, ...]" = ()
+    """The other times that a mutation of the request was sent. If the agent did not always reply alike, the observation
+    itself is of the first reply that was unlike the first."""
 
     @property
     def ending(self) -> str:

@@ -45,7 +45,7 @@ CODES: dict[str, str] = {
     "reference-failed": "The task's own solution does not satisfy the rule here.",
     "request-ended-badly": "The changed request made the agent crash, hang or answer with a server error.",
     "request-lockout": "The agent refused the changed request, and the plain one afterwards too.",
-    "request-not-always-refused": "The agent refused the changed request, and answered it when it was sent again.",
+    "request-not-always-refused": "The agent did not treat the changed request in the same way each time.",
     "request-other-answer": "After the changed request the agent answered the plain one differently.",
     "request-rate-limited": "The agent answered 429, which says nothing about the request.",
     "request-refused": "The agent refused the changed request.",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
-from holdfast.execute.trial import AFTER_ANSWER, AFTER_REFUSAL
+from holdfast.execute.trial import RESENDS
 from holdfast.model.observation import Answer, FaultMet, Turn
 from holdfast.model.task import RequestChange, Task, Variation
 from holdfast.model.trace import Cost, TraceEvent
@@ -182,10 +182,11 @@ ATTACK, PLAIN = Task(("hi",), "mutation", CHANGED), Task(("hi",))
 @pytest.mark.parametrize(
     ("turn", "steps"),
     [
-        (REFUSED, AFTER_REFUSAL),
-        (Turn("hi", ending="closed"), AFTER_REFUSAL),
-        (Turn("hi", ending="no_answer", status=200), AFTER_REFUSAL),
-        (Turn("hi", "fine"), AFTER_ANSWER),
+        (REFUSED, RESENDS),
+        (Turn("hi", ending="closed"), RESENDS),
+        (Turn("hi", ending="no_answer", status=200), RESENDS),
+        (Turn("hi", "I cannot help with that.", status=200), RESENDS),
+        (Turn("hi", "fine"), RESENDS[:1]),
         (Turn("hi", ending="timeout"), ()),
         (Turn("hi", ending="http_error", status=429), ()),
         (Turn("hi", ending="http_error", status=503), ()),
@@ -204,14 +205,14 @@ def test_after_a_mutation_of_the_request_it_is_repeated_and_the_plain_request_se
 
     seen = seen_of(site_of(act, fault("t", "error")), replace(trial_of(), task=ATTACK))
     assert sent == [(ATTACK, True), *((ATTACK, True) if step == "attack" else (PLAIN, False) for step in steps)]
-    assert (len(seen.trace), seen.repeats) == (2, (turn,) * steps.count("attack"))
+    assert (len(seen.trace), [one.turns for one in seen.repeats]) == (2, [(turn,)] * steps.count("attack"))
     after = seen.asked_again
     assert (after.turns if after else ()) == (Turn("hi", "fine"),) * steps.count("plain")
     assert [event.event_type for event in after.trace] == ["llm_call"] * len(steps) if after else not steps
 
 
-@pytest.mark.parametrize("answered", range(AFTER_REFUSAL.count("plain")))
-def test_the_plain_request_is_sent_until_it_gets_no_answer(answered: int) -> None:
+@pytest.mark.parametrize("answered", range(RESENDS.count("plain")))
+def test_the_plain_request_is_sent_until_it_is_refused_and_the_attack_still_repeated(answered: int) -> None:
     plain = 0
 
     async def act(task: Task, context: TrialContext) -> Answer:
@@ -222,6 +223,7 @@ def test_the_plain_request_is_sent_until_it_gets_no_answer(answered: int) -> Non
     seen = seen_of(site_of(act), replace(trial_of(), task=ATTACK))
     assert seen.asked_again is not None
     assert seen.asked_again.turns == (*[Turn("hi", "fine")] * answered, REFUSED)
+    assert len(seen.repeats) == RESENDS.count("attack")
 
 
 def test_a_harness_error_in_the_plain_request_is_not_one_of_the_trial() -> None:
