@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from cli import MakeProject, Project
 
 SPEC = """
@@ -14,6 +16,10 @@ invariants:
   tests_pass: {description: d, gate: true, check: {type: command_exit, command: "no-such-pytest -q"}}
   ends_well: {description: d, check: {type: completes}}
 """
+
+
+LINE = """test -z '$(no-such-pytest 2>&1)' && (sudo -n no-such-jest; ./build/app; /workspace/x) 2>/dev/null || true"""
+SILENT = SPEC.replace('"no-such-pytest -q"', json.dumps(LINE.replace("'", '"')))
 
 
 def desk(project: MakeProject) -> Project:
@@ -31,3 +37,18 @@ def test_the_doctor_tries_it_in_the_world(project: MakeProject) -> None:
     result = desk(project).cli("doctor", "--json")
     (found,) = [one for one in result.json["agent"]["findings"] if "no-such-pytest" in one["route"]]
     assert found["outcome"] == "unproven"
+
+
+def test_a_silent_one_is_unproven_and_the_preflight_and_the_doctor_name_it(project: MakeProject) -> None:
+    """What the agent is to write in the workspace is not missing."""
+    silent = project(SILENT)
+    result = silent.cli("run", "--json", "--no-report")
+    (case,) = result.json["parts"]["scenario"]["cases"]
+    assert [(cause["rule"], cause["code"]) for cause in case["causes"]] == [("tests_pass", "program-missing")]
+    assert (result.code, case["unproven_only"]) == (5, True)
+    texts = [warning["text"] for warning in result.json["warnings"] if warning["code"] == "program-missing"]
+    for name, expected in (("no-such-pytest", True), ("no-such-jest", True), ("build", False), ("/workspace", False)):
+        assert any(name in text for text in texts) is expected
+    asked = {one["route"] for one in silent.cli("doctor", "--json").json["agent"]["findings"]}
+    assert {"program no-such-pytest", "program no-such-jest"} <= asked
+    assert not any("build/app" in route or "/workspace/x" in route for route in asked)

@@ -185,6 +185,8 @@ setup:
     - {path: app/calls.py, content: "import os, sys\\nsys.exit(os.system('no-such-program') >> 8)\\n"}
     - {path: app/runs.sh, content: "python3 forges.py\\n"}
     - {path: app/goes_on.sh, content: "no-such-program || true\\ngrep -q good made.sh\\n"}
+    - {path: app/active.sh, content: "PATH=/workspace/extra:$PATH\\n"}
+    - {path: extra/on-path-only, content: "#!/bin/sh\\nexit 0\\n", mode: "755"}
     - {path: app/by_env.sh, content: "#!/usr/bin/env no-such-program\\n", mode: "755"}
   env: {PATH: "/workspace/bin:/usr/bin:/bin"}
 invariants:
@@ -226,11 +228,37 @@ NEVER_THERE = {
     "by_setsid": ("setsid no-such-program", 0, "error"),
     "own_end": ("sh app/ends.sh", 0, "unproven"),
     "by_python": ("python3 app/calls.py", 0, "error"),
+    "hushed": ("no-such-program 2>/dev/null", 0, "error"),
+    "hushed_and_forgiven": ("no-such-program -q 2>/dev/null || true", 0, "unproven"),
+    "all_hushed": ("exec 2>/dev/null; no-such-program; true", 0, "unproven"),
+    "hushed_group": ("{ no-such-program -q; } >/dev/null 2>&1 || :", 0, "unproven"),
+    "hushed_subshell": ("(cd app; no-such-program) 2>/dev/null || echo skipped", 0, "unproven"),
+    "hushed_in_the_middle": ("cd app && A=1 no-such-program 2>/dev/null; true", 0, "unproven"),
+    "read_later": ("no-such-program > out 2>/dev/null; grep -q passed out", 0, "unproven"),
+    "counted": ('test "$(no-such-program 2>/dev/null | grep -c ok)" = 3', 0, "unproven"),
+    "counted_none": ('test -z "$(no-such-program 2>/dev/null)"', 0, "unproven"),
+    "backticks": ("test -z `no-such-program 2>/dev/null`", 0, "unproven"),
+    "elevated": ("sudo -n no-such-program 2>/dev/null || true", 0, "unproven"),
+    "by_if": ("if no-such-program 2>/dev/null; then exit 1; fi", 0, "unproven"),
+    "by_loop": ("for f in a b; do no-such-program $f 2>/dev/null; done; true", 0, "unproven"),
+    "hushed_case": ("case x in x) no-such-program 2>/dev/null;; esac; true", 0, "unproven"),
+    "hushed_function": ("t() { no-such-program 2>/dev/null; }; t; true", 0, "unproven"),
+    "after_a_text": ("cat > t <<E\nx\nE\nno-such-program t 2>/dev/null; true", 0, "unproven"),
+    "after_activating": (". app/active.sh && no-such-program 2>/dev/null || true", 0, "unproven"),
+    "on_a_new_path": ('export PATH="$PWD/other:$PATH"; no-such-program 2>/dev/null; true', 0, "unproven"),
+    "behind_a_way": ("false || no-such-program 2>/dev/null || exit 1", 0, "unproven"),
+    "in_background": ("no-such-program 2>/dev/null & wait; true", 0, "unproven"),
 }
 """Of 126, 127 and make's report of them an error. Of others unproven, if the command itself names the program."""
 THERE = {
     "false": ("false", 0, "fail"),
     "another_way": ("no-such-program || true", 0, "unproven"),
+    "first_way": ("test 1 = 1 || no-such-program", 0, "pass"),
+    "activated": (". app/active.sh && on-path-only", 0, "pass"),
+    "on_its_path": ("PATH=$PWD/extra:$PATH on-path-only 2>/dev/null || false", 0, "pass"),
+    "own_function": ("check() { test 1 = 1; }; check", 0, "pass"),
+    "bash_builtin": ("bash -c 'pushd app >/dev/null && popd >/dev/null'", 0, "pass"),
+    "quoted_text": ("! grep -q '$(no-such-program)' made.sh", 0, "pass"),
     "another_program": ("no-such-program || test 1 = 1", 0, "pass"),
     "known_module": ("python3 -m json.tool no-such-file", 0, "fail"),
     "made_script": ("sh made.sh", 0, "fail"),
@@ -245,10 +273,10 @@ THERE = {
     "unmade_input": ("bash -c 'cat < unmade.txt'", 0, "fail"),
     "unmade_file": ("cat unmade.txt", 0, "fail"),
     "make_piped": ("make -C app test 2>&1 | tail -3; false", 0, "fail"),
-    "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "fail"),
+    "in_bash_function": ("bash -c 't() { no-such-program; }; t || exit 7'", 0, "unproven"),
     "npm_silent": ("npm --prefix app run --silent two || exit 1", 0, "fail"),
     "goes_on": ("sh app/goes_on.sh", 0, "fail"),
-    "goes_on_here": ("no-such-program; grep -q good made.sh", 0, "fail"),
+    "goes_on_here": ("no-such-program; grep -q good made.sh", 0, "unproven"),
     "goes_on_well": ("no-such-program; ! grep -q FAILED made.sh", 0, "unproven"),
     "other_way_fails": ("no-such-program || grep -q good made.sh", 0, "fail"),
     "forged": ("python3 forges.py", 0, "fail"),

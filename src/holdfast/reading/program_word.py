@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -16,26 +16,25 @@ _JAVASCRIPT = {"node", "nodejs", "tsx", "ts-node"}
 _OTHERS = {"ruby", "perl", "php", "Rscript", "lua"}
 _RUNNERS = {"uv", "deno", "bun"}
 """Their `run` takes a script."""
-_BEFORE = {"exec", "env", "nohup", "command", "time", "nice", "stdbuf", "timeout", "xargs"}
-"""Words that a command may begin with, and that start another program."""
+_PREFIXES: Mapping[str, frozenset[str]] = {
+    "command": frozenset(),
+    "doas": frozenset({"-u", "-C"}),
+    "env": frozenset({"-u", "--unset", "-C", "--chdir"}),
+    "exec": frozenset({"-a"}),
+    "ionice": frozenset({"-c", "-n"}),
+    "nice": frozenset({"-n"}),
+    "nohup": frozenset(),
+    "setsid": frozenset(),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+    "sudo": frozenset({"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T"}),
+    "time": frozenset({"-f", "-o"}),
+    "timeout": frozenset({"-s", "--signal", "-k", "--kill-after"}),
+    "xargs": frozenset({"-n", "-I", "-P", "-L", "-s", "-d", "-a", "-E"}),
+}
+"""Words that start another program, and those of their options that take a value."""
 _KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
 """Of the shell: a command follows."""
-_BEFORE_WITH_VALUE = {
-    "-u",
-    "--unset",
-    "-C",
-    "--chdir",
-    "-n",
-    "-s",
-    "-k",
-    "-I",
-    "-P",
-    "-L",
-    "-o",
-    "-e",
-    "--signal",
-    "--kill-after",
-}
+_SHELLS_OWN = {"command", "exec"}
 _LOOKS_UP = {"-v", "-V"}
 """After `command`: it only asks whether a program is there."""
 _SHELL_TEXT = re.compile(r"-[a-z]*c")
@@ -43,9 +42,24 @@ _NO_SCRIPT = {"-c", "-m", "-e", "-p", "--eval", "--print"}
 """What follows is code or a module, not a file."""
 _WITH_VALUE = {"-W", "-X", "-r", "--require", "--import", "--loader", "-o", "-O", "-I"}
 _OPERATORS = "();|&\n"
-_UNREADABLE = re.compile(r"\$\(\(|\bcase\s|\balias\s|\bPATH=|(?:^|[;&|\n])\s*(?:\.|source|eval)\s", re.MULTILINE)
-"""What changes which words are programs, or where they are found: only a shell can tell then."""
-_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
+_BASH_BUILTINS = {"declare", "let", "local", "mapfile", "popd", "pushd", "shopt", "source", "time", "typeset"}
+"""Commands of bash that `sh` may lack."""
+_AT_START = r"(?:^|[;&|\n({]|\b(?:do|then|else)\b)\s*"
+"""Where a command of a line may begin."""
+_UNREADABLE = re.compile(rf"\balias\s|{_AT_START}eval\s")
+"""What changes which words are programs: only a shell can tell then."""
+_PATH_CHANGE = re.compile(
+    rf"{_AT_START}(?:export\s+)?(?P<change>PATH=(?:\"[^\"]*\"|'[^']*'|[^\s;&|'\"])+|(?:(?P<go>cd)|\.|source)\s[^;&|<>\n()]+)"
+)
+"""What changes where programs are found: a file that the shell reads, a new PATH, another folder."""
+_ARITHMETIC = re.compile(r"\$\(\((?:[^()]|\([^()]*\))*\)\)")
+_HERE_TEXT = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??[ \t]*(?:\2[ \t]*(?=\n|\Z)|\Z)", re.DOTALL)
+_CASE = re.compile(rf"(?:{_AT_START}case\s[^\n;]*?\sin\b|;;&?)\s*(?:esac\b|\(?[^()\n]*\))")
+"""The head of a `case`, or the end of one of its branches, with the pattern that follows."""
+_FUNCTION = re.compile(rf"{_AT_START}(?:function\s+)?([\w-]+)\s*\(\s*\)")
+_PIECE = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|`[^`]*`|(?<![^\s;&|(])#[^\n]*""", re.DOTALL)
+"""A quoted text, an escaped character, a substitution in backticks or a comment."""
+_SUBSTITUTION = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)|`([^`]*)`")
 _EXPANDED = frozenset("$`*?[]{}~\\'\"")
 """What only a shell can read."""
 
@@ -69,7 +83,7 @@ class ProgramCall(NamedTuple):
 def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]:
     """The program that a shell command begins with and its script; None if there is none or only a shell knows."""
     words = _words(command)
-    first = _first([word.text for word in words])
+    first, _ = _first([word.text for word in words])
     if first >= len(words):
         return None, None
     script = script_of(words[first].text, [word.text for word in words[first + 1 :]])
@@ -77,17 +91,45 @@ def program_words(command: str) -> tuple[ProgramWord | None, ProgramWord | None]
 
 
 def program_calls(command: str) -> list[ProgramCall]:
-    """What every command of a line runs, as far as that is known without a shell; also the command of `sh -c`."""
-    found = list[ProgramCall]()
-    for words in _commands(command):
-        first = _first(words)
+    """What every command of a line runs, as far as that is known without a shell; also the command of `sh -c`.
+
+    A program that only starts another one, such as `sudo`, comes after that one.
+    """
+    if _UNREADABLE.search(command):
+        return []
+    calls = list[ProgramCall]()
+    plain, functions, substitutions = _simplified(command)
+    for text in substitutions:
+        calls += program_calls(text)
+    for words in _commands(plain):
+        first, prefixes = _first(words)
         if first >= len(words):
             continue
         program, args = words[first], words[first + 1 :]
+        if program in functions:
+            continue
         script = script_of(program, args)
-        found.append(ProgramCall(program, None if script is None else args[script], tuple(args)))
-        found += program_calls(_shell_text(program, args))
-    return found
+        calls.append(ProgramCall(program, None if script is None else args[script], tuple(args)))
+        calls += [ProgramCall(prefix) for prefix in prefixes]
+        calls += _inner_calls(program, args)
+    return calls
+
+
+def _inner_calls(program: str, args: Sequence[str]) -> list[ProgramCall]:
+    """What a shell runs that gets its commands as text."""
+    calls = program_calls(_shell_text(program, args))
+    if PurePosixPath(program).name in ("sh", "dash"):
+        return calls
+    return [call for call in calls if call.program not in _BASH_BUILTINS]
+
+
+def path_changes(command: str) -> list[str]:
+    """The parts of a line that change where its programs are found: `. env/bin/activate`, `PATH=bin:$PATH`.
+
+    Another folder counts only together with one of these, which may be relative to it.
+    """
+    changes = list(_PATH_CHANGE.finditer(command))
+    return [] if all(match["go"] for match in changes) else [match["change"].strip() for match in changes]
 
 
 def _shell_text(program: str, args: Sequence[str]) -> str:
@@ -123,31 +165,52 @@ def script_of(program: str, args: Sequence[str]) -> int | None:
     return at if at < len(args) else None
 
 
-def _first(words: Sequence[str]) -> int:
-    """Which word is the program: assignments, and words that start another program, come before it."""
-    at, before = 0, ""
+def _first(words: Sequence[str]) -> tuple[int, list[str]]:
+    """Which word is the program, and the programs before it that start it; assignments may come before it, too."""
+    at, before, prefixes = 0, "", list[str]()
     while at < len(words):
         word, name = words[at], PurePosixPath(words[at]).name
         if before and word.startswith("-"):
             if before == "command" and word in _LOOKS_UP:
-                return len(words)
-            at += 2 if word in _BEFORE_WITH_VALUE else 1
+                return len(words), []
+            at += 2 if word in _PREFIXES[before] else 1
         elif before == "timeout":
             at, before = at + 1, "env"  # how long the program may take
-        elif _ASSIGNMENT.match(word) or word in _KEYWORDS or name in _BEFORE:
-            before = name if name in _BEFORE else before
+        elif name in _PREFIXES:
+            before = name
+            prefixes += [] if word in _SHELLS_OWN else [word]
+            at += 1
+        elif _ASSIGNMENT.match(word) or word in _KEYWORDS:
             at += 1
         else:
             break
-    return at
+    return at, prefixes
+
+
+def _simplified(line: str) -> tuple[str, set[str], list[str]]:
+    """The line without what looks like a command and is none; its functions; its substitutions in quotes.
+
+    Here-texts, patterns of `case`, arithmetic and comments hold words that are not run. A substitution in double quotes
+    is one word for `shlex`, so it is read by itself.
+    """
+    substitutions = list[str]()
+
+    def simplify(piece: re.Match[str]) -> str:
+        text = piece[0]
+        if text[0] == '"':
+            substitutions.extend(match[1] or match[2] or "" for match in _SUBSTITUTION.finditer(text[1:-1]))
+        if text[0] == "`":
+            return f"$({text[1:-1]})"
+        return " " if text == "\\\n" else "" if text[0] == "#" else text
+
+    plain = _PIECE.sub(simplify, _HERE_TEXT.sub(r"\3\n", _ARITHMETIC.sub("0", line)))
+    functions = set(_FUNCTION.findall(plain))
+    return _FUNCTION.sub(";", _CASE.sub(";", plain)), functions, substitutions
 
 
 def _commands(line: str) -> Iterator[list[str]]:
     """The words of every command of a line, without what is redirected."""
-    if _UNREADABLE.search(line):
-        return
-    plain = _COMMENT.sub("", line.replace("\\\n", " "))
-    read = shlex.shlex(plain, posix=True, punctuation_chars=_OPERATORS + "<>")
+    read = shlex.shlex(line, posix=True, punctuation_chars=_OPERATORS + "<>")
     read.whitespace, read.whitespace_split, read.commenters = " \t", True, ""
     words: list[str] = []
     # The commands around each open parenthesis: what follows it goes on with them, as in `test $(wc -l < a) = 2`.
@@ -155,10 +218,6 @@ def _commands(line: str) -> Iterator[list[str]]:
     redirected = False
     try:
         for token in read:
-            if token.startswith("<<"):
-                break  # a text for a program follows
-            if token.startswith("()"):
-                return  # a function: its name is not a program, and calls of it look like one
             if token and set(token) <= set(_OPERATORS):
                 for sign in token:
                     if sign == "(":
@@ -172,6 +231,8 @@ def _commands(line: str) -> Iterator[list[str]]:
                         words = []
             elif not token or set(token) <= set("<>&"):
                 redirected = bool(token)
+                if words and words[-1].isdecimal():
+                    words.pop()  # the descriptor, as in `(a; b) 2>/dev/null`
             elif redirected:
                 redirected = False  # a file
             else:

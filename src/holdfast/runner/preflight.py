@@ -28,7 +28,7 @@ PAGE = (
     "the agent answers with an HTML page, not with JSON or text: a login form or the page of a proxy looks like this; "
     "every rule judges the page. Check agent.endpoint and agent.headers"
 )
-NO_PROGRAM = "a rule runs a program that the world does not have, and is an error unless the agent puts it there"
+NO_PROGRAM = "a rule runs a program that the world does not have, and proves nothing unless the agent puts it there"
 NO_MODEL = (
     "the agent asked no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
     "an address in its code that is on this machine, such as http://localhost:11434, goes past the gateway"

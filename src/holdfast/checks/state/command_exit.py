@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +13,12 @@ from msgspec.structs import replace
 from holdfast.checks.state.programs import (
     NotRun,
     find_not_run,
+    has_another_way,
     is_in_workspace,
     not_found,
     outcome_of,
     programs_in,
+    without_changes,
 )
 from holdfast.checks.state.recorded import record, recorded
 from holdfast.checks.wording import shorten
@@ -51,11 +52,6 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     """Programs that the command names and that this world never had, if it ended otherwise than with 126 or 127."""
     not_run: NotRun = NotRun()
     """Which program it could not run, if it ended with 126 or 127."""
-
-
-_NEXT = re.compile(r"(\|\||;|\n)\s*([\w./-]+)")
-"""The program that a command goes on with though the one before it failed."""
-_NO_WORK = ("exit", "return", "true", "false", "echo", "printf", ":")
 
 
 @dataclass(frozen=True)
@@ -119,9 +115,10 @@ class CommandExit:
         if meaning == "unproven":
             why = f"{what} exited with {found.exit_code}, but no program is known to be missing"
             return Finding(None, why, "program-missing", (str(found.exit_code),), details=printed(found))
-        if found.missing and not found.timed_out and not self._goes_on(found.missing, passed=passed):
-            why = _never_ran(what, found.missing[0], found)
-            return Finding(None, why, "program-missing", found.missing[:1], details=printed(found))
+        if found.missing and not found.timed_out and not has_another_way(self.command, found.missing, passed=passed):
+            program = without_changes(found.missing[0])
+            why = _never_ran(what, program, found)
+            return Finding(None, why, "program-missing", (program,), details=printed(found))
         if found.timed_out:
             code, key, why = "command-timeout", "", f"{what} did not end within {self.timeout / 1000:g} s"
         elif found.exit_code is None:
@@ -134,14 +131,6 @@ class CommandExit:
         ran = found.exit_code is not None and (passed or found.exit_code not in NOT_RUN_CODES) and not found.timed_out
         why += f": {said}" if said else ""
         return Finding(passed, why, code, (key, fingerprint(said)), details=printed(found), empty=not ran)
-
-    def _goes_on(self, missing: tuple[str, ...], *, passed: bool) -> bool:
-        """Whether another program decides the exit code, as in `uv run pytest || pytest`.
-
-        After a `;` one may still only read what the missing program was to write: that proves no pass.
-        """
-        ways = {word for sign, word in _NEXT.findall(self.command) if sign == "||" or not passed}
-        return bool(ways.intersection(self._programs).difference(_NO_WORK, missing))
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:

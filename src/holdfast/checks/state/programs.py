@@ -14,9 +14,9 @@ from msgspec import Struct
 from holdfast.errors import OutsideError
 from holdfast.processes.startable import IS_THERE, NOT_RUN_CODES, SHELL
 from holdfast.protocols.world import World
-from holdfast.reading.program_word import ProgramCall, readable_calls
+from holdfast.reading.program_word import ProgramCall, path_changes, readable_calls
 
-_MODULE, _PACKAGE = " -m ", "npx "
+_MODULE, _PACKAGE, _AFTER = " -m ", "npx ", " (after "
 _READ_CHARS = 100_000
 _MAKE_FAILED = 2
 _NPM_PROGRAMS = "node_modules/.bin"
@@ -25,18 +25,26 @@ _LOOK_UP = (
     + """
 lies_here() { [ -n "$(find . "$@" 2>/dev/null | head -n 1)" ]; }
 has_module() { "$1" -c 'import sys, importlib.util as u; sys.exit(u.find_spec(sys.argv[1]) is None)' "$2" 2>/dev/null; }
-for name; do
-  case $name in
+look_up() {
+  case $1 in
+    *" (after "*")")
+      changes=${1#* (after }
+      ( eval "${changes%)}" >/dev/null 2>&1; look_up "${1%% (after *}" ) ;;
     *" -m "*)
-      top=${name#* -m }; top=${top%%.*}
-      has_module "${name%% -m *}" "$top" || lies_here -name "$top" || lies_here -name "$top.py" ;;
-    "npx "*) is_there "${name#npx }" || lies_here -path "*/node_modules/.bin/${name#npx }" ;;
-    *) is_there "$name" ;;
-  esac || printf "%s\\n" "$name"
-done
+      top=${1#* -m }; top=${top%%.*}
+      has_module "${1%% -m *}" "$top" || lies_here -name "$top" || lies_here -name "$top.py" ;;
+    "npx "*) is_there "${1#npx }" || lies_here -path "*/node_modules/.bin/${1#npx }" ;;
+    *) is_there "$1" ;;
+  esac
+}
+for name; do look_up "$name" || printf "%s\\n" "$name"; done
 """
 )
 """A module or package anywhere in the workspace is there: a command may change its folder before it asks for it."""
+_SHELLS_OWN = {".", "source", "export", "cd"}
+"""Commands that change where the others are found."""
+_NO_WORK = {"cd", "exit", "return", "true", "false", "echo", "printf", ":"}
+"""Commands that decide nothing themselves."""
 _REPORT = re.compile(
     r"^([^\s:]+):(?: line)?(?: ?\d+:)?(?: exec:| eval:)?"
     r"(?: failed to (?:run command|execute)| can(?:no|')t open)? [‘']?([^\s:‘’']+)[’']?: "
@@ -84,9 +92,20 @@ def outcome_of(found: NotRun) -> ExitMeaning:
 
 
 def programs_in(command: str) -> tuple[str, ...]:
-    """The programs of a shell command that can be read without a shell, and what `python -m` and `npx` run."""
+    """The programs of a shell command that can be read without a shell, and what `python -m` and `npx` run.
+
+    If the command changes where programs are found, each says so: `pytest (after . env/bin/activate)`.
+    """
     calls = readable_calls(command)
-    return tuple(dict.fromkeys(name for call in calls for name in (call.program, _started_by(call)) if name))
+    names = dict.fromkeys(name for call in calls for name in (call.program, _started_by(call)) if name)
+    if changes := "; ".join(path_changes(command)):
+        return tuple(f"{name}{_AFTER}{changes})" for name in names if name not in _SHELLS_OWN)
+    return tuple(names)
+
+
+def without_changes(name: str) -> str:
+    """The program itself, of a name that `programs_in` gives."""
+    return name.partition(_AFTER)[0]
 
 
 def _started_by(call: ProgramCall) -> str:
@@ -140,7 +159,25 @@ async def find_not_run(
         return NotRun()
     if not gone:
         return NotRun(code, by_agent=files.has_changed_one_of(texts))
-    return NotRun(code, gone[0], files.is_changed_program(gone[0]) or gone[0] in set(named).difference(never_there))
+    program = without_changes(gone[0])
+    return NotRun(code, program, files.is_changed_program(program) or gone[0] in set(named).difference(never_there))
+
+
+def has_another_way(command: str, missing: Collection[str], *, passed: bool) -> bool:
+    """Whether the command decides without the missing programs, as in `uv run pytest || pytest`.
+
+    Only `||` offers another way. After a `;` or in a pipe, a program may only read what the missing one was to write.
+    """
+    present = [without_changes(name) for name in programs_in(command) if name not in missing]
+    workers = [name for name in present if name not in _NO_WORK]
+    for statement in re.split(r"[;\n]", command):
+        ways = statement.split("||")
+        lacking = [at for at, way in enumerate(ways) if any(_is_named(without_changes(name), way) for name in missing)]
+        working = [at for at, way in enumerate(ways) if at not in lacking and any(_is_named(w, way) for w in workers)]
+        # A way before the missing one has decided only if it succeeded.
+        if not all(any(other > at or passed for other in working) for at in lacking):
+            return False
+    return True
 
 
 def _is_named(program: str, text: str) -> bool:
@@ -201,5 +238,5 @@ class _Files:
 
 def is_in_workspace(program: str, world: World) -> bool:
     """Whether it is a path in the workspace: a file that the agent was to write."""
-    place = world.sandbox.workspace
+    place, program = world.sandbox.workspace, without_changes(program)
     return "/" in program and (not program.startswith("/") or program.startswith(f"{place}/"))
