@@ -50,7 +50,7 @@ def test_the_very_same_is_shown_and_nothing_is_asked(made: Project, tmp_path: Pa
     assert asked(tmp_path) == before
     assert (again.code, again.json["run_id"]) == (first.code, "0001")
     assert again.err.startswith("cached: run 0001 of ")
-    assert "nothing was asked" in again.err
+    assert "no trial ran" in again.err
     assert any(note.startswith("cached: run 0001") for note in again.json["notes"])
     assert not rundir(made, "0002").exists()
 
@@ -137,7 +137,7 @@ def test_a_running_agent_is_refused_since_nobody_knows_its_code(project: MakePro
 def test_an_agent_that_lies_elsewhere_is_refused(project: MakeProject) -> None:
     made = project(contract([rule("cites", value="source")], agent={"type": "command", "command": "cat"}))
     refused = made.show("--cached")
-    assert (refused.code, "names no file beside the spec" in refused.err) == (4, True)
+    assert (refused.code, "names no file next to the spec" in refused.err) == (4, True)
 
 
 @pytest.mark.parametrize("words", [("--resume", "latest"), ("--lf",), ("--keep",), ("--record", "calls.jsonl")])

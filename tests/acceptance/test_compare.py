@@ -13,7 +13,7 @@ AGENT = "def search(query):\n    return 'a source says ' + query\n\n\ndef ask(pr
 
 
 def two_runs(project: MakeProject, after: str = "'a source: ' + prompt", **changes):
-    """Two runs in which nothing was asked twice, so that the agent may be one that samples."""
+    """Two runs in which no trial ran twice, so that the agent may be one that samples."""
     made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
     made.run("--no-preflight")
     (made.folder / "agent.py").write_text(AGENT.format(after))
@@ -85,7 +85,7 @@ def test_a_baseline_of_another_spec_is_refused_in_clear_words(project: MakeProje
     refused = made.cli("compare", "1", "2")
     assert refused.code == 4
     assert "have no decided prompt in common" in refused.err
-    assert "of two specs" in refused.err
+    assert "two specs" in refused.err
     assert made.cli("compare", "1", "9").code == 4
 
 
@@ -163,7 +163,7 @@ def test_an_attack_that_was_obeyed_before_is_nothing_new(project: MakeProject) -
 
 
 def test_a_contract_run_is_compared_with_the_contract_part_of_a_ci_run(project: MakeProject) -> None:
-    """Two runs in which nothing was asked twice, so that the agent may be one that samples."""
+    """Two runs in which no trial ran twice, so that the agent may be one that samples."""
     made = project(contract(RULES, [CALM], prompts=PROMPTS, agent=python()), AGENT.format("search(prompt)"))
     made.run("--no-preflight")
     (made.folder / "agent.py").write_text(AGENT.format("'a source: ' + prompt"))

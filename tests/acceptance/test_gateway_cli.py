@@ -245,7 +245,7 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(project: MakeProject) -> 
         port = holder.getsockname()[1]
         result = found.command("gateway", "--port", str(port))
     assert result.code == 4
-    assert f"port {port} of 127.0.0.1 cannot be had" in result.err
+    assert f"port {port} of 127.0.0.1 is not available" in result.err
     assert "holdfast gateway --port N" in result.err
 
 
@@ -303,9 +303,9 @@ def test_an_agent_started_without_the_variables_is_told_what_to_do(project: Make
     with gateway(found), agent(found, {}):
         result = quick(found)
         assert result.code == 5
-        assert "no request of the agent came through the gateway" in result.err
+        assert "no request of the agent passed the gateway" in result.err
         shown = found.show()
-        assert "next       no request of the agent came through the gateway: start the agent with" in shown.out
+        assert "next       no request of the agent passed the gateway: start the agent with" in shown.out
         assert COMMAND in " ".join(shown.out.split())
 
 
@@ -315,7 +315,7 @@ def test_doctor_says_that_nothing_came_through_the_gateway(project: MakeProject)
         result = found.cli("doctor", "--json")
     (told,) = [one for one in json.loads(result.out)["agent"]["findings"] if one["route"] == "agent.gateway"]
     assert (result.code, told["outcome"], told["needed"]) == (3, "not", True)
-    assert told["detail"] == "no request of the agent came through the gateway"
+    assert told["detail"] == "no request of the agent passed the gateway"
     assert COMMAND in told["fix"]
     assert "OPENAI_BASE_URL" in told["fix"]
 

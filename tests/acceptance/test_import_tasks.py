@@ -231,7 +231,7 @@ def test_what_is_hidden_is_hidden_under_every_name(made: Project) -> None:
     shown = sorted(path.relative_to(files).as_posix() for path in files.rglob("*") if path.is_file())
     assert shown == [".dockerignore", "hint.txt", "notes/public.txt", "repo/a.txt", "seed.tar.gz"]
     assert "answer: not carried over: repo/.git: a git history\n" in told
-    assert "answer: not carried over: ADD seed.tar.gz /app/: seed.tar.gz is copied as it is, not unpacked\n" in told
+    assert "answer: not carried over: ADD seed.tar.gz /app/: seed.tar.gz is copied without being unpacked\n" in told
 
 
 def test_a_server_that_the_tests_leave_behind_does_not_fail_the_agent(made: Project) -> None:

@@ -282,7 +282,7 @@ def test_mcp_proxy_ends_as_its_server_does(project: MakeProject) -> None:
     ("command", "why"),
     [
         ("no-such-server", "MCP server shop: no-such-server cannot be started: No such file or directory"),
-        ("true", "MCP server shop (true) ended with exit code 0 before it said anything"),
+        ("true", "MCP server shop (true) ended with exit code 0 before it sent anything"),
     ],
 )
 def test_a_server_that_does_not_run_is_an_error_that_names_it(project: MakeProject, command: str, why: str) -> None:

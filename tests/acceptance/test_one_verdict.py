@@ -119,7 +119,7 @@ def test_judging_says_whose_rules_it_used_and_leaves_no_page_that_says_otherwise
     told = made.cli("judge", "1")
     assert (told.code, "holdfast.yaml has changed since: holdfast judge 0001 -c holdfast.yaml" in told.out) == (0, True)
     anew = made.cli("judge", "1", "-c", "holdfast.yaml", "--json")
-    assert (anew.code, anew.json["judged_from"]) == (1, "0001, judged anew by the rules of holdfast.yaml")
+    assert (anew.code, anew.json["judged_from"]) == (1, "0001, judged again by the rules of holdfast.yaml")
     assert "nothing of the kind" in (rundir(made) / "report-judged-4.html").read_text()
     assert "nothing of the kind" not in (rundir(made) / "report.html").read_text(), "it is the page of the run itself"
 

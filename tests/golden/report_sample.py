@@ -115,7 +115,7 @@ def _cite() -> list[CellRow]:
 
 
 def _fabricate() -> list[CellRow]:
-    broke = "our side broke: the gateway did not start"
+    broke = "harness error: the gateway did not start"
     return [
         cell("never-fabricate", "no-chaos", "n/a"),
         cell(

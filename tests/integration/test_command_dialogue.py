@@ -125,5 +125,5 @@ def test_what_a_program_says_in_place_of_an_answer_is_told(tmp_path):
     found = ran(tmp_path, spec_of("python3 bot.py | cat"), files={"bot.py": script})
     assert (found.only.ending, found.only.turns[0].detail) == (
         "no_answer",
-        "it printed nothing; beside that it said: error: no such option: --fast",
+        "it printed nothing; it also printed: error: no such option: --fast",
     )

@@ -204,7 +204,7 @@ def test_a_server_that_was_gone_is_told_and_the_rest_opens(tmp_path):
     done = holdfast(project, "shell", kept(project).name, "--", "curl", "-s", "http://mail/hello")
     assert (done.returncode, done.stdout) == (0, "hi there")
     assert done.stderr.startswith(
-        "holdfast: service cache is not there: what it held could not be kept: redis-cli failed"
+        "holdfast: service cache is not there: its content could not be stored: redis-cli failed"
     )
     assert done.stderr.count("\n") == 1
 

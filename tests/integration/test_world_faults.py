@@ -305,7 +305,7 @@ def test_a_fault_of_files_is_met_if_a_call_fails_for_it(tmp_path, fault, command
 )
 def test_a_fault_of_files_is_not_met_by_what_succeeds(tmp_path, fault, command):
     effect, note, ran = noted(tmp_path, *fault, command, disk=4_000_000)
-    assert (effect, note) == ("no_effect", "the agent touched nothing of it"), ran
+    assert (effect, note) == ("no_effect", "the agent did not access it"), ran
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_an_agent_that_gets_around_permissions_is_not_said_to_have_touched_nothi
 )
 def test_what_would_have_failed_anyway_is_not_met(tmp_path, fault, before, command):
     effect, note, ran = noted(tmp_path, *fault, f"{command} 2>/dev/null", before=before)
-    assert (effect, note) == ("no_effect", "the agent touched nothing of it"), ran
+    assert (effect, note) == ("no_effect", "the agent did not access it"), ran
 
 
 def test_a_write_where_there_is_room_already_is_not_met(tmp_path):
@@ -366,13 +366,13 @@ def test_what_faults_and_evidence_read_is_not_the_agents(tmp_path):
 
     entries, troubles = asyncio.run(run())
     assert troubles == []
-    assert entries == [("no_effect", "the agent touched nothing of it")] * 3
+    assert entries == [("no_effect", "the agent did not access it")] * 3
 
 
 def test_a_sandbox_that_is_not_watched_cannot_tell(tmp_path):
     effect, note, _ = noted(tmp_path, *GONE, "cat data/a.csv", watched=())
     assert effect == "no_effect"
-    assert "cannot be seen here" in note
+    assert "Holdfast cannot see" in note
 
 
 def test_what_the_agent_did_before_a_fault_counts_for_nothing(tmp_path):
@@ -386,4 +386,4 @@ def test_what_the_agent_did_before_a_fault_counts_for_nothing(tmp_path):
                     await asyncio.sleep(0.01)
             return context.ledger[0].note
 
-    assert asyncio.run(run()) == "the agent touched nothing of it"
+    assert asyncio.run(run()) == "the agent did not access it"

@@ -111,7 +111,7 @@ class Seen:
         facts += [("answered", self.answer if self.answer else f"({self.ending})")]
         facts += [("because", cell.reason or self.observation.error or "no reason was recorded")]
         facts += [("met", "; ".join(map(wording.fault, self.observation.ledger)))] if self.observation.ledger else []
-        word = {"fail": "failed", "error": "error: our side broke"}.get(cell.outcome, cell.outcome)
+        word = {"fail": "failed", "error": "harness error"}.get(cell.outcome, cell.outcome)
         return [f"{type} {word}", *(f"  {label:<10}{one_line(str(text))}" for label, text in facts)]
 
     def __repr__(self) -> str:

@@ -51,7 +51,7 @@ def settled_job(
     spec: Spec, given: RunOptions, warnings: Iterable[RunWarning], environ: Mapping[str, str] = os.environ
 ) -> PreparedJob:
     """A new job, once everything that it needs is known to be there."""
-    loop_factory(environ)  # refused here if it cannot be had
+    loop_factory(environ)  # refused here if it is not available
     _check_models(spec, given)
     job = Job(spec, given, environ, tuple(warnings))
     check_judges(spec, job.plan.invariants, environ)

@@ -67,7 +67,7 @@ class Builder:
         if isinstance(value, list | tuple):
             return [self._plain(one, f"{path}[{index}]", depth + 1) for index, one in enumerate(value)]
         hint = "write text, a number, true or false, None, a list or a dict"
-        return self._wrong(path, f"a {type(value).__name__} cannot stand in a spec", hint=hint)
+        return self._wrong(path, f"a {type(value).__name__} cannot be in a spec", hint=hint)
 
     def _key(self, key: Any, path: str) -> Any:
         if not isinstance(key, str | int) or isinstance(key, bool):

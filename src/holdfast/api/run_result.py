@@ -17,7 +17,7 @@ MEANINGS: Mapping[int, str] = {
     0: "held",
     1: "violated, or below the minimum",
     2: "interrupted",
-    3: "our side broke",
+    3: "harness error",
     4: "usage or configuration",
     5: "nothing proven",
 }

@@ -66,7 +66,7 @@ def plan_whole(
     `warn` says of the first part what the options probably do not mean; it may refuse them, too.
     """
     if baseline is not None and given.select.shard is not None:
-        hint = "merge the shards, and compare what comes of it: holdfast compare BEFORE AFTER"
+        hint = "merge the shards, and compare the result: holdfast compare BEFORE AFTER"
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
     whole = RunDir.find(runs_folder(config).absolute(), resume) if resume is not None else None
     if whole is not None and not whole.manifest().parts:

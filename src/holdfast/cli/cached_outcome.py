@@ -39,7 +39,7 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
             print(f"--cached: everything is asked, since these variables changed: {changed}", file=sys.stderr)
         return None, files
     outcome = look(run, environ=os.environ)
-    said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, nothing was asked"
+    said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
     print(said, file=sys.stderr)
     note = RunNote("cached", f"{said}; what models and services give today was not looked at")
     return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

@@ -86,7 +86,7 @@ def check_host(host: str, allowed: bool) -> None:
         hint = "name the one that the agent reaches, such as 172.17.0.1"
         raise UsageError(f"--bind {host} is not one IPv4 address of this machine", hint=hint, code="argument-invalid")
     if not address.is_loopback and not allowed:
-        message = f"--bind {host}: other machines may reach it, and whoever has the token spends your keys"
+        message = f"--bind {host}: other machines may reach it, and whoever has the token can spend your keys"
         raise UsageError(message, hint="if you mean it, add --allow-network", code="bind-refused")
 
 

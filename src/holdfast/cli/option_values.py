@@ -40,7 +40,7 @@ class Dollars(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not number < float("inf"):
-            self.fail(f"{value!r} is no amount", param, ctx)
+            self.fail(f"{value!r} is not an amount", param, ctx)
         return number
 
 

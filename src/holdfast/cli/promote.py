@@ -64,7 +64,9 @@ def command(trial: str, run: str | None, force: bool) -> int:
 
     if not trial:
         raise UsageError(
-            "no trial is named", hint="give its id, or the start of it; the report shows it", code="argument-missing"
+            "no trial is named",
+            hint="give its id, or its first characters; the report shows it",
+            code="argument-missing",
         )
     place = trial_place(trial) if run is None else None
     if place is not None:  # the whole run: a trial may have failed in another of its parts
@@ -109,7 +111,7 @@ def _session(run: RunDir, trial: str) -> RecordedSession:
             f"trial {found.left_out[0].name} cannot become a session: {found.left_out[0].why}", code="session-unusable"
         )
     failed = run_sessions(run, run.path, environ=os.environ, failed_only=True).sessions
-    hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "no trial of it failed"
+    hint = f"those that failed: {', '.join(one.id for one in failed[:8])}" if failed else "none of its trials failed"
     raise UsageError(f"run {run.id} has no failed trial {trial}", hint=hint, code="trial-unknown")
 
 

@@ -43,7 +43,7 @@ def command(what: str, run: str | None, as_json: bool, quiet: bool, verbose: boo
             where = trial_place(what)
             if where is None:
                 raise UsageError(
-                    f"there is no run and no trial {what!r}", hint=unknown.hint, code="name-unknown"
+                    f"there is no run or trial called {what!r}", hint=unknown.hint, code="name-unknown"
                 ) from None
         else:
             return show_stored(found, (), as_json=as_json, quiet=quiet, verbose=verbose)

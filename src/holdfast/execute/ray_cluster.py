@@ -204,7 +204,7 @@ def _why(refused: Exception) -> str:
     if "ray[client]" in said or isinstance(refused, ImportError):
         return "pip install 'holdfast[ray]', here and on the cluster's head"
     if "exceeds the maximum size" in said:
-        return "the folder of the spec travels: move large files out of it"
+        return "Holdfast sends the spec's folder to the cluster: move large files out of it"
     return "is it running, of the same version of Ray and Python, and is its token here (RAY_AUTH_TOKEN)?"
 
 

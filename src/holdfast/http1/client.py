@@ -191,7 +191,7 @@ class Upstreams:
         if self._closed or connection.lost:
             self._open.discard(connection)
             connection.abort()
-            raise UpstreamFailed("closed", "the connection was closed at once")
+            raise UpstreamFailed("closed", "the connection was closed immediately")
         return connection
 
     def trusted(self) -> ssl_module.SSLContext:

@@ -76,7 +76,7 @@ class ReplyParser:
     # -- called by the parser -------------------------------------------------------------------
     def on_message_begin(self) -> None:
         if self._method is None:
-            self._break("a reply that nobody asked for")
+            self._break("a reply without a request")
 
     def on_status(self, data: bytes) -> None:
         self._reason += data

@@ -190,7 +190,7 @@ class UpstreamConnection(SocketStream):
         if self.held and not self._limited:  # the receiver of the reply is slow, not the server
             self._deadline = now + self._read_s
         if now >= self._deadline:
-            self.broken(UpstreamFailed("timeout", f"nothing came for {self._read_s:g} s"))
+            self.broken(UpstreamFailed("timeout", f"no data arrived for {self._read_s:g} s"))
         else:
             soon = min(self._deadline, now + self._pool.idle_s)
             self._timer = self.loop.call_at(soon, self._look)

@@ -1,7 +1,7 @@
 """Search: which fault sets to try next, so that few trials find every small set that breaks a rule.
 
 The search is a pure function of the outcomes it is shown, in rounds of fixed size: neither the number of workers nor
-the order in which trials end changes what is tried. A hunt that was killed is resumed by showing it the stored outcomes.
+the order in which trials end changes what is tried. A killed hunt is resumed by showing it the stored outcomes.
 """
 
 from __future__ import annotations

@@ -113,10 +113,10 @@ def walk(folder: Path) -> Iterator[Path]:
         if not DROPPED.isdisjoint(path.relative_to(folder).parts):
             continue
         if path.is_symlink() and not really(path).is_relative_to(inside):
-            raise bad_task(f"{path} is a link that leads out of {folder}", hint="put the file itself there")
+            raise bad_task(f"{path} is a link to a path outside {folder}", hint="put the file itself there")
         if path.is_symlink() and not path.exists():
             raise bad_task(
-                f"{path} is a link that leads nowhere",
+                f"{path} is a broken link",
                 hint="remove it, or put the file itself there",
             )
         if path.is_file():

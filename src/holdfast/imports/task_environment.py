@@ -62,7 +62,7 @@ def environment_of(task: ForeignTask) -> TaskEnvironment:
     named = task.workdir or _workdir(last)
     place = TaskEnvironment(named or USUAL_WORKDIR, task.image, dict(task.env), {}, [], [], [], [])
     if named is None:
-        place.left_out.append(f"no WORKDIR is named: {USUAL_WORKDIR} is taken for it")
+        place.left_out.append(f"the Dockerfile sets no WORKDIR: {USUAL_WORKDIR} is used")
     if place.workdir == "/":
         place.left_out.append("WORKDIR /: paths in the prompt and the tests stay as they are")
     if len(stages) > 1:
@@ -162,7 +162,7 @@ class _StepReader:
                     self._place_file(file, posixpath.join(inside, file.relative_to(path).as_posix()))
             else:
                 if step.name == "ADD" and _PACKED.search(path.name):
-                    packed = f"{path.name} is copied as it is, not unpacked"
+                    packed = f"{path.name} is copied without being unpacked"
                     self._place.left_out.append(f"ADD {step.text}: {packed}")
                 into = many or len(found) > 1 or inside == ""
                 self._place_file(path, posixpath.join(inside, path.name) if into else inside)

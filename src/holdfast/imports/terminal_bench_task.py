@@ -37,7 +37,7 @@ def terminal_bench_task(folder: Path) -> ForeignTask:
     prompt = said.get("instruction")
     if not isinstance(prompt, str) or not prompt.strip():
         raise bad_task(
-            f"{folder / MARK}: nothing says what the agent is asked",
+            f"{folder / MARK}: the task has no instruction",
             hint="write it as instruction:",
         )
     parser = said.get("parser_name", "pytest")

@@ -63,7 +63,7 @@ class Judge:
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, found = self._by_request(invariant, trial, observation, control, (outcome, found))
         if rule.negative and outcome == "pass" and rule.needs_text and len(turns) < len(trial.task.turns):
-            why = f"only {len(turns)} of {len(trial.task.turns)} turns were asked; {found.reason}"
+            why = f"only {len(turns)} of {len(trial.task.turns)} turns ran; {found.reason}"
             outcome, found = "unproven", Finding(None, why, "ended-early")
         ending = "" if outcome == "pass" else _decisive_ending(rule, turns[turn : turn + 1], observation)
         score = found.score

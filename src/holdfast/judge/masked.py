@@ -21,7 +21,7 @@ def masked_in(rule: RuleJudge, seen: Observation, control: Observation | None, o
         if rule.compares and control is not None and control.masked:
             return f"a secret was masked in the answer that this one is compared with; {_AGAIN}"
     if "evidence" in rule.texts and MASK.encode() in encode(seen.evidence.get(rule.id)):
-        return f"a secret was masked in what was recorded for this rule; {_AGAIN}"
+        return f"a secret was masked in the evidence recorded for this rule; {_AGAIN}"
     if any(_is_masked(event, rule.texts) for event in seen.trace):
         return f"a secret was masked in a call of the agent; {_AGAIN}"
     return ""

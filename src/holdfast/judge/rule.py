@@ -131,7 +131,7 @@ class RuleJudge:
     def _doubt(self, observation: Observation) -> str:
         """Why what was not seen may have happened all the same; empty if it has not."""
         if self.blind:
-            return "the agent's HTTP cannot be seen: Holdfast must start it, not inline, or be its gateway"
+            return "the agent's HTTP traffic is hidden: let Holdfast start it (not inline), or run `holdfast gateway`"
         if len(observation.trace) >= EVENTS_KEPT:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):

@@ -78,7 +78,7 @@ LACKS: Mapping[str, Lack] = {
     "engine-families": Lack(FAMILIES, "which families the engine's filter blocks depends on its version"),
     "engine-limit": Lack("", "the engine reports {key}: false"),
     "engine-unfiltered": Lack(NESTED, "the engine has no seccomp filter"),
-    "files-unreported": Lack(FILES, "the process backend does not see what is written outside the workspace"),
+    "files-unreported": Lack(FILES, "the process backend does not see writes outside the workspace"),
     "functions-unproven": Lack(
         "evidence of functions",
         "a process cannot be protected from itself: it could forge calls of its functions, and faults on them",

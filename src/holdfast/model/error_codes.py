@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ERROR_CODES = {
-    "agent-config-invalid": "A key of the agent's section cannot be used as it is written.",
+    "agent-config-invalid": "The value of a key in the agent's section cannot be used.",
     "agent-early": "The agent made a call before its trial began.",
     "agent-host-died": "The process of a Python agent died while several trials ran in it. Each is repeated alone.",
     "agent-import-failed": "A Python agent could not be imported.",
@@ -12,7 +12,7 @@ ERROR_CODES = {
     "agent-not-ended": "A process of the agent could not be ended.",
     "agent-not-ready": "An agent that Holdfast starts ended early or was not ready in time.",
     "agent-not-started": "The agent's program was not found or could not be executed.",
-    "agent-unreachable": "No connection to the agent could be made.",
+    "agent-unreachable": "Holdfast could not connect to the agent.",
     "answer-unreadable": "The agent's answer cannot be stored.",
     "argument-invalid": "An option, an argument or a value has a form that cannot be used.",
     "argument-missing": "A required argument is missing.",
@@ -94,7 +94,7 @@ ERROR_CODES = {
     "run-tampered": "A file of a stored run was changed after the run wrote it.",
     "run-too-new": "A newer version of Holdfast wrote the run.",
     "run-unknown": "No stored run has this name.",
-    "run-unusable": "A report or a stored run does not have what was requested.",
+    "run-unusable": "A report or a stored run does not contain the requested part.",
     "runs-incomparable": "The runs have nothing in common that could be compared.",
     "sandbox-failed": "A sandbox could not be opened, used or closed.",
     "sandbox-lost": "The process that holds a sandbox ended unexpectedly.",

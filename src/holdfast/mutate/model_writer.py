@@ -40,7 +40,7 @@ class Assignment(Struct, frozen=True):
 
 
 class Writer(Protocol):
-    """Gives the reply to each assignment, in order; raises HarnessError or UserError if one cannot be had."""
+    """Gives the reply to each assignment, in order; raises HarnessError or UserError if one is not available."""
 
     @property
     def shown(self) -> str:

@@ -140,7 +140,7 @@ def _shortfall(
         return []
     reasons = sum((source.reasons for source in sources), Counter[str]())
     counted = ", ".join(f"{count} {why}" for why, count in reasons.most_common())
-    text = f"{type}: {made} of {wanted} mutations by {model} can be used; not taken: {counted or 'nothing was written'}"
+    text = f"{type}: {made} of {wanted} mutations by {model} can be used; rejected: {counted or 'nothing was written'}"
     if not made:
         hint = "name another model in model:, raise its temperature, or leave the type out of mutations.types"
         raise UserError(text, hint=hint, key="model", code="mutation-unwritten")

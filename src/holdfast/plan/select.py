@@ -26,7 +26,7 @@ def matcher(expression: str) -> Matcher:
     parser = _Parser(expression)
     found = parser.either()
     if parser.rest:
-        raise parser.wrong(f"found {parser.rest[0][1]!r} after the end of it")
+        raise parser.wrong(f"found {parser.rest[0][1]!r} after its end")
     return found
 
 

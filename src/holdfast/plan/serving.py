@@ -75,7 +75,7 @@ def _left_out(spec: Spec, select: Select) -> str:
     """Which options left nothing."""
     besides = replace(select, failed=())
     if select.failed and besides == EVERYTHING:
-        return "what failed in the last run is not in this file any more"
+        return "the failed trials of the last run are no longer in this file"
     if select.failed and _leaves_any(spec, besides):
         fits = f"what fits -k {select.keywords!r}" if select.keywords else "what is selected"
         return f"{fits} did not fail when it was last asked: leave out --lf to run it"

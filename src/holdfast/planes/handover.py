@@ -247,7 +247,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.close()
         hint = "stop the program that uses it, or choose another: holdfast gateway --port N"
         raise UserError(
-            f"port {port} of {host} cannot be had: {taken.strerror}", code="port-taken", hint=hint
+            f"port {port} of {host} is not available: {taken.strerror}", code="port-taken", hint=hint
         ) from None
     bound.listen(512)
     bound.setblocking(False)

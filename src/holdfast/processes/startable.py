@@ -62,7 +62,7 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
     found = None if os.sep in named else shutil.which(named, path=environ.get("PATH", os.defpath))
     path = found or (str(beside) if beside.is_file() else "")
     if not path:
-        where = "no such file" if os.sep in named else "not on PATH, and no such file beside the spec"
+        where = "no such file" if os.sep in named else "not on PATH, and no such file next to the spec"
         hint = f"{install_hint(named)}a path is relative to the spec's folder; a shell command is agent.command"
         raise AgentUnavailable(
             f"cannot start agent.binary {named!r}: {where}", code="agent-not-started", hint=hint, config=True

@@ -99,7 +99,7 @@ def _compiled(schema: bytes) -> Any:
 
 
 def _fetch_nothing(uri: str) -> Any:
-    raise ValueError("a schema must hold all that it refers to")
+    raise ValueError("a schema must contain everything it refers to")
 
 
 MISSING: Final = object()

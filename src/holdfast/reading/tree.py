@@ -86,7 +86,7 @@ def _opened(broken: Any) -> Problem | None:
     if found is None or at is None or noticed is None or noticed.line == at.line:
         return None
     what, hint = found
-    message = f"not readable as YAML: {what} opened here is not closed as line {noticed.line + 1} goes on"
+    message = f"not readable as YAML: {what} opened here is not closed before line {noticed.line + 1} goes on"
     return Problem(message, line=at.line + 1, column=at.column + 1, hint=hint, code="yaml-syntax")
 
 
@@ -215,7 +215,7 @@ class _Builder:
         # Ten aliases of ten aliases of … make a small file mean millions of values: count what they stand for.
         self._expanded += node.size
         if self._expanded > MAX_ALIAS_NODES:
-            self._stop(event, f"aliases stand for more than {MAX_ALIAS_NODES:,} values")
+            self._stop(event, f"aliases expand to more than {MAX_ALIAS_NODES:,} values")
         return node
 
     def _add(self, node: Node) -> None:
@@ -241,7 +241,7 @@ class _Builder:
         elif key.text in parent.pairs and parent.pairs[key.text][0].style != "<<":
             first = parent.pairs[key.text][0]
             message = f"written twice: first on line {first.line}"
-            self._error(key, message, key.text, hint="write it once, with all that belongs to it", code="duplicate-key")
+            self._error(key, message, key.text, hint="write it once, with all its entries", code="duplicate-key")
         else:  # a key of the map itself overrides the merged one
             parent.pairs[key.text] = (key, value)
 

@@ -59,7 +59,7 @@ def imported_together(paths: Iterable[Path], format: TraceFormat | None) -> Sess
     return _sorted_out((one for each in found for one in each.sessions), left_out)
 
 
-_HINT = f"say what it is: --format {'|'.join(FORMATS)}"
+_HINT = f"name the format: --format {'|'.join(FORMATS)}"
 
 
 def _sorted_out(found: Iterable[Found], left_out: list[LeftOutTrace]) -> SessionsFound:
@@ -111,7 +111,7 @@ def _chosen(path: Path, format: TraceFormat | None) -> str:
             return "holdfast"
         counts.update(islice((name for name, reader in readers.items() if reader.matches(one.value)), 1))
     if not seen:
-        raise UserError(f"{path}: no line of it is readable as JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
+        raise UserError(f"{path}: none of its lines is valid JSON: {unreadable}", hint=_HINT, code="trace-unreadable")
     if format == "holdfast":
         return format
     if not counts:

@@ -127,7 +127,7 @@ class Sheet:
         broken = [one for one in found.findings if one.broken]
         open_ = [one for one in found.findings if one.outcome == "unproven"]
         if broken:
-            words = f"{plural(len(broken), 'thing')} that {'is' if len(broken) == 1 else 'are'} needed cannot be had"
+            words = f"{plural(len(broken), 'required thing')} {'is' if len(broken) == 1 else 'are'} missing"
             return self._text([f"{self._paint(f'✘ {words}', 'fail')}: {', '.join(one_line(o.route) for o in broken)}"])
         if not found.machine:
             words = "The agent can be asked"

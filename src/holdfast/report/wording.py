@@ -25,7 +25,7 @@ from holdfast.store.run_names import name_here
 
 SIGNS: Mapping[str, str] = {"pass": "✔", "fail": "✘", "error": "!", "unproven": "?", "n/a": "–"}
 ONE_SAMPLE = "1 sample per cell: results may vary, try --replicas 5"
-NOT_THROUGH_GATEWAY = "no request of the agent came through the gateway"
+NOT_THROUGH_GATEWAY = "no request of the agent passed the gateway"
 GATEWAY_VARIABLES = (
     "start the agent with the gateway's variables (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, HTTPS_PROXY and others): "
     'eval "$(holdfast gateway --print)" in its own shell, then start it'
@@ -241,16 +241,16 @@ def next_step(run: Run, row: CellRow) -> str:
     """What to do about a cell that is unproven or an error; empty where its reason says all."""
     cell = row.cell
     if cell.outcome == "error":
-        return "our side broke, not the agent: put the cause right and run it again"
+        return "Holdfast failed, not the agent: fix the cause and run it again"
     if to_come(run, cell):
-        return "wait for it: the run goes on"
+        return "wait: the run continues"
     judged = cell.passes + cell.fails + cell.errors + cell.unproven
     if not run.complete and (judged < run.score.replicas or cell.code == "not-run"):
         return f"resume it: {resume(run)}"
     if not judged:
         return "run it"
     if cell.code == "pattern-cannot-match":
-        return "write a pattern that can match, and judge what was recorded anew: holdfast judge"
+        return "write a pattern that can match, and judge the stored trials again: holdfast judge"
     if cell.code == "fault-changed-nothing":
         return "this fault finds nothing to change in what the agent got: set its mode's options, or use another mode"
     if cell.code == "fault-no-match":

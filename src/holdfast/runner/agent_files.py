@@ -132,7 +132,7 @@ def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     said = []
     for name in sorted({*before, *now}):
         if name not in now:
-            said.append(f"{name} is not there or not imported any more")
+            said.append(f"{name} is missing or no longer imported")
         elif name not in before:
             said.append(f"{name} is new")
         elif before[name] != now[name]:

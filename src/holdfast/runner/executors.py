@@ -69,4 +69,4 @@ def _labels(job: Job) -> Iterator[RunNote]:
     world = job.spec.world
     if world is not None and world.resources.labels:
         has = ", ".join(world.resources.labels)
-        yield RunNote("cluster", f"resources.labels choose machines of a cluster; this one is taken to have {has}")
+        yield RunNote("cluster", f"resources.labels choose machines of a cluster; this one is assumed to have {has}")

@@ -92,7 +92,7 @@ async def _send(target: str, bodies: Iterator[bytes], headers: Mapping[str, str]
     try:
         url = read_url(target)
     except ValueError:
-        return f"the traces could not be sent to {_shown(target)}: it is no URL that can be asked"
+        return f"the traces could not be sent to {_shown(target)}: it is not a valid URL"
     upstreams = Upstreams()
     try:
         fields = [(name.encode(), value.encode()) for name, value in headers.items()]

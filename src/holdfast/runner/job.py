@@ -48,7 +48,7 @@ class Job:
 
 
 def world_secrets(spec: Spec, options: RunOptions, environ: Mapping[str, str]) -> dict[str, str]:
-    """The values of the world's secrets by name; UserError if one cannot be had."""
+    """The values of the world's secrets by name; UserError if one is not available."""
     if spec.world is None or not spec.world.secrets:
         return {}
     from holdfast.secrets.values import resolve_secrets

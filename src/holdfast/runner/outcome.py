@@ -67,7 +67,7 @@ def conclude(
     manifest = rundir.manifest()
     again = _repetition(spec, options, manifest.options)
     cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.verdicts())
-    judged_from = f"{rundir.id}, judged anew by {judged_by}" if verdicts else ""
+    judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
     run = _view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
     run = replace(run, judged_from=judged_from, page=shown_path(page) if page else "")
@@ -225,7 +225,7 @@ def _stopped(ended: RunEnd, asked: int, *, auto: bool) -> str:
         if auto
         else f"{ended.unasked} of {asked + ended.unasked} were not"
     )
-    return f"stopped by {ended.stopped_by}: {asked} trial{'' if asked == 1 else 's'} asked, {left}; --resume goes on"
+    return f"stopped by {ended.stopped_by}: {asked} trial{'' if asked == 1 else 's'} asked, {left}; --resume continues"
 
 
 def _replayed(options: RunOptions) -> Iterator[RunNote]:
@@ -276,7 +276,7 @@ def _about_faults(spec: Spec) -> Iterator[RunNote]:
 def _about_isolation(spec: Spec, backend: str) -> Iterator[RunNote]:
     """How far to trust what was seen of this agent."""
     if spec.world is None:
-        text = "no sandbox: the agent ran with your rights, your environment and the network as it is"
+        text = "no sandbox: the agent ran with your rights, your environment and your network"
         yield RunNote("no-sandbox", text)
     elif not _isolates(backend):
         yield RunNote("no-sandbox", f"no isolation: the {backend} backend only gives the agent a folder of its own")

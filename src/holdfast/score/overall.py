@@ -119,7 +119,7 @@ def _decided(score: Score, options: ScoreOptions) -> tuple[int, str]:
         return VIOLATED, f"{shard}: {plural(len(score.critical_failed) or failed, kind)}; {_MERGE}"
     broken = score.counts.get("error", 0)
     if broken > options.max_errors:
-        return BROKEN, f"{shard}: {broken} could not be judged: our side broke"
+        return BROKEN, f"{shard}: {broken} could not be judged: harness error"
     return HELD, _stored(options.shard, score.trials)
 
 

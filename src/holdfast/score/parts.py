@@ -79,7 +79,7 @@ def _reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -> Ite
     if options.interrupted:  # what is missing was not reached: that is no error, and proves nothing either way
         return
     if broken > options.max_errors:
-        yield BROKEN, f"{_cases(broken)} could not be judged: our side broke"
+        yield BROKEN, f"{_cases(broken)} could not be judged: harness error"
     yield from _undecided(cases, options)
     if options.strict and unproven:
         yield UNPROVEN, f"{unproven} rules unproven, and none is allowed (strict)"

@@ -93,7 +93,7 @@ def below(value: float | None, best: float | None, least: float | None, name: st
         return
     short = f"{name} {value:.2f} is below the minimum {least:g}"
     if best is not None and not _under(best, least):
-        yield BROKEN, f"{short}, but errors of ours may be why"
+        yield BROKEN, f"{short}, but harness errors may be the reason"
     else:
         yield VIOLATED, short
 
@@ -112,7 +112,7 @@ def _violated(critical: Sequence[Cell], sums: Sums, least: float | None) -> Iter
 
 def _broken(errors: int, sums: Sums, least: float | None, options: ScoreOptions) -> Iterator[Reason]:
     if errors > options.max_errors:
-        yield BROKEN, f"{_cells(errors, 'error')}: our side broke"
+        yield BROKEN, f"{_cells(errors, 'error')}: harness error"
     if least is not None and _under(sums.score, least) and not _under(sums.best, least):
         # Errors may be tolerated, but not where they decide the verdict.
         yield BROKEN, f"score {sums.score:.2f} is below the minimum {least:g}, but error cells may be why"
@@ -122,7 +122,7 @@ def _unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -
     if not summary.count("pass", "fail"):
         yield UNPROVEN, "no cell counted"
     else:
-        yield from ((UNPROVEN, f"critical rule {name}: no cell of it counted") for name in summary.uncounted)
+        yield from ((UNPROVEN, f"critical rule {name}: none of its cells counted") for name in summary.uncounted)
     if not options.allow_vacuous:
         for name in vacuous:
             yield UNPROVEN, f"scenario {name} met none of its faults"

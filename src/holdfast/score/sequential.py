@@ -166,7 +166,7 @@ class SequentialCount(CellCount):
     def stopped(self, place: int) -> Stopped:
         """What the replicas of one prompt came to."""
         test, seen = self._tests[place], self._by_replica[place]
-        assert test is not None, "nothing is asked there"
+        assert test is not None, "nothing runs there"
         return test.stop(seen[replica] for replica in sorted(seen))
 
     def open_at(self, place: int) -> bool:
@@ -208,4 +208,4 @@ class SequentialCount(CellCount):
             return first
         missing = [(one.used, self.asked[place]) for place, one in self._each() if self.open_at(place)]
         used, most = missing[0] if missing else (0, 0)
-        return Why(f"undecided after {used} of at most {most} replicas: the next did not run", "not-run")
+        return Why(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")

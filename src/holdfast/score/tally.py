@@ -304,7 +304,7 @@ class Tally:
             return Decision("n/a", Why(f"`when: {column.rule.when}` is not met here", "not-applicable"))
         asked = self.plan.asked(key)
         if not any(asked):
-            return Decision("unproven", Why("nothing was asked", "not-asked"))
+            return Decision("unproven", Why("no trial ran", "not-asked"))
         return self._decide(row, column, self._open.get(position) or column.counter(asked, sum(asked)))
 
     def _failing_in_calm(self) -> set[tuple[str, int]]:

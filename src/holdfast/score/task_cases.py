@@ -152,9 +152,7 @@ class TaskCases:
             return f"{passed} of {self._expected(len(counted))} replicas passed: {first}"
         if first:
             return first
-        return (
-            f"{self._expected(len(counted)) - len(counted)} replicas were not asked" if counted else "it was not asked"
-        )
+        return f"{self._expected(len(counted)) - len(counted)} replicas did not run" if counted else "it was not asked"
 
     def _unmet(self, key: _Key) -> tuple[str, ...]:
         """The rules of which no trial of the case met a fault that they need."""

@@ -124,7 +124,7 @@ def _reasons(
                 yield VIOLATED, f"{failed} of {_plural(len(found), what)} failed"
     yield from below(value, best, least, "score")
     if counts["error"] > options.max_errors and not options.interrupted:
-        yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: our side broke"
+        yield BROKEN, f"{_plural(counts['error'], noun)} could not be judged: harness error"
     if not options.interrupted:
         yield from _unproven(counts, value, uncounted, vacuous, options, noun)
     yield from left_out(options)

@@ -42,7 +42,7 @@ def never_met(scenario: Scenario, indexes: Iterable[int], near: int, beside: str
     waiting = [injection for injection in placed if _kind(injection)]
     names = list(dict.fromkeys(map(_named, waiting)))
     if near == ERASED:
-        code, why = "fault-erased", "it fired, but another fault on the same call left nothing of it"
+        code, why = "fault-erased", "it fired, but another fault on the same call hid it"
     elif near == NO_EFFECT:
         code, why = "fault-changed-nothing", f"it fired, but changed nothing{f' ({beside})' if beside else ''}"
     elif not waiting:
@@ -83,7 +83,7 @@ def called_instead(placed: Iterable[Injection], calls: Mapping[str, int]) -> str
         if kind in _SEEN and seen:
             told.append(f"{_SEEN[kind]}: {_listed(list(dict.fromkeys(seen)))}")
         elif kind == "http":
-            told.append("no request came through the proxy")
+            told.append("no request passed the proxy")
         if kind == "llm":
             told += [f"{place}, which Holdfast does not read" for place in unread_models(calls)]
     return "; ".join(told)

@@ -228,7 +228,7 @@ def mask_dump(path: Path, hidden: Hidden, *, text: bool) -> None:
         if not hidden.spelled_in(data):
             return
     if not text:
-        raise CannotMask("a secret stands in it in a form that cannot be masked")
+        raise CannotMask("it contains a secret in a form that cannot be masked")
     masked = path.with_name(f"{path.name}.masked")
     try:
         masked.touch(mode=0o600)

@@ -126,7 +126,7 @@ def shown_values(spec: Spec, environ: Mapping[str, str]) -> tuple[RunWarning, ..
     refused = given_by(spec.secrets, environ)
     given = [name for name in given_by(spec.passed_on, environ) if name in environ and name not in refused]
     short = [name for name in given if _is_short(name, environ)]
-    why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, and not masked in what is shown and stored"
+    why = f"is shorter than {SHORTEST_SECRET} characters: it is passed on, but not masked in output and stored files"
     return tuple(RunWarning("secret-short", f"the value of {name} {why}") for name in short)
 
 

@@ -32,7 +32,7 @@ _TEXT_ONLY = (
 """Shell and SQL text has dollars of its own."""
 
 _NOT_FILLED = ("chaos", "contract.chaos_matrix", "output", "replays", "mutations", "model", "advanced", "scoring")
-_FILLED = "they are filled into what is asked, the agent's section and the settings of rules"
+_FILLED = "they are filled into prompts, the agent's section and the settings of rules"
 
 _HEADERS = r"agent\.(headers|mcp_config\..+\.headers)"
 KEY_HEADER = rf"(?i){_HEADERS}\.{KEY_NAME}"

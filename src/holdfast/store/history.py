@@ -106,7 +106,7 @@ def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> Histo
         try:
             return _updated(connected(path), runs, read, step)
         except NewerFile:
-            tell(f"{path} is of a newer Holdfast and is left as it is; the history is made from the runs and not kept")
+            tell(f"{path} was written by a newer Holdfast and stays as it is; this history is not saved")
             return _in_memory(runs, read, step)
         except sqlite3.DatabaseError as broken:
             if not is_damaged(broken):
@@ -117,7 +117,7 @@ def _current(runs: Path, read: Read, tell: Tell, step: Indexing | None) -> Histo
                 break
             if aside != path:
                 tell(f"{path} was damaged ({broken}): it is now {aside.name}, and a new one is made from the runs")
-    tell(f"{path} is damaged and cannot be set aside; the history is made from the runs and not kept")
+    tell(f"{path} is damaged and cannot be moved away; the history is rebuilt from the runs and not saved")
     return _in_memory(runs, read, step)
 
 

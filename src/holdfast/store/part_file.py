@@ -38,7 +38,7 @@ def with_part(run: RunDir, spec: Spec, *, own_rules: bool = False) -> Spec:
     if not own_rules:
         return replace(spec, tasks=kept.tasks, invariants=kept.invariants, scenarios=kept.scenarios)
     if spec.part == "replay":
-        hint = "replay the sessions anew: holdfast replay run -c FILE"
+        hint = "replay the sessions again: holdfast replay run -c FILE"
         raise UsageError(
             f"run {run.id}: its sessions are judged by the contracts they name", hint=hint, code="run-unusable"
         )

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import UserError
 
-MEND_LINE = "it was changed by hand or by the agent: put the line right or remove it; --resume runs what is missing"
+MEND_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 _BLOCK = 1 << 16
 """Bytes of lines that are read at once, about."""

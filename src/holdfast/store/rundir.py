@@ -26,7 +26,7 @@ from holdfast.store.run_locks import is_written
 from holdfast.store.run_names import PARTS, find_run, id_of, parts_of, single_run
 from holdfast.store.seals import Seal, seal_of
 
-_MEND_FILE = "it was changed by hand or by the agent: put it right, or run anew"
+_MEND_FILE = "someone or the agent changed it: fix it, or start a new run"
 
 T = TypeVar("T")
 

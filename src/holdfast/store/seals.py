@@ -15,9 +15,9 @@ SIZE = 16
 _READ = 1 << 20
 
 PUT_BACK = "something else wrote to it during the run; it was put back as the run wrote it"
-LOST = "something else changed it during the run; the verdicts hold, but what is shown of the trials may be forged"
-NOT_SEALED = "not sealed: the run was killed, and its files are taken as they are"
-NOT_SEALED_YET = "not sealed yet: the run is being written, and its files are taken as they are"
+LOST = "another program changed it during the run; the verdicts hold, but the trials shown may be forged"
+NOT_SEALED = "not sealed: the run was killed, so changes to its files cannot be detected"
+NOT_SEALED_YET = "not sealed yet: the run is still being written, so changes to its files cannot be detected"
 
 
 class Seal(Struct, frozen=True):

@@ -134,7 +134,7 @@ async def trials_are_taken_when_there_is_a_place(open_executor: OpenExecutor, fo
         async with aclosing(executor.execute(endless())) as ended:
             await anext(ended)
             await anext(ended)
-        assert taken <= most, f"{taken} trials were taken, and two were asked for"
+        assert taken <= most, f"{taken} trials were started, and two were requested"
 
 
 @_check
@@ -209,7 +209,7 @@ async def it_is_told_what_happens(open_executor: OpenExecutor, folder: Path) -> 
     async with open_executor(spec) as executor:
         async for trial, seen in executor.execute(plan(spec).trials, **told):
             assert trial.id in begun, "given before it was begun"
-            assert met[trial.id] == len(seen.ledger), "its faults were not told"
+            assert met[trial.id] == len(seen.ledger), "its faults were not reported"
     assert Counter(begun) == Counter(trial.id for trial in plan(spec).trials)
     assert met.total(), "no fault was met"
 

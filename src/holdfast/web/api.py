@@ -100,7 +100,7 @@ class Api:
         id, rest = split_id(words[1:]) if words[:1] == ["notes"] else ("", [])
         on_trial = len(rest) == 2 and rest[0] == "trial" and is_trial_id(rest[1])
         if not id or (rest and not on_trial):
-            raise NotThere(NO_PAGE, hint="notes are kept of a run, or of a trial of it")
+            raise NotThere(NO_PAGE, hint="notes belong to a run or to one of its trials")
         self._project.opened.folder(id)
         return as_json(self._project.notes.keep("/".join((id, *rest)), read_text(body)))
 

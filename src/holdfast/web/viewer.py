@@ -247,7 +247,7 @@ class Viewer:
                 return await loop.run_in_executor(self._workers, self._api.get, below.removeprefix("api/"))
             return await loop.run_in_executor(self._workers, static_file, path) or NOTHING
         except TimeoutError:
-            return refused(408, "the request came too slowly", "send it again")
+            return refused(408, "the request arrived too slowly", "send it again")
         except (BadRequest, ConnectionError):
             raise
         except Exception as bug:  # the page says so; one bad run must not take the viewer down

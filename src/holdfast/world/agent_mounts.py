@@ -215,6 +215,6 @@ def _folder(name: str, root: Path, home: Path | None) -> Path:
         why = "the agent would see its rules"
         raise AgentMisconfigured(f"agent.dir {name!r} holds the spec: {why}", hint=hint)
     if home is not None and home.resolve().is_relative_to(folder):
-        why = "the agent would see all that is in it"
+        why = "the agent would see everything in it"
         raise AgentMisconfigured(f"agent.dir {name!r} holds your home: {why}", hint=hint)
     return folder

@@ -185,7 +185,7 @@ class BareWorld:
 
     @property
     def sandbox(self) -> Sandbox:
-        raise HarnessError("there is no sandbox around this agent, so its state cannot be looked at", code="no-sandbox")
+        raise HarnessError("there is no sandbox around this agent, so its state cannot be inspected", code="no-sandbox")
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -242,7 +242,7 @@ class BoxedWorld:
 
     def _blind_spots(self) -> Iterator[str]:
         if self.spec.forbidden.file_writes_outside is not None:
-            yield "file writes are read from what is left: a file that was made and removed again is not seen"
+            yield "file writes are taken from the files that remain: a file that was created and removed is not seen"
         if self.spec.forbidden.db_writes_outside is not None and self.services.without_tables:
             yield f"db_writes_outside sees tables of SQL alone, nothing of {', '.join(self.services.without_tables)}"
         if self.log.cut:

@@ -17,7 +17,7 @@ _COMPILE_S = 60.0
 
 
 class CannotCompile(Exception):
-    """Why it cannot be had here, and what to do."""
+    """Why it is not available here, and what to do."""
 
 
 def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:

@@ -88,7 +88,7 @@ def _joined(missing: Sequence[Isolation], reached: Sequence[str] = ()) -> Isolat
 
 
 def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """What cannot be had whatever the ports are; `shared`: the agent has no network of its own."""
+    """What is not available whatever the ports are; `shared`: the agent has no network of its own."""
     if not shared and network.ingress == "allow":
         yield lacks("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
@@ -96,7 +96,7 @@ def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
 
 
 def listener(port: int) -> socket.socket:
-    """Listens on that port of this machine, or on a free one if it is taken; OSError if it cannot be had."""
+    """Listens on that port of this machine, or on a free one if it is taken; OSError if it is not available."""
     try:
         return _bound(port)
     except OSError as refused:

@@ -97,7 +97,7 @@ class WorldKeeper:
         notes, of_services = list(world.notes), dict(world.service_notes)
         hidden = Hidden({*self._values, *secrets}, self._mask)
         if sandbox is None:
-            notes.append("there is no workspace: the sandbox was not opened")
+            notes.append("there is no workspace: the sandbox never opened")
         else:
             for name, view in (("workspace", sandbox.view()), (HOME, sandbox.home_view())):
                 notes += await asyncio.to_thread(_folder, view, target / name, hidden)
@@ -126,7 +126,7 @@ async def _dump(service: Service, path: Path, hidden: Hidden) -> str:
         return missing
     except (HoldfastError, OSError, ValueError) as refused:
         path.unlink(missing_ok=True)
-        return f"what it held could not be kept: {' '.join(str(refused).split())}"
+        return f"its content could not be stored: {' '.join(str(refused).split())}"
 
 
 def _write(path: Path, what: Any, hidden: Hidden) -> None:
@@ -143,7 +143,7 @@ def read(folder: Path) -> KeptWorld:
     try:
         return decoder(KeptWorld).decode((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as broken:
-        raise UserError(f"{folder} is no kept world: {broken}", code="kept-world-invalid") from broken
+        raise UserError(f"{folder} is not a stored sandbox: {broken}", code="kept-world-invalid") from broken
 
 
 def kept_worlds(folder: Path) -> list[Path]:
@@ -201,10 +201,10 @@ async def _held(service: Service) -> tuple[Any, str]:
         if isinstance(service, Database):
             return await tables_of(service, _ROWS), ""
     except (HoldfastError, TimeoutError) as refused:
-        return None, f"what it held could not be read: {refused}"
+        return None, f"its content could not be read: {refused}"
     if isinstance(service, Lasting) or service.spec.kind == EXTERNAL:
         return None, ""
-    return None, "what it held is not kept: it is neither a database nor a mock"
+    return None, "its content is not stored: it is neither a database nor a mock"
 
 
 async def tables_of(database: Database, keep: int) -> dict[str, Rows]:

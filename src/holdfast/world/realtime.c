@@ -6,7 +6,7 @@
    reads the clock after a change, it writes the number of that change to the named pipe beside the file, if there is one.
 
    A deadline in shown time becomes one in real time that is just as far away, so a wait takes as long as it should,
-   also while the clock stands still. A wait that is under way does not notice a jump. Not reached: programs that are
+   also while the clock is frozen. A wait that is under way does not notice a jump. Not reached: programs that are
    statically linked, that ask the kernel themselves (Go) or that clear their environment; what the C library asks
    itself for inside its own functions; timers of timer_create. */
 

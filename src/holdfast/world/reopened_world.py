@@ -66,7 +66,7 @@ class ReopenedKeeper:
 async def reopen(
     spec: ServiceSpec, worlds: SiteWorlds, trial: Trial, folder: Path, kept: KeptWorld, tell: Callable[[str], None]
 ) -> bool:
-    """Has the worlds provide a service as the trial's agent left it; False, with a word why, if that cannot be had."""
+    """Has the worlds provide a service as the trial's agent left it; False, with a reason, if it cannot."""
     path = dump_of(folder, spec.name)
     if traits_of(spec).holds and not path.is_file():
         tell(f"service {spec.name} is not there: {why_not(kept, spec.name)}")
@@ -95,7 +95,7 @@ async def _restored(service: Service, path: Path) -> Service:
 
 def why_not(kept: KeptWorld, service: str) -> str:
     """Why nothing of a service was kept."""
-    return kept.service_notes.get(service, "what it held was not kept")
+    return kept.service_notes.get(service, "its content was not stored")
 
 
 _SHELL = "/bin/sh"

@@ -247,7 +247,7 @@ def _moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise HarnessError(
-            f"determinism.clock is no moment: {text!r}; write it as 2026-01-01T00:00:00Z", code="spec-invalid"
+            f"determinism.clock is not a time: {text!r}; write it as 2026-01-01T00:00:00Z", code="spec-invalid"
         ) from None
 
 

@@ -94,7 +94,7 @@ def test_a_connection_closed_while_idle_is_retried_once_on_a_new_one(abort: bool
     with threaded_server(talk) as url:
         answer = ask_twice(url, hold_up)
     assert (answer.turns[0].text, answer.turns[0].ending) == ("ok", "answered")
-    assert "asked again on a new one" in answer.notes[0]
+    assert "sent again on a new connection" in answer.notes[0]
 
 
 class Dropping:
@@ -121,7 +121,9 @@ def test_a_kept_connection_that_ends_without_a_byte_is_asked_again_whenever_it_e
     with threaded_server(server) as url:
         answer = ask_twice(url)
     assert (answer.turns[0].text, server.requests, server.connections) == ("ok", 3, 2)
-    assert answer.notes == ("a kept connection ended before any reply came: asked again on a new one",)
+    assert answer.notes == (
+        "a reused connection closed before the reply; the request was sent again on a new connection",
+    )
 
 
 def test_if_the_new_connection_ends_so_too_the_agent_ended_badly() -> None:
@@ -129,7 +131,7 @@ def test_if_the_new_connection_ends_so_too_the_agent_ended_badly() -> None:
     with threaded_server(server) as url:
         answer = ask_twice(url)
     assert (answer.turns[0].ending, server.requests) == ("closed", 3)
-    assert "asked again on a new one" in answer.notes[0]
+    assert "sent again on a new connection" in answer.notes[0]
 
 
 def test_a_kept_connection_that_ends_after_a_byte_is_the_agents_doing() -> None:

@@ -208,7 +208,7 @@ def test_what_was_said_before_a_timeout_counts(seen: dict[str, Observation]) -> 
 
 def test_a_late_answer_is_dropped_and_noted(seen: dict[str, Observation]) -> None:
     assert turn(seen, "late").text is None
-    assert seen["late"].notes == ("an answer came after the timeout and was dropped",)
+    assert seen["late"].notes == ("an answer arrived after the timeout and was dropped",)
 
 
 def test_output_is_kept_apart_from_the_answer(seen: dict[str, Observation]) -> None:

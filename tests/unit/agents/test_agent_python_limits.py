@@ -25,7 +25,7 @@ def test_what_was_said_before_a_crash_is_marked_where_it_was_cut(tmp_path: Path)
     seen = ask(tmp_path, TALKS, "dies")
     (turn,) = seen.turns
     assert (turn.ending, len(turn.text or ""), turn.cut) == ("crashed", 1_000_000, True)
-    assert seen.notes == ("what it had said of its answer was cut to 1000000 characters",)
+    assert seen.notes == ("its partial answer was cut to 1000000 characters",)
 
 
 def test_an_answer_that_is_not_read_to_its_end_says_so(tmp_path: Path) -> None:

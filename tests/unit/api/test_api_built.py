@@ -64,7 +64,7 @@ def test_what_a_file_would_be_refused_for_is_told_by_key_at_that_line() -> None:
 
 def test_what_no_file_could_hold_is_refused() -> None:
     assert problems(lambda: holdfast.build({**written(), "golden_prompts": {"a", "b"}})) == [
-        "golden_prompts: a set cannot stand in a spec"
+        "golden_prompts: a set cannot be in a spec"
     ]
     loop: dict[str, Any] = {}
     loop["again"] = loop

@@ -70,7 +70,7 @@ def test_our_own_failure_is_neither_a_pass_nor_a_fail(holdfast: Holdfast, monkey
 
     monkeypatch.setattr("holdfast.agents.python.inline.InlineAgent.run", breaks)
     seen = asked(holdfast)
-    with pytest.raises(AssertionError, match="completes error: our side broke"):
+    with pytest.raises(AssertionError, match="completes harness error"):
         seen.check("completes")
 
 

@@ -88,7 +88,7 @@ def test_one_good_text_among_copies_is_taken_and_the_rest_is_told() -> None:
     made = mutated(["paraphrase"], [PROMPT], count=3, write=pen)
     assert [task.turns[0] for task in made.tasks] == [SAME]
     (note,) = made.notes
-    assert note.startswith("paraphrase: 1 of 3 mutations by script pen can be used; not taken: ")
+    assert note.startswith("paraphrase: 1 of 3 mutations by script pen can be used; rejected: ")
     assert "5 copies of another" in note
     assert "3 the prompt itself" in note
     assert "3 empty" in note

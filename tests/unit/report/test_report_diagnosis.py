@@ -55,7 +55,7 @@ def test_the_exit_code_is_that_of_what_is_needed_and_broken(findings, code):
 
 
 def test_the_verdict_names_what_is_broken_and_what_is_open():
-    assert "2 things that are needed cannot be had: https, agent.command" in sheet().verdict(Diagnosis((NOT,), (SPEC,)))
+    assert "2 required things are missing: https, agent.command" in sheet().verdict(Diagnosis((NOT,), (SPEC,)))
     assert "can be met; 1 line marked ? only a run can settle" in sheet().verdict(Diagnosis((OK,), (OPEN,)))
     assert sheet().verdict(Diagnosis((OK,))) == "✔ Every route that Holdfast needs works on this machine\n"
 

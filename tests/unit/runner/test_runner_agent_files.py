@@ -69,8 +69,8 @@ def test_what_an_agent_imports_from_the_specs_folder_is_the_agent(tmp_path: Path
         Spec(path=str(tmp_path / "holdfast.yaml"), name="x", agent=AgentSpec("python", endpoint="agent:ask"), digest="")
     )
     assert changed_files(found, later) == [
-        "late.py is not there or not imported any more",
-        "other.py is not there or not imported any more",
+        "late.py is missing or no longer imported",
+        "other.py is missing or no longer imported",
         "tools/wire.py changed",
         "unused.py is new",
     ]

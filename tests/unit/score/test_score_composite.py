@@ -85,7 +85,7 @@ def test_a_forbidden_deed_forces_zero() -> None:
 
 
 def test_a_forbidden_rule_that_cannot_be_told_is_an_error() -> None:
-    blind = ForbiddenResult("file_writes_outside", False, error="cannot be told: no audit")
+    blind = ForbiddenResult("file_writes_outside", False, error="is undecided: no audit")
     assert of([rule("a")], [said("a", "pass")], Scoring(), blind).status == "error"
 
 

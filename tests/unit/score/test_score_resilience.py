@@ -137,7 +137,7 @@ def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_p
     unsure = score(three, "pfe", ScoreOptions(min_score=60))
     assert unsure.exit_code == 3
     assert unsure.reasons == (
-        "1 error cell: our side broke",
+        "1 error cell: harness error",
         "score 50.00 is below the minimum 60, but error cells may be why",
     )
     sure = score(three, "pfe", ScoreOptions(min_score=70))
@@ -188,7 +188,7 @@ def test_precedence_is_2_then_1_then_3_then_5():
     assert worst.reasons == (
         "the run was interrupted",
         "1 cell failed",
-        "1 error cell: our side broke",
+        "1 error cell: harness error",
         "1 unproven cell, and none is allowed (strict)",
     )
     assert score(rules, "feu", ScoreOptions(strict=True)).exit_code == 1
@@ -263,7 +263,7 @@ def test_the_minimum_is_compared_with_the_score_as_it_is_shown(least, code):
 def test_a_critical_rule_of_which_no_cell_counted_proves_nothing(letter, kind):
     rules = [rule("must", when="tool_faults_active", **kind), rule("nice")]
     found = score(rules, "p" + letter + "p", ScoreOptions(max_errors=1), scenarios=(CALM, TOOL))
-    assert (found.exit_code, found.reasons) == (5, ("critical rule must: no cell of it counted",))
+    assert (found.exit_code, found.reasons) == (5, ("critical rule must: none of its cells counted",))
 
 
 def test_a_critical_rule_that_applies_nowhere_or_counted_somewhere_asks_for_nothing():

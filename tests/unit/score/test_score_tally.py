@@ -155,7 +155,7 @@ def test_unfinished_cells_are_shown_as_far_as_they_got():
 
 def test_a_cell_for_which_nothing_was_asked_is_not_a_pass():
     made = spec(tasks=())
-    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).cells()] == [("unproven", "nothing was asked")]
+    assert [(c.outcome, c.reason) for c in Tally(made, plan(made)).cells()] == [("unproven", "no trial ran")]
 
 
 def test_params_make_cells_of_their_own():
@@ -295,7 +295,7 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
         (TOOL, {"calls": {"mcp:other": 1}}, "the agent did not call market_data_api; tools called: other"),
         (TOOL, {"calls": {"mcp:market_data_api": 1}}, "the agent called market_data_api, but the fault was not due"),
         (MODEL, {"calls": {"llm:gpt-5": 1}}, "the agent did not call the model gpt-4o; models asked: gpt-5"),
-        (AT_URL, {}, "no request matched api.example.com/v1/*; no request came through the proxy"),
+        (AT_URL, {}, "no request matched api.example.com/v1/*; no request passed the proxy"),
         (
             AT_URL,
             {"calls": {"http:https://a/x?key=1": 1, "http:http://b/y": 2, "http:http://c/": 1, "http:http://d/": 1}},
@@ -326,7 +326,7 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
         (
             TOOL,
             {"ledger": (met(effect="no_effect", note="no text"), met(effect="erased"))},
-            "it fired, but another fault on the same call left nothing of it",
+            "it fired, but another fault on the same call hid it",
         ),
         (Scenario("i", (Injection("context", "input", "overflow"),)), {}, "it was not due"),
         (Scenario("i", (Injection("context", "*", "indirect_injection"),)), {}, "the agent did not call any tool"),

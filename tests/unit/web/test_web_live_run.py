@@ -202,7 +202,7 @@ def test_what_is_still_to_come_is_no_trouble(writing: Writing, capsys: pytest.Ca
         writing.write("verdicts-1.jsonl", 1)
         assert client.get("runs/0002/causes")["causes"] == []
         cell = client.get("runs/0002/cell?rule=cites&column=down")["cell"]
-        assert (cell["reason"], cell["next"]) == ("some of its trials have not run yet", "wait for it: the run goes on")
+        assert (cell["reason"], cell["next"]) == ("some of its trials have not run yet", "wait: the run continues")
     with chdir(writing.folder):
         assert (run(("show", "0002")), run(("runs",))) == (0, 0)
     said = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The library is compiled once, tried, and told of where it cannot be had."""
+"""The library is compiled once, tried, and told of where it is not available."""
 
 import asyncio
 from pathlib import Path

@@ -131,7 +131,7 @@ def test_limits_are_set():
 @pytest.mark.parametrize(("mode", "what"), [("memory_limit", "memory"), ("cpu_throttle", "cpu")])
 @pytest.mark.parametrize(
     ("before", "after", "effect", "why"),
-    [(2, 3, "met", ""), (2, 2, "no_effect", "never ran into"), (None, None, "no_effect", "cannot be seen")],
+    [(2, 3, "met", ""), (2, 2, "no_effect", "never ran into"), (None, None, "no_effect", "cannot see")],
 )
 def test_a_limit_is_met_if_the_agent_ran_into_it(mode, what, before, after, effect, why):
     world = World()
@@ -149,7 +149,7 @@ def test_a_limit_is_met_if_the_agent_ran_into_it(mode, what, before, after, effe
 @pytest.mark.parametrize("mode", ["skew", "frozen", "jump"])
 def test_a_clock_that_nobody_is_seen_to_read_is_not_met(mode):
     _, context, _ = run((mode, {}))
-    assert [(entry.effect, "cannot be seen" in entry.note) for entry in context.ledger] == [("no_effect", True)]
+    assert [(entry.effect, "cannot see" in entry.note) for entry in context.ledger] == [("no_effect", True)]
 
 
 class Watched(World):
@@ -173,7 +173,7 @@ class Watched(World):
         ({1, 2}, "met", ""),
         ((), "no_effect", "no program read the clock after it"),
         ({2}, "no_effect", "changed again before"),
-        (None, "no_effect", "cannot be seen"),
+        (None, "no_effect", "cannot see"),
     ],
 )
 def test_a_change_of_the_clock_is_met_if_a_program_read_it(mode, seen, effect, why):
@@ -194,7 +194,7 @@ def test_only_what_a_fault_left_is_no_change_of_the_agents(tmp_path):
     placed = (("vanished", {"path": name}) for name in ("gone", "anew", "taken"))
     _, context, faults = run(*placed, world=world)
     assert [entry.effect for entry in context.ledger] == ["no_effect"] * 3
-    assert all("cannot be seen" in entry.note for entry in context.ledger)
+    assert all("cannot see" in entry.note for entry in context.ledger)
     after = [FileChange("anew", "modified", 9), FileChange("gone", "deleted"), FileChange("other", "created", 1)]
     assert [*faults.of_agent(after)] == [after[0], after[2], mine]
 
@@ -215,7 +215,7 @@ def test_a_fault_that_is_done_only_after_the_agent_has_ended_was_not_met():
 
     world, context, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
     assert world.frozen
-    assert told(context) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock stands still")]
+    assert told(context) == [(0, "world", "frozen", "no_effect", "the agent had ended: the clock is frozen")]
 
 
 def test_a_fault_that_takes_its_time_is_done_if_the_agent_is_still_there():
@@ -225,7 +225,7 @@ def test_a_fault_that_takes_its_time_is_done_if_the_agent_is_still_there():
             await asyncio.sleep(0.01)
 
     _, context, _ = run(("frozen", {"on_event": "command"}), during=during, world=Slow())
-    assert told(context) == [(0, "world", "frozen", "no_effect", "the clock stands still")]
+    assert told(context) == [(0, "world", "frozen", "no_effect", "the clock is frozen")]
 
 
 def test_a_fault_that_breaks_is_ours():

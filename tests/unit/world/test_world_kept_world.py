@@ -94,12 +94,12 @@ def test_what_services_held(tmp_path):
     assert database.asked[1] == 'SELECT * FROM "public"."odd""name"'
     assert '"rows":[[1,"[masked]"]]' in (folder / "services" / "db.json").read_text()
     assert '"body":"[masked]"' in (folder / "services" / "smtp.json").read_text()
-    assert read(folder).notes == ("there is no workspace: the sandbox was not opened",)
+    assert read(folder).notes == ("there is no workspace: the sandbox never opened",)
 
 
 def test_a_database_that_cannot_be_read_is_told(tmp_path):
     folder = kept(tmp_path, FakeDatabase(lambda sql: QueryFailed("it is gone")))
-    assert read(folder).service_notes == {"db": "what it held could not be read: it is gone"}
+    assert read(folder).service_notes == {"db": "its content could not be read: it is gone"}
 
 
 def test_variables_with_a_secret_in_them_are_left_out():
@@ -152,7 +152,7 @@ def test_what_a_server_held_is_dumped_without_secrets(tmp_path, workspace):
 
 def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace):
     folder = kept(tmp_path, FakeCache(HarnessError("redis-cli failed:\nno\nanswer")), workspace=workspace)
-    assert read(folder).service_notes == {"cache": "what it held could not be kept: redis-cli failed: no answer"}
+    assert read(folder).service_notes == {"cache": "its content could not be stored: redis-cli failed: no answer"}
     assert not dump_of(folder, "cache").exists()
 
 

@@ -110,7 +110,7 @@ def test_one_that_was_not_kept_is_told_with_its_reason(folder):
     )
     assert reopened(folder, worlds, ServiceSpec("odd", "container")) == (
         False,
-        ["service odd is not there: what it held was not kept"],
+        ["service odd is not there: its content was not stored"],
     )
     assert worlds.placed == {}
 

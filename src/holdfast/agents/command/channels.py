@@ -93,7 +93,7 @@ def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str,
             f"it ended at a question, {shorten(question)!r}: agent.dialogue gives it a terminal and answers it"
         )
     if turn.ending == "no_answer" and (said := printed.telling_line):
-        return replace(turn, detail=f"{turn.detail}; beside that it said: {shorten(said)}")
+        return replace(turn, detail=f"{turn.detail}; it also printed: {shorten(said)}")
     return turn
 
 

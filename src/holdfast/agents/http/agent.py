@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
 """What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
 
-_RETRIED = "a kept connection ended before any reply came: asked again on a new one"
+_RETRIED = "a reused connection closed before the reply; the request was sent again on a new connection"
 _LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
 
 

@@ -191,7 +191,7 @@ class ChangedClient:
         try:
             (await open_socket(self._client.url.endpoint, limit_s, trusted)).close()
         except NotConnected:
-            seen.ending, seen.detail = "crashed", "it takes no connections any more after a malformed request"
+            seen.ending, seen.detail = "crashed", "it stopped accepting connections after a malformed request"
         else:
             seen.note = _SILENT
 

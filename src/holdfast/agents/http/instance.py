@@ -158,7 +158,7 @@ class Instance:
         self._pipes.drain()
         self._printed.watch = None
         if self._program.lost:
-            raise AgentLost("our side lost sight of the agent's process")
+            raise AgentLost("Holdfast lost track of the agent's process")
         self.worn = any(turn.ending in WORN for turn in answer.turns)
         notes = (*answer.notes, *self._printed.notes)
         return Answer(answer.turns, output=self._printed.text, notes=notes)
@@ -176,7 +176,7 @@ class Instance:
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
             return "crashed", f"its process {how_it_ended(self._program.status)}{_last(self._printed)}"
-        return "closed", "its process runs, but takes no connections any more"
+        return "closed", "its process is running but no longer accepts connections"
 
 
 def _last(printed: Tail) -> str:

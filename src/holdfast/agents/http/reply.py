@@ -129,7 +129,7 @@ def _decoded(seen: HttpExchange) -> tuple[str, str]:
 
 
 def _json(text: str, content_type: str) -> Any:
-    """The reply as JSON. Where the type does not say JSON, only an object or a list is taken for it."""
+    """The reply as JSON. Where the type does not say JSON, only an object or a list is used."""
     declared = content_type.endswith("json")
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING

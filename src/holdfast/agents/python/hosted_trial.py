@@ -165,7 +165,7 @@ class HostedTrial:
     def _said(self, message: protocol.TurnEnded) -> None:
         self.late = self.late or message.turn.latency_ms > self.limit_ms
         if self.late:
-            self.notes.append("an answer came after the timeout and was dropped")
+            self.notes.append("an answer arrived after the timeout and was dropped")
             return
         self.turns.append(message.turn)
         self.notes.extend(message.notes)
@@ -209,7 +209,7 @@ class HostedTrial:
         text = "".join(self._partial)[:PARTIAL_KEPT] or None
         cut = self._partial_size > PARTIAL_KEPT
         if cut:
-            self.notes.append(f"what it had said of its answer was cut to {PARTIAL_KEPT} characters")
+            self.notes.append(f"its partial answer was cut to {PARTIAL_KEPT} characters")
         if self.late:
             return Turn(asked, text, timeout_s * 1000, "timeout", f"no answer within {timeout_s * 1000:g} ms", cut=cut)
         took_ms = (perf_counter() - self._since) * 1000

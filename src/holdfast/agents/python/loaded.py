@@ -148,7 +148,7 @@ def _told(broken: BaseException, root: str) -> Unusable:
     if isinstance(broken, SystemExit):
         return Unusable(f"the agent's module called exit({broken.code}) while it was imported", trace=_trace(broken))
     if isinstance(broken, ModuleNotFoundError):
-        message = f"cannot import {broken.name!r}: no such module beside the spec or installed"
+        message = f"cannot import {broken.name!r}: no such module is installed or next to the spec"
         return Unusable(message, _near(broken.name or "", root), _trace(broken))
     return Unusable(f"importing the agent failed: {said(broken)}", trace=_trace(broken))
 

@@ -199,7 +199,7 @@ class PythonHost:
         if hosted is None:
             return  # a child that died before its trial
         if isinstance(notice, protocol.ForkRefused):
-            hosted.fail(f"no process could be made for the trial: {notice.why}", "no-process")
+            hosted.fail(f"no process could be started for the trial: {notice.why}", "no-process")
         if isinstance(notice, protocol.ChildExited):
             hosted.notes.extend(survived(notice.left))
         hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)

@@ -22,7 +22,7 @@ class ContainsAny:
     values: Annotated[
         tuple[str, ...],
         Meta(
-            description="Texts of which at least one must appear; case-insensitive.",
+            description="At least one of these texts must appear; case-insensitive.",
             examples=[["not available", "cannot see"]],
         ),
     ]

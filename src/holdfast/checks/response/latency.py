@@ -21,7 +21,7 @@ class Latency:
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="latency", every_turn=True)
     codes: ClassVar[Mapping[str, str]] = {
-        "in-time": "The answer came in time.",
+        "in-time": "The answer arrived in time.",
         "no-answer-in-time": "The turn timed out.",
         "too-slow": "The answer took longer than allowed.",
     }

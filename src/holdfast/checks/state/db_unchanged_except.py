@@ -66,7 +66,7 @@ class DbUnchangedExcept:
     codes: ClassVar[Mapping[str, str]] = {
         "tables-changed": "Tables changed that may not.",
         "tables-unchanged": "No other table changed.",
-        "tables-unreadable": "The tables cannot be read any more.",
+        "tables-unreadable": "The tables can no longer be read.",
     }
 
     async def foresee(self, world: World) -> None:
@@ -87,7 +87,7 @@ class DbUnchangedExcept:
     def decide(self, exhibit: Exhibit) -> Finding:
         found = recorded(exhibit, [self.service], TableMarks)
         if found.refused:
-            why = f"the tables cannot be read any more: {shorten(found.refused, 150)}"
+            why = f"the tables can no longer be read: {shorten(found.refused, 150)}"
             return Finding(False, why, "tables-unreadable", empty=True)
         names = sorted({*found.before, *found.after})
         changed = [name for name in names if found.before.get(name) != found.after.get(name)]

@@ -34,9 +34,9 @@ class FileContent:
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="state")
     codes: ClassVar[Mapping[str, str]] = {
         **PATH_CODES,
-        "content-as-expected": "The file has what it should.",
-        "content-cut": "The file is longer than what is read.",
-        "content-forbidden": "The file has what it must not.",
+        "content-as-expected": "The file has the expected content.",
+        "content-cut": "The file is longer than the check reads.",
+        "content-forbidden": "The file has forbidden content.",
         "content-missing": "The file lacks something.",
     }
 

@@ -50,7 +50,7 @@ class AssertionResult(NamedTuple):
 class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that must hold of the requests a mock recorded."""
 
-    field: Annotated[str, about("What is looked at, such as request_count or last_request.body.", min_length=1)]
+    field: Annotated[str, about("The value to check, such as request_count or last_request.body.", min_length=1)]
     filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
     equals: Annotated[Any, about("An equal JSON value.")] = UNSET
     contains: Annotated[Any, about("A substring, key or member.")] = UNSET
@@ -76,7 +76,7 @@ def judged(one: Assertion, found: MockRequests) -> AssertionResult:
     if maybe:
         return AssertionResult(None, f"{one.field} is not known: {_hidden(maybe)}")
     if found.more and (index < 0 or index >= len(counted)):
-        return AssertionResult(None, f"{one.field} is not known: {found.more} requests more came than are kept")
+        return AssertionResult(None, f"{one.field} is not known: {found.more} more requests arrived than are stored")
     if not -len(counted) <= index < len(counted):
         of = " that fit the filters" if one.filters else ""
         why = f"there is no {one.field}: {_requests(len(counted))}{of}, of {len(found.requests)}"
@@ -108,7 +108,7 @@ def _count(one: Assertion, count: int, more: int, maybe: Sequence[SeenRequest]) 
     if any(limit is not None and count > limit for limit in limits):
         return found
     enough = one.at_least is not None and count >= one.at_least and one.at_most is None and one.equals is UNSET
-    kept = f", and {more} requests more came than are kept" if more else ""
+    kept = f", and {more} more requests arrived than are stored" if more else ""
     return AssertionResult(True if enough else None, f"{what}{kept}{f'; {_hidden(maybe)}' if maybe else ''}")
 
 

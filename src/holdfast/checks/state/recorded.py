@@ -44,7 +44,7 @@ def recorded_in(evidence: Evidence | None, about: Sequence[Any], kind: type[S]) 
     try:
         return msgspec.convert(data["found"], kind)
     except (KeyError, msgspec.ValidationError) as bad:
-        raise HarnessError(f"what was recorded for this rule cannot be read: {bad}", code="check-not-recorded") from bad
+        raise HarnessError(f"the recorded evidence cannot be read: {bad}", code="check-not-recorded") from bad
 
 
 def _mark(about: Sequence[Any]) -> str:

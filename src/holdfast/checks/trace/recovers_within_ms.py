@@ -35,7 +35,7 @@ class RecoversWithinMs:
         "no-fault-met": "No call met a fault to recover from.",
         "not-recovered": "No good call followed a failed one.",
         "recovered": "A good call followed every failed one in time.",
-        "recovered-late": "The next good call came too late.",
+        "recovered-late": "The next successful call was too late.",
     }
 
     def configured(self) -> CheckTraits:

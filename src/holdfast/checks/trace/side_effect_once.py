@@ -74,7 +74,9 @@ class SideEffectOnce:
             if possible > 1:
                 asked = any(e.phase == "declared" for e, _ in group)
                 why = (
-                    "a call was asked for and not seen" if asked else "a call failed without saying whether it was done"
+                    "the model requested a call that never ran"
+                    if asked
+                    else "a call failed without saying whether it was done"
                 )
                 doubtful = Finding(None, f"may have been done {times(possible)}, {why}: {what}", "maybe-done-twice")
         return doubtful or Finding(True, f"{times(len(groups), 'write')}, none done twice", "done-once")

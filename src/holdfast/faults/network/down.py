@@ -16,4 +16,4 @@ class Down:
     traits: ClassVar[FaultTraits] = FaultTraits(reached="never", met=LOSS)
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
-        raise Dropped(f"{call.target}: the connection was closed at once", kind="closed")
+        raise Dropped(f"{call.target}: the connection was closed immediately", kind="closed")

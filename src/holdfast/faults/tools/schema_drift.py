@@ -42,7 +42,7 @@ class SchemaDrift:
         names = self.rename if isinstance(self.rename, dict) else {}
         for name in [*names, *self.retype]:
             if name in self.drop:
-                yield "drop", f"{name!r} cannot be dropped and changed at once"
+                yield "drop", f"{name!r} cannot be both dropped and changed"
         if any(not new for new in names.values()):
             yield "rename", "a field needs a name"
 

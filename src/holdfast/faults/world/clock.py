@@ -8,7 +8,7 @@ from holdfast.errors import HarnessError
 from holdfast.protocols.fault import FaultContext
 from holdfast.protocols.world import Clocked, WatchedClock, World
 
-UNSEEN = "whether the agent read its clock cannot be seen here: no reading is told to Holdfast"
+UNSEEN = "on this machine Holdfast cannot see whether the agent read its clock"
 _CHANGE = "change"
 
 

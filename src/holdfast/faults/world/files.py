@@ -168,8 +168,8 @@ async def give_back(world: World, ctx: FaultContext) -> None:
         await command_on(world, ctx, ("chmod", f"{mode:o}"), paths)
 
 
-UNSEEN = "whether the agent ran into it cannot be seen here: no system call on its files is told to Holdfast"
-UNTOUCHED = "the agent touched nothing of it"
+UNSEEN = "on this machine Holdfast cannot see whether the agent ran into it"
+UNTOUCHED = "the agent did not access it"
 
 
 async def watch(

@@ -1,4 +1,4 @@
-"""frozen: the clock stands still."""
+"""frozen: the clock is frozen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Frozen:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         await set_clock(world, ctx, clocked(world).time(), frozen=True)
-        return "the clock stands still"
+        return "the clock is frozen"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         return unread(world, ctx)

@@ -21,7 +21,7 @@ def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu
     """Why a limit was not met; empty if the agent's processes ran into it."""
     counted = disturbable(world).strained(what)
     if counted is None:
-        return f"whether the agent ran into its {what} limit cannot be seen here: no control group counts it"
+        return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
     return "" if counted > ctx.memory.get(_STRAINED, 0) else f"the agent never ran into its {what} limit"
 
 

@@ -154,7 +154,7 @@ def _entry(
         )
     url = entry[where]
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise UserError(f"mcp_config: the url of server {name!r} is no http address", code="mcp-config-invalid")
+        raise UserError(f"mcp_config: the url of server {name!r} is not an http address", code="mcp-config-invalid")
     headers = _map(entry.get("headers", {}), f"{name}.headers")
     servers[name] = Target(fill(url, name), {key: fill(str(value), name) for key, value in headers.items()})
     kept = {key: value for key, value in entry.items() if key != "headers"}

@@ -201,7 +201,7 @@ def _failure(server: str, told: bytes) -> str:
     if int(code) == UNUSABLE and " cannot be started: " in what:
         return f"MCP server {server}: {shorten(what)}"
     end = f"ended with exit code {code}" if int(code) >= 0 else f"was killed by signal {code[1:]}"
-    return f"MCP server {server} ({shorten(what)}) {end} before it said anything"
+    return f"MCP server {server} ({shorten(what)}) {end} before it sent anything"
 
 
 class RelayConnection(Protocol):

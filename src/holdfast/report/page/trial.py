@@ -45,7 +45,7 @@ FILES, DIFFED = 500, 200_000
 DEED = 500
 """Characters of what was done; how it ended comes after them."""
 CONTROL = (
-    "This is a control: the prompt was asked in calm, to compare with. No rule judges it, and it is not run by itself."
+    "This is a control trial: the same prompt in calm, for comparison. No rule judges it, and it cannot be run alone."
 )
 T = TypeVar("T", TraceEvent, AuditEvent)
 

@@ -79,12 +79,12 @@ def _unknown(spec: Spec) -> str:
         module = agent.endpoint.partition(":")[0]
         place = root.joinpath(*module.split("."))
         beside = os.path.isfile(place.with_suffix(".py")) or os.path.isdir(place)
-        return "" if beside else f"the agent's module {module} is not beside the spec"
+        return "" if beside else f"the agent's module {module} is not next to the spec"
     if not agent.launched:
         return "this agent is already running"
     words = [*(agent.command or "").split(), agent.binary or "", *agent.args]
     named = any(word and len(word) < 256 and os.path.isfile(root / word.strip("'\"")) for word in words)
-    return "" if named else "the agent's command names no file beside the spec"
+    return "" if named else "the agent's command names no file next to the spec"
 
 
 def variables(job: Job) -> tuple[str, ...]:

@@ -310,5 +310,5 @@ def _notes(before: RunDir, after: RunDir) -> Iterator[str]:
 
 def _why(before: RunDir, after: RunDir) -> str:
     if before.manifest().spec_digest != after.manifest().spec_digest:
-        return "they are of two specs: a baseline must be a run of the same rules, scenarios and prompts"
+        return "they belong to two specs: a baseline must have the same rules, scenarios and prompts"
     return "one of them decided nothing, or they were run with other selections"

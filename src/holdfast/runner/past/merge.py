@@ -73,7 +73,7 @@ def merge(shards: Sequence[FoundShard], runs: Path, *, partial: bool = False) ->
         _fit(begun)  # mutations that a model wrote are kept with their part
     missing = (*_lost(shards), *_unfinished(shards, by_part))
     if missing and not partial:
-        hint = "name all of them, or --partial to join what is there; --resume then runs the rest"
+        hint = "name all of them, or use --partial to join these; --resume then runs the rest"
         raise UsageError(f"the run is incomplete: {'; '.join(missing)}", code="shards-missing", hint=hint)
     run = RunDir.create(runs)
     run.lock()

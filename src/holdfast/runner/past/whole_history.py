@@ -70,7 +70,7 @@ def compared(baseline: RunDir, whole: RunDir, environ: Mapping[str, str]) -> tup
     unsure = found.of("cannot tell")
     notes += [f"{_rule(one)}: cannot tell from run {baseline.id}, {_change(one)}{_more(one)}" for one in unsure[:SHOWN]]
     if len(unsure) > SHOWN:
-        notes.append(f"{len(unsure) - SHOWN} more rules cannot be told: holdfast compare {baseline.id} {whole.id}")
+        notes.append(f"{len(unsure) - SHOWN} more rules is undecided: holdfast compare {baseline.id} {whole.id}")
     lacking = [*found.left_out, *found.notes]
     if not reasons and not notes and not lacking:
         notes.append(f"no rule differs from run {baseline.id}")

@@ -43,8 +43,8 @@ def _repeated(reader: Reader, prompts: Node) -> None:
     for node in prompts.items:
         text = node.text if node.kind != "map" else repr(node.plain())
         if first.setdefault(text, node) is not node:
-            message = f"the same as on line {first[text].line}; it is asked once"
-            hint = "to ask more often, set replicas"
+            message = f"the same as on line {first[text].line}; it runs once"
+            hint = "to run it more often, set replicas"
             reader.warn(node, message, hint=hint, code="lint-repeated-prompt")
 
 

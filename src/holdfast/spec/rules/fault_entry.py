@@ -222,7 +222,7 @@ def _attack_target(reader: Reader, common: dict[str, Any], chosen: Chosen, node:
         return reader.error(node.key("tool"), message, code="conflict")
     if common.get("tool") == INPUT:
         hint = f"write [{INPUT[0]}]{INPUT[1:]}"
-        return reader.error(node.get("tool"), f"{INPUT} means what the agent is asked", hint=hint)
+        return reader.error(node.get("tool"), f"{INPUT} is the agent's input", hint=hint)
     return str(common.get("tool", "*"))
 
 

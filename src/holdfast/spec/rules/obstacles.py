@@ -24,19 +24,19 @@ class Obstacle(Struct, frozen=True):
 
 
 _OUTSIDE = Obstacle(
-    "nothing can meet this fault: the agent runs without a sandbox, on this machine as it is",
+    "nothing can meet this fault: the agent runs without a sandbox, directly on this machine",
     "add agent.sandbox: true, or a section of the world such as services",
 )
 _ELSEWHERE = Obstacle(
-    "nothing can meet this fault: Holdfast did not start this HTTP agent, so it is in no sandbox",
+    "nothing can meet this fault: Holdfast did not start this HTTP agent, so it is not in a sandbox",
     "start it with agent.command",
 )
 _IN_OURS = Obstacle(
-    "nothing can meet this fault: an inline agent runs in Holdfast's own process, in no sandbox",
+    "nothing can meet this fault: an inline agent runs in Holdfast's own process, without a sandbox",
     "use agent.isolation: fresh",
 )
 _NO_DISK = Obstacle(
-    "nothing can meet this fault: the workspace has no disk of its own that could be full",
+    "nothing can meet this fault: the workspace has no disk of its own to fill",
     "give it one: resources: {disk: 100Mi}",
 )
 _NO_WRITES = Obstacle(
@@ -89,7 +89,7 @@ def wire_keys(reader: Reader, agent: AgentSection, fault: FaultEntry, *, functio
     _match(reader, agent, fault, functions)
     if fault.injection.raises is not None and not functions:
         message = "names a Python exception, but this fault does not act on a Python function of the agent"
-        hint = "remove it: the agent's own libraries raise what they make of the failure"
+        hint = "remove it: the agent's own libraries choose the exception"
         reader.error(fault.at.key("raises"), message, hint=hint, code="conflict")
 
 
@@ -132,7 +132,7 @@ def _calls(agent: AgentSection, fault: FaultEntry, functions: bool) -> CallArgum
 def _service_calls(fault: FaultEntry) -> CallArguments:
     step = read_traits(fault.made).step
     if step in ("tls", "name"):
-        return CallArguments("nothing has been said by then", ())
+        return CallArguments("the agent has not answered by then", ())
     return (
         CallArguments("a connection has", ("port",))
         if step == "connect"

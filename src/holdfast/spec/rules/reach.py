@@ -26,8 +26,8 @@ _INLINE = Obstacle(
     "use agent.isolation: fresh or worker; a model function can also be named in agent.llm",
 )
 _FUNCTIONS = Obstacle(
-    "this fault is one of the wire: a model function that agent.llm names cannot meet it",
-    "remove agent.llm, and Holdfast meets the agent's traffic to its model",
+    "this fault exists only on the wire: a model function in agent.llm cannot meet it",
+    "remove agent.llm; Holdfast then intercepts the agent's traffic to its model",
 )
 _ANSWER = Obstacle(
     "this fault is one of the wire: damaging an answer cannot show it",

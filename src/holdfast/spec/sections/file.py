@@ -98,9 +98,7 @@ class File(Struct, frozen=True, kw_only=True):
     description: Annotated[str, about("What the file is for.")] = ""
     agent: Annotated[AgentSection, about("The agent under test.")]
     agents: Annotated[dict[str, str], about("Stored agents: name to folder.")] = {}
-    golden_prompts: Annotated[
-        tuple[GoldenPrompt, ...], about("The prompts that the agent is asked.", min_length=1)
-    ] = ()
+    golden_prompts: Annotated[tuple[GoldenPrompt, ...], about("The prompts to send to the agent.", min_length=1)] = ()
     task: Annotated[TaskSection | None, about("The task of a scenario: one such entry.")] = None
     invariants: Annotated[
         tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario. A list: rules of `run`.")

@@ -64,7 +64,7 @@ def _input(reader: Reader, node: Node) -> Any:
     if said is BAD:
         return BAD
     if not said or said[-1].role != "user":
-        hint = "the last message is what is asked; put what was answered before into context"
+        hint = "the last message must be the user's question; put earlier answers into context"
         return reader.error(node, "ends without a message of the user", hint=hint, code="bad-value")
     return said
 

@@ -274,4 +274,4 @@ async def first_process() -> Path:
     try:
         return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:
-        raise UserError(f"the first process of containers cannot be had: {why}", code="sandbox-unavailable") from why
+        raise UserError(f"the first process of containers is not available: {why}", code="sandbox-unavailable") from why

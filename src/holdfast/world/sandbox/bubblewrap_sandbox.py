@@ -94,7 +94,7 @@ class BubblewrapSandbox(OpenSandbox):
         try:
             message = await self.programs.line.ask(wire.SNAPSHOT)
         except OSError as refused:
-            raise SandboxFailed(f"the workspace could not be kept as it is: {refused}") from refused
+            raise SandboxFailed(f"the workspace could not be stored: {refused}") from refused
         os.close(self._view)
         self._view = message.fds[0]
 

@@ -105,7 +105,7 @@ class FileWatch:
 
 
 def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """Whether what is needed of the target cannot be had because of the fault."""
+    """Whether what is needed of the target is not available because of the fault."""
     if watch.kind == "full":
         return _no_copy(watch, use, target, view)
     if not _covers(watch.path, target):

@@ -43,7 +43,7 @@ class HostProcess:
         """What a sandbox host that was started as root says first: how files change their owner; -1 if they cannot."""
         message = wire.receive(self._control)
         if message is None:
-            raise SandboxFailed("the sandbox host ended at once")
+            raise SandboxFailed("the sandbox host ended immediately")
         return message.fds[0] if message.fds else -1
 
     def order(

@@ -22,7 +22,7 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
     held = {
         FAMILIES: "",
         PIDS: "",
-        MEMORY: "with what is written to disk, which is kept in memory",
+        MEMORY: "including files, which are kept in memory",
         CPU: "",
         COMMANDS: "the kernel reports each start; the argv is read then, and a thread of the agent may swap it",
     }

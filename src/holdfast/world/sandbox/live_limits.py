@@ -114,7 +114,7 @@ class LiveLimits:
             while not self._group.limit(controller, limit, self._grouped):
                 if time.monotonic() > until:
                     raise HarnessError(
-                        "memory could not be limited: more of it is in use and not given back", code="limits-failed"
+                        "memory could not be limited: more is already in use and was not freed", code="limits-failed"
                     )
                 too_big()
                 self._ended += 1

@@ -65,7 +65,7 @@ class OpenSandbox:
 
     def _refuse_if_frozen(self) -> None:
         if self._frozen:
-            raise SandboxFailed("the sandbox is frozen: nothing starts in it any more")
+            raise SandboxFailed("the sandbox is frozen: nothing can start in it")
 
     def _close_listeners(self) -> None:
         for listener in self._listeners.values():

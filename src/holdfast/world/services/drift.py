@@ -89,11 +89,11 @@ async def read(database: Database, table: str, dialect: Dialect) -> Table:
     columns = tuple(_column(row) for row in listed.rows)
     if not columns:
         raise QueryFailed(
-            f"there is no table {table}: a drift fixture comes after the one that makes it", code="fixture-failed"
+            f"there is no table {table}: put the drift fixture after the one that creates it", code="fixture-failed"
         )
     if not any(column.primary for column in columns):
         raise QueryFailed(
-            f"table {table} has no primary key, so that no row of it can be named; give it one", code="fixture-failed"
+            f"table {table} has no primary key, so its rows cannot be identified; add one", code="fixture-failed"
         )
     words = ", ".join(as_text(column.name, dialect) for column in columns)
     order = ", ".join(quoted(column.name, dialect) for column in columns if column.primary)

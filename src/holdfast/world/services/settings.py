@@ -90,7 +90,7 @@ def mysql_settings(spec: ServiceSpec) -> MysqlSettings:
     user = env.get("USER", "")
     if user == "root":
         raise UserError(
-            f"service {spec.name}: MYSQL_USER is root, who is there already",
+            f"service {spec.name}: MYSQL_USER must not be root, which already exists",
             code="service-config-invalid",
             hint="leave it out, or name another user",
         )

@@ -43,7 +43,7 @@ def disturbed(fault: Any, world: Any) -> str:
     [
         (Skew(), ("2026-01-30 22:35:00", False), "the clock is 300 s ahead"),
         (Skew(offset_s=-60), ("2026-01-30 22:29:00", False), "the clock is 60 s behind"),
-        (Frozen(), ("2026-01-30 22:30:00", True), "the clock stands still"),
+        (Frozen(), ("2026-01-30 22:30:00", True), "the clock is frozen"),
         (Jump(), ("2026-01-30 23:59:59", False), "the clock leaps to 1 s before 2026-01-31 00:00:00 UTC"),
         (
             Jump(to="month_end", zone="Europe/Berlin", before_s=5),

@@ -39,7 +39,7 @@ def only(folder: Path, text: str | bytes) -> tuple[int, int, str, str]:
             3,
             5,
             "written twice: first on line 2",
-            "write it once, with all that belongs to it",
+            "write it once, with all its entries",
         ),
         (
             "replies:\n  - {text: a, finish: stopped}\n",
@@ -160,7 +160,7 @@ def test_script_file_aliases_stay_bounded(tmp_path: Path) -> None:
     wide = ["a: &l0 [1]"] + [f"k{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 8)]
     deep = ["a: &l0 [1]"] + [f"k{n}: &l{n} [*l{n - 1}]" for n in range(1, 2000)]
     for lines, message in (
-        (wide, "aliases stand for more than 100,000 values"),
+        (wide, "aliases expand to more than 100,000 values"),
         (deep, "nested deeper than 100 levels"),
     ):
         arguments = "".join(f"        {line}\n" for line in lines)

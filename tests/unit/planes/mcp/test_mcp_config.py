@@ -58,7 +58,7 @@ def test_what_cannot_be_rewritten_is_refused_by_name():
         ({"mcpServers": {"a": 1}}, "mcpServers.a is to be a map"),
         ({"mcpServers": {"a": {}}}, "'a' has neither a command nor a url"),
         ({"mcpServers": {"a": {"type": "sse", "url": "http://x"}}}, "'a' is of type sse"),
-        ({"mcpServers": {"a": {"url": "ws://x"}}}, "the url of server 'a' is no http address"),
+        ({"mcpServers": {"a": {"url": "ws://x"}}}, "the url of server 'a' is not an http address"),
         ({"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args (a list)"),
         ({"mcpServers": {"a": {"command": "x", "env": [1]}}}, "a.env is to be a map"),
         ({"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "x"}}}, "'a' is there twice"),

@@ -115,9 +115,9 @@ FIX = ": fix its command in the agent's MCP configuration"
 @pytest.mark.parametrize(
     ("ending", "why"),
     [
-        (b"X1 node", "MCP server server (node) ended with exit code 1 before it said anything" + FIX),
-        (b"X0 true", "MCP server server (true) ended with exit code 0 before it said anything" + FIX),
-        (b"X-11 node", "MCP server server (node) was killed by signal 11 before it said anything" + FIX),
+        (b"X1 node", "MCP server server (node) ended with exit code 1 before it sent anything" + FIX),
+        (b"X0 true", "MCP server server (true) ended with exit code 0 before it sent anything" + FIX),
+        (b"X-11 node", "MCP server server (node) was killed by signal 11 before it sent anything" + FIX),
         (
             b"X127 npxx cannot be started: No such file or directory",
             "MCP server server: npxx cannot be started: No such file or directory" + FIX,

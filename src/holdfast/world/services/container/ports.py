@@ -120,7 +120,7 @@ async def said(name: str) -> str:
     try:
         text = await docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
     except HarnessError as refused:
-        return f". Its log cannot be had: {refused}"
+        return f". Its log is not available: {refused}"
     return f". Its log says:\n{text.strip()[-2000:] or 'nothing'}"
 
 
