@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Agent(Protocol):
-    """The thing under test, behind one method. May raise: that is a result."""
+    """The thing under test, behind one method. An exception that it raises is a result."""
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Resets the agent first, if the spec names a reset; HarnessError if that fails."""
+        """Asks the agent. Resets it first, if the spec names a reset; raises HarnessError if the reset fails."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Where the answer is in what an agent gave if no `response_path` says so: the keys that agents commonly use."""
+"""Finds the answer in an agent's output without a `response_path`, by the keys that agents commonly use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 from holdfast.reading.json_values import MISSING
 
 RESET_S = 10.0
-"""How long a reset may take; then the trial is an error."""
+"""Maximum time for a reset in seconds; after that the trial is an error."""
 CONTENT_KEYS = ("content", "text", "output", "answer", "message")
-"""Where the text of an answer is looked for in a dict or object, in this order."""
+"""The keys of a dict or object that may hold the text of an answer, in this order."""
 
 
 ANSWER_KEYS: Final = (
@@ -30,7 +30,7 @@ ANSWER_KEYS: Final = (
 
 
 def find_answer(value: Any) -> Any:
-    """What stands under the first of the usual keys that is not null; a reply that is no object is all answer."""
+    """The value of the first common key that is not null; a value that is not an object is the answer itself."""
     if not isinstance(value, dict):
         return value
     found = MISSING
@@ -43,9 +43,9 @@ def find_answer(value: Any) -> Any:
 
 
 def text_of(value: Any, *, unwrap: bool = True) -> str:
-    """A found value as text: itself, else its JSON; `unwrap`: an object's content in its place.
+    """A value as text: itself, else its JSON; `unwrap` replaces an object by its content.
 
-    A `response_path` says which value is the answer, and nothing is looked for inside it.
+    A `response_path` selects the answer itself, so nothing is searched inside it.
     """
     if isinstance(value, str):
         return value

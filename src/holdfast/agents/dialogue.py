@@ -1,4 +1,4 @@
-"""What an agent is given turn after turn: the question alone, or the list of all messages so far."""
+"""The input of an agent turn after turn: only the question, or the list of all messages so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.model.observation import Turn
 from holdfast.model.task import DialogueMessage
 
 GivenMessage: TypeAlias = dict[str, str]
-"""A message as agents know it: its `role` and its `content`."""
+"""A message as agents expect it: its `role` and `content`."""
 
 BEFORE = "the turns before were put before the first prompt as text: this agent takes no list of messages"
 LEFT_OUT = "the system message of the conversation was left out: this agent takes text, and has its own"
@@ -19,10 +19,13 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
 
 class Dialogue:
-    """One conversation with an agent that takes messages, or that has a context."""
+    """One conversation with an agent that takes messages or that has a context."""
 
     def __init__(self, before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False) -> None:
-        """`before`: the turns before the first; `messages`: the agent takes a list; `once`: it keeps what it got."""
+        """`before` are the earlier turns; `messages` means that the agent takes a list.
+
+        `once` that it remembers them.
+        """
         self._once = once
         self._before = () if before is UNSET else before
         self._messages = messages
@@ -31,33 +34,33 @@ class Dialogue:
 
     @property
     def note(self) -> str:
-        """What the reader should know of how the context was given; empty if nothing."""
+        """A note about how the context was passed; empty if there is none."""
         if self._messages or not self._before:
             return ""
         return "; ".join([BEFORE] * bool(self._spoken) + [LEFT_OUT] * (len(self._spoken) < len(self._before)))
 
     @property
     def _spoken(self) -> list[DialogueMessage]:
-        """What was said before. A system message is not something that the user says: it belongs to the agent."""
+        """The earlier turns, without the system message, which belongs to the agent and not to the user."""
         return [one for one in self._before if one.role != "system"]
 
     def messages(self, asked: str) -> list[GivenMessage]:
-        """All messages up to this question; a new list of new maps, since the agent may change it."""
+        """All messages up to this question, as a new list, because the agent may change it."""
         return [*map(dict, self._said), {"role": "user", "content": asked}]
 
     def text(self, asked: str) -> str:
-        """The question, after the turns before where it is the first."""
+        """The question; the first one follows the earlier turns."""
         if self._begun or not self._spoken:
             return asked
         told = [f"{_SPEAKERS[one.role]}: {one.content}" for one in self._spoken]
         return "\n".join(["The conversation so far:", *told, "", f"{_SPEAKERS['user']}: {asked}"])
 
     def given(self, asked: str) -> str | list[GivenMessage]:
-        """What the agent gets for this question."""
+        """The agent's input for this question."""
         return self.messages(asked) if self._messages else self.text(asked)
 
     def heard(self, turn: Turn) -> None:
-        """The turn has ended: what was asked and answered is part of the conversation."""
+        """Adds a finished turn to the conversation."""
         self._begun = True
         if self._once:
             self._said = []
@@ -68,5 +71,5 @@ class Dialogue:
 def dialogue_of(
     before: tuple[DialogueMessage, ...] | UnsetType, *, messages: bool, once: bool = False
 ) -> Dialogue | None:
-    """The dialogue, where the agent gets more than each question; most get just that."""
+    """The dialogue, if the agent gets more than each question; most get only that."""
     return Dialogue(before, messages=messages, once=once) if messages or before is not UNSET else None

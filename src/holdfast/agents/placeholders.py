@@ -1,4 +1,4 @@
-"""Places such as `{prompt}` and `{port}` in what the user wrote, filled so that no value is read as code. Pure."""
+"""Placeholders such as `{prompt}` and `{port}`, filled so that no value is executed as code. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.model.spec import AgentSpec
 
 PROMPT, PROMPT_FILE = "HOLDFAST_PROMPT", "HOLDFAST_PROMPT_FILE"
-"""The variables by which a prompt reaches a command."""
+"""The variables through which a prompt reaches a command."""
 MCP_CONFIG = "HOLDFAST_MCP_CONFIG"
 """The variable that names the rewritten MCP configuration."""
 VARIABLES: Mapping[str, str] = {"prompt": PROMPT, "prompt_file": PROMPT_FILE, "mcp_config": MCP_CONFIG}
@@ -21,19 +21,19 @@ _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")"}
 
 
 def holds(agent: AgentSpec, name: str) -> bool:
-    """Whether the command or its arguments have a place of this name."""
+    """Whether the command or its arguments have this placeholder."""
     return any(f"{{{name}}}" in text for text in (agent.command or "", *agent.args))
 
 
 def in_argument(text: str, values: Mapping[str, str]) -> str:
-    """One argument of a program that is executed without a shell; filled in one pass, so values are never filled."""
+    """Fills one argument of a program that is executed without a shell, in one pass: values are not filled again."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
 
 
 def in_shell(command: str) -> str:
-    """The command with each place replaced by its variable, quoted for where it stands.
+    """Replaces each placeholder of a shell command by its variable, quoted for its position.
 
-    The shell expands the variable and does not read its value as code, whatever is in it.
+    The shell expands the variable and does not execute its value as code.
     """
     walk = _Walk(command)
     parts: list[str] = []
@@ -48,7 +48,7 @@ def in_shell(command: str) -> str:
 
 
 def with_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
-    """The section of an agent that is asked over HTTP, and so has no place for a prompt in its command."""
+    """Fills the section of an HTTP agent, whose command has no placeholder for a prompt."""
     values = {"mcp_config": environ.get(MCP_CONFIG, "")}
     command = None if agent.command is None else in_shell(agent.command)
     return replace(agent, command=command, args=tuple([in_argument(arg, values) for arg in agent.args]))
@@ -76,7 +76,7 @@ def with_port(agent: AgentSpec, port: int) -> AgentSpec:
 
 
 def _expansion(variable: str, quote: str) -> str:
-    """The variable as one word: inside double quotes it is one already, single quotes are left for it."""
+    """The variable as one word: double quotes around it suffice, single quotes are closed for it."""
     if quote == '"':
         return f"${{{variable}}}"
     quoted = f'"${{{variable}}}"'
@@ -84,21 +84,21 @@ def _expansion(variable: str, quote: str) -> str:
 
 
 class _Walk:
-    """Goes through a shell command and knows in which quotes it is."""
+    """Walks through a shell command and tracks the open quotes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._open = [""]
-        """Quotes and brackets that are open; `(` and a backquote begin afresh."""
+        """Open quotes and brackets; `(` and a backquote start a new context."""
         self.at = 0
 
     @property
     def quote(self) -> str:
-        """The quotes around this place: ', \" or none."""
+        """The quotes around this position: ', " or none."""
         return self._open[-1] if self._open[-1] in ("'", '"') else ""
 
     def step(self) -> str:
-        """Moves on by one sign, or by what belongs together with it."""
+        """Moves past one character, or past characters that belong together."""
         taken = self._taken()
         self.at += len(taken)
         return taken
@@ -118,10 +118,10 @@ class _Walk:
         return sign
 
     def _comment(self, sign: str, top: str) -> str:
-        """A comment that begins here, in which quotes mean nothing; empty if none does."""
+        """A comment that begins here, in which quotes have no meaning; empty if there is none."""
         begins = sign == "#" and top != '"' and (self.at == 0 or self._text[self.at - 1] in " \t\n;&|(")
         return self._text[self.at :].partition("\n")[0] if begins else ""
 
     def _bracket(self, top: str) -> bool:
-        """Inside double quotes only `$(` opens anything."""
+        """Opens or closes brackets; inside double quotes only `$(` opens one."""
         return top != '"' or self._text[self.at - 1 : self.at] == "$"

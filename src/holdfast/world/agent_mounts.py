@@ -27,10 +27,13 @@ class Mounts(Struct, frozen=True):
 
     visible: Mapping[str, Path]
     whole: str = ""
-    """The path of `agent.dir` inside; empty if there is none."""
+    """The path of `agent.dir` inside the sandbox; empty if the spec sets none."""
 
     def within(self, agent: AgentSpec, sandbox: Sandbox) -> AgentSpec:
-        """The section with the paths of one sandbox; a backend that cannot mount files keeps the original paths."""
+        """The agent's section with the paths of one sandbox.
+
+        A backend that cannot mount files keeps the original paths.
+        """
         moved = {path: sandbox.inside(path) for path in sorted(self.visible, key=len, reverse=True)}
         if all(path == there for path, there in moved.items()):
             return agent
@@ -45,14 +48,14 @@ class Mounts(Struct, frozen=True):
         return replace(agent, **changes)
 
     def notes(self, root: Path) -> tuple[str, ...]:
-        """A line that says what was mounted, if anything was."""
+        """A note that lists what was mounted; empty if nothing was."""
         if self.whole and self.whole != AGENT:
             return (f"the agent sees {self.whole}, read-only",)
         placed = [str(path.relative_to(root)) for path in self.visible.values() if path.is_relative_to(root)]
         return (f"of the spec's folder the agent sees {', '.join(placed)}, read-only in {AGENT}",) if placed else ()
 
     def folder(self, sandbox: Sandbox) -> str:
-        """The import path of a Python agent's modules inside."""
+        """The folder inside the sandbox from which a Python agent's modules are imported."""
         if self.whole:
             return sandbox.inside(self.whole)
         first = next(iter(self.visible), None)
@@ -114,7 +117,10 @@ class AgentFiles:
         return command if program is None else _spliced(command, program, self._moved(program.text))
 
     def of_binary(self, binary: str, args: tuple[str, ...]) -> dict[str, object]:
-        """The program, or the script that it interprets, with its path inside; every other argument unchanged."""
+        """The program, or the script that it interprets, with its path inside the sandbox.
+
+        Other arguments are unchanged.
+        """
         self._show(binary)
         script = script_of(binary, args)
         if script is None:
@@ -125,7 +131,7 @@ class AgentFiles:
         return {"binary": self._interpreter(binary), "args": moved}
 
     def show_others(self, asked: Iterable[str], search: ProgramSearch) -> None:
-        """Programs that are not the agent's own, and the environment that the user has activated.
+        """Mounts programs that are not the agent's own, and the virtual environment that the user has activated.
 
         Raises AgentUnavailable if a required program is not on this machine.
         """
@@ -152,11 +158,11 @@ class AgentFiles:
             self.programs.named(word)
 
     def _expanded(self, word: str) -> str:
-        """A path as the user's own shell reads it: inside, `~` is the home of the trial."""
+        """Expands `~` as the user's own shell does: inside the sandbox, `~` is the home of the trial."""
         return self._home + word[1:] if self._home and word.startswith("~/") else word
 
     def _interpreter(self, word: str) -> str:
-        """A program next to the spec, in its virtual environment, runs at its original path."""
+        """Keeps the original path of an interpreter in a virtual environment next to the spec."""
         beside = os.path.abspath(self._beside / word)
         if self.programs is None or "/" not in word or os.path.isabs(word) or not os.path.isfile(beside):
             return self._expanded(word)
@@ -169,7 +175,7 @@ class AgentFiles:
         return self.visible[self.whole] if self.whole else self._root
 
     def _moved(self, text: str) -> str:
-        """The path inside of a file next to the spec; any other word unchanged."""
+        """Maps a file next to the spec to its path inside the sandbox; returns any other word unchanged."""
         pure = PurePosixPath(text)
         if not text or len(text) > 255 or pure.is_absolute() or ".." in pure.parts:
             return text

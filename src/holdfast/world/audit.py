@@ -1,4 +1,4 @@
-"""The audit log of one trial: what the agent did, in order, where the agent cannot reach it."""
+"""The audit log of one trial: what the agent did, in order, stored out of the agent's reach."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from holdfast.protocols.sandbox import CommandEnd, FileChange
 from holdfast.protocols.service import Database, Mock, Recorded
 
 BODY_KEPT = 64_000
-"""Characters of a body that an event keeps."""
+"""Maximum number of characters of a body that an event stores."""
 
 NOTHING_WRITTEN = WrittenCanaries()
 ReadDatabase = Callable[[Database], Awaitable[WrittenCanaries]]
 ReadTexts = Callable[[FileChange], FileTexts | None]
-"""What stood in a file that was changed, as far as it is kept."""
+"""Reads the text of a changed file, up to a limit."""
 
 
 class AuditLog:
-    """Gathers events as they come and writes them as JSONL when the agent has ended."""
+    """Collects events as they happen and writes them as JSONL after the agent has ended."""
 
     def __init__(self, path: Path, wanted: Audited) -> None:
         self.path = path
@@ -38,10 +38,10 @@ class AuditLog:
         self._events: list[AuditEvent] = []
         self._counts: Counter[AuditType] = Counter()
         self.cut: set[AuditType] = set()
-        """Types of which more happened than is kept."""
+        """The event types that were cut because there were too many events."""
 
     def command(self, argv: Sequence[str], cwd: str, ts: float) -> Callable[[CommandEnd], None]:
-        """A command started inside; what this gives back is to be told of its end."""
+        """Records a command that started inside the sandbox; the returned callback records its end."""
         details: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "exit_code": None, "duration_ms": None}
         if self._wanted.commands:
             self._add(ts, "command", details)
@@ -58,7 +58,7 @@ class AuditLog:
         texts: ReadTexts = lambda change: None,
         written: Callable[[FileChange], WrittenCanaries] | None = None,
     ) -> None:
-        """How the workspace differs from the snapshot, seen at the end; `written` reads what an attack put there."""
+        """Records how the workspace differs from the snapshot; `written` reads the text that an attack left there."""
         now = time.time()
         for change in changes if self._wanted.file_writes else ():
             details = {"path": change.path, "op": change.op, "bytes": change.bytes}
@@ -66,14 +66,14 @@ class AuditLog:
             self._add(now, "file_write", details, texts(change), found)
 
     async def database(self, service: Database, written: ReadDatabase | None = None) -> None:
-        """The writes that a database saw; `written` reads what an attack put there."""
+        """Records the writes to a database; `written` reads the text that an attack left there."""
         events = list(await service.writes()) if self._wanted.db_writes else []
         found = await written(service) if written is not None and events else NOTHING_WRITTEN
         for event in events:
             self._add(event.ts, "db_write", event.details, found=found)
 
     def calls(self, trace: Sequence[TraceEvent], began: float, mocks: Mapping[str, Mock]) -> None:
-        """The HTTP calls of the trace; the record of a mock, by host, has their whole bodies."""
+        """Records the HTTP calls of the trace, with complete bodies from the records of mocks (by host)."""
         if not self._wanted.http_calls:
             return
         if len(trace) >= CALLS_KEPT:
@@ -85,11 +85,11 @@ class AuditLog:
                 self._add(began + event.ts, "http_call", _call(event, recorded))
 
     def close(self) -> tuple[AuditEvent, ...]:
-        """Every event in order, numbered; written to the log."""
+        """Numbers every event in order and writes the log."""
         ordered = sorted(self._events, key=lambda event: event.ts)
         events = tuple(replace(event, seq=n) for n, event in enumerate(ordered, 1))
         plain = (AuditEvent(event.ts, event.seq, event.type, event.details) for event in events)
-        self.path.write_bytes(b"".join(encode(event) + b"\n" for event in plain))  # scripts know four keys
+        self.path.write_bytes(b"".join(encode(event) + b"\n" for event in plain))  # scripts rely on four keys
         return events
 
     def _is_full(self, type: AuditType) -> bool:
@@ -133,7 +133,7 @@ def _call(event: TraceEvent, recorded: Mapping[str, list[Recorded]]) -> dict[str
 
 
 def _taken(requests: list[Recorded], method: str, path: str) -> Recorded | None:
-    """The first request of a mock's record that is this one; it is not found twice."""
+    """Removes and returns the first request of a mock's record that matches this call."""
     for n, request in enumerate(requests):
         if (request.method, request.path) == (method, path):
             return requests.pop(n)
@@ -149,7 +149,7 @@ _NEXT = "agent.nested_sandbox: true lets it, or turn its own sandbox off: ours i
 
 
 def refused_nesting(events: Iterable[AuditEvent], printed: str) -> str:
-    """A note on an agent whose own sandbox failed; empty on any other."""
+    """A note about an agent whose own sandbox failed to start; empty for any other agent."""
     for event in events:
         argv = event.details.get("argv") if event.type == "command" else None
         if argv and os.path.basename(argv[0]) in _PROGRAMS and event.details.get("exit_code") not in (0, None):

@@ -1,6 +1,6 @@
-"""A BareWorld: this machine as it is, around one trial. Opening it does nothing.
+"""A BareWorld runs one trial on this machine as it is.
 
-Its programs run in the spec's folder, with the user's environment, through one launch host.
+Opening it does nothing. Its programs run in the spec's folder, with the user's environment, through one launch host.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Machine:
-    """What the bare worlds of a site share. Opens a place for each process tree that is to be told apart."""
+    """The state that all bare worlds of a site share. Opens a place for each process tree."""
 
     def __init__(self, root: Path, environ: Mapping[str, str], site_planes: SitePlanes | None = None) -> None:
         self.root = root
         self.environ = environ
         self.site_planes = site_planes
         self.planes: TrialAddress | None = None
-        """The address that an agent which already runs was started with: a gateway's."""
+        """The gateway's address, for an agent that is already running and was started with it."""
         self._launcher: Launcher | None = None
 
     @property
     def launcher(self) -> Launcher:
-        """Made when the first program is started: most sites of a fast agent never start one."""
+        """The launch host, started with the first program: most sites of a fast agent never need one."""
         if self._launcher is None:
             from holdfast.processes.launcher import Launcher
 
@@ -53,7 +53,7 @@ class Machine:
         return self._launcher
 
     async def place(self) -> MachinePlace:
-        """A place whose programs have an address of their own, where this site has planes. Close it after use."""
+        """Opens a place whose programs have their own address, if this site has planes. Close it after use."""
         return MachinePlace(self, None if self.site_planes is None else await self.site_planes.open_address())
 
     async def close(self) -> None:
@@ -62,7 +62,7 @@ class Machine:
 
 
 class MachinePlace:
-    """Where one program, and all that it starts, runs on this machine."""
+    """The place on this machine where one program and its children run."""
 
     def __init__(self, machine: Machine, address: TrialAddress | None) -> None:
         self._machine = machine
@@ -90,7 +90,7 @@ class MachinePlace:
         return program
 
     async def forward(self, port: int) -> None:
-        """Its ports are this machine's own."""
+        """Returns the port unchanged: the program shares this machine's ports."""
 
     @contextmanager
     def serving(self, context: TrialContext) -> Iterator[None]:
@@ -106,7 +106,7 @@ class MachinePlace:
 
 
 class FolderAnswerFile:
-    """`agent.answer_file`, checked against the folder it must be in."""
+    """`agent.answer_file`, checked against the folder that must contain it."""
 
     def __init__(self, root: Path, name: str) -> None:
         self._root = os.path.realpath(root)
@@ -119,19 +119,19 @@ class FolderAnswerFile:
         self.name = name
 
     def clear(self) -> None:
-        """Removes what an earlier run has left; a link is removed, never what it points to."""
+        """Removes the file of an earlier run. If it is a link, removes the link and not its target."""
         if not self._inside(os.path.realpath(os.path.dirname(self._path))):
-            return  # the agent made its folder a link to elsewhere: reading it will say so
+            return  # the agent replaced its folder by a link to another place: read() reports it
         try:
             os.unlink(self._path)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            return  # a folder of that name stays: reading it will say so
+            return  # a folder of that name stays: read() reports it
         except OSError as broken:
             why = broken.strerror or str(broken)
             raise AgentMisconfigured(f"agent.answer_file {self.name!r} cannot be replaced: {why}") from broken
 
     def read(self, limit: int) -> Left:
-        """What is there now. Call it when every process of the agent has ended."""
+        """Reads the file. Call it only after every process of the agent has ended."""
         real = os.path.realpath(self._path)
         if not self._inside(real):
             return Left(refused=f"{self.name} is a link that leaves the folder")
@@ -142,7 +142,7 @@ class FolderAnswerFile:
 
 
 def read_left(path: str | Path, name: str, limit: int) -> Left:
-    """What a regular file holds, whatever the agent has made of it; its links are followed by now."""
+    """Reads a regular file that an agent wrote; links in its path have been followed by now."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -161,7 +161,7 @@ _NOWHERE = Path("/dev/null")
 
 
 class BareWorld:
-    """What an agent is given where no sandbox is asked for. Close it if anything was opened in it."""
+    """The world of an agent that runs without a sandbox. Close it if anything was opened in it."""
 
     __slots__ = ("_lent", "_machine", "_place", "audit_log", "context", "foreseen", "trace_log", "used")
 
@@ -173,7 +173,7 @@ class BareWorld:
         self.audit_log = self.trace_log = _NOWHERE
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.used = False
-        """Whether anything is to be closed."""
+        """Whether anything has to be closed."""
 
     @property
     def root(self) -> Path:
@@ -217,7 +217,7 @@ class BareWorld:
         return inf
 
     def heard(self, data: bytes) -> None:
-        """Nobody looks for secrets in it as it comes."""
+        """Ignores the data: a bare world does not search it for secrets."""
 
     def lend(self, name: str, content: bytes) -> str:
         self.used = True
@@ -228,7 +228,7 @@ class BareWorld:
         return str(path)
 
     def settle(self) -> None:
-        """The agent has ended: its trace is a file. Nothing was audited."""
+        """Closes the trace of an agent that has ended. Nothing was audited."""
         self.audit_log = Path(self.lend("audit.jsonl", b""))
         trace = b"".join(encode(event) + b"\n" for event in self.context.sink.events())
         self.trace_log = Path(self.lend("trace.jsonl", trace))
@@ -246,7 +246,7 @@ class BareWorld:
         return iter(())
 
     async def close(self) -> None:
-        """Nothing of the trial is left."""
+        """Closes everything that was opened for the trial."""
         try:
             if self._lent is not None:
                 scratch.remove(self._lent)

@@ -1,4 +1,4 @@
-"""A BoxedWorld: a sandbox with services around one trial, opened before the agent starts, gone after its evidence."""
+"""A BoxedWorld: the sandbox and services of one trial, from before the agent starts until its evidence is read."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from holdfast.planes.trial_address import TrialAddress
 
 SYSTEM = ("/usr", "/opt", "/nix")
-"""Of this machine, in every sandbox."""
+"""Programs of this machine that every sandbox has."""
 
 
 class BoxedPlace:
-    """The workspace of one trial's sandbox. It closes with its world."""
+    """The workspace of one trial's sandbox. The world closes it."""
 
     def __init__(self, sandbox: Sandbox, mounts: Mounts, environ: Mapping[str, str], visible: Sequence[str]) -> None:
         self._sandbox = sandbox
@@ -57,7 +57,7 @@ class BoxedPlace:
         return self._mounts.within(agent, self._sandbox)
 
     def argv(self, agent: AgentSpec, env: Mapping[str, str]) -> list[str]:
-        """As written; whether it is there, only the sandbox can tell."""
+        """Returns the command as written: only the sandbox can tell whether its program exists."""
         return [SHELL, "-c", agent.command] if agent.command is not None else [agent.binary or "", *agent.args]
 
     async def start(self, argv: Sequence[str], env: Mapping[str, str], stdio: tuple[int, int, int]) -> Started:
@@ -71,15 +71,15 @@ class BoxedPlace:
         return await PortForward.open(self._sandbox, port)
 
     def serving(self, context: TrialContext) -> AbstractContextManager[None]:
-        """Its world serves the trial from the beginning."""
+        """Does nothing: the world serves the trial from the start."""
         return nullcontext()
 
     async def close(self) -> None:
-        """Its world closes what was started in it."""
+        """Does nothing: the world closes what was started in it."""
 
 
 def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
-    """For a program that starts and does not find what it needs: what there is of the agent's own."""
+    """A hint for a program that starts and does not find its files: which of the agent's own files are mounted."""
     start = f"it starts in {sandbox.workspace}, in a sandbox"
     if mounts.whole:
         return f"{start}, and finds agent.dir in {sandbox.inside(mounts.whole)}, where Python looks for modules, too"
@@ -88,18 +88,18 @@ def _own_files(mounts: Mounts, sandbox: Sandbox) -> str:
 
 
 def _python_path(environ: Mapping[str, str], folder: str) -> str:
-    """The agent's own folder among those that modules are imported from: `uvicorn app:app` names one."""
+    """PYTHONPATH with the agent's own folder added: `uvicorn app:app` imports from it."""
     return ":".join(filter(None, (environ.get("PYTHONPATH"), folder)))
 
 
 def what_is_seen(path: str, folders: Sequence[str]) -> str:
-    """For a program that is not found in a sandbox: where it was looked for, and what to do."""
+    """A hint for a program that is missing in a sandbox: which folders were searched, and what to do."""
     there = f"inside, PATH is {path}, and of this machine there are {', '.join(folders)}"
     return f"{there}; write the program's whole path, or show its folder where it lies: agent.dir: /that/folder"
 
 
 class WorkspaceAnswerFile:
-    """The agent keeps its files, so one that is as it was before the turn is no answer to it."""
+    """The answer file of an agent that keeps its files: a file that did not change during the turn is not an answer."""
 
     def __init__(self, sandbox: Sandbox, name: str) -> None:
         self.name = name
@@ -119,7 +119,7 @@ class WorkspaceAnswerFile:
         return Left(absent=True) if path is None else read_left(path, self.name, limit)
 
     def _state(self) -> tuple[int, int, int] | None:
-        """Which file lies there, and when it was written; None if none does."""
+        """The inode, time and size of the file; None if it does not exist."""
         try:
             path = self._sandbox.find(self.name)
             about = None if path is None else path.lstat()
@@ -129,12 +129,12 @@ class WorkspaceAnswerFile:
 
 
 LENT = "/run/holdfast"
-"""Where the agent finds what it is lent: its prompt, its configuration, certificates."""
+"""The folder inside with the files that Holdfast lends the agent: its prompt, configuration and certificates."""
 _AUDITS = {COMMANDS: "commands", HTTP: "http_calls", FILES: "writes_outside"}
 
 
 class BoxedWorld:
-    """A sandbox with services around one trial. `WorldFactory.open` puts it together."""
+    """The sandbox and services of one trial. `WorldFactory.open` builds it."""
 
     def __init__(self, site: SiteWorlds, spec: WorldSpec, folder: Path, context: TrialContext) -> None:
         self.spec = spec
@@ -149,7 +149,7 @@ class BoxedWorld:
         self.services = TrialServices(spec.network)
         self.environ: Mapping[str, str] = {}
         self.leads: frozenset[str] = frozenset()
-        """Variables that lead to our planes."""
+        """Variables that route the agent to Holdfast's planes."""
         self.links: Mapping[str, str] = {}
         self.audit_log = folder / "audit.jsonl"
         self.trace_log = folder / "trace.jsonl"
@@ -158,20 +158,20 @@ class BoxedWorld:
         self.foreseen: dict[tuple[str, ...], object] = {}
         self.remembered = site.remembered
         self.worth_a_look = True
-        """Whether it is kept, if worlds are; one that broke always is."""
+        """Whether the world of this trial is worth keeping; a world that failed always is."""
         self.begun: list[str] = []
-        """What of the spec was put in place so far; the last of it may be under way."""
+        """Sections of the spec that were set up so far; the last one may be unfinished."""
         self.disturbances = Disturbances(context)
         self.disturbed = disturbed(context.trial.scenario)
         self.wants_clock = spec.determinism.clock is not None or "clock" in self.disturbed
         self.clock = WorldClock(self.lent, site.clock)
         self.ingress = IngressPorts(spec.network, shared=not site.backend.traits.isolates)
         self.parts = AsyncExitStack()
-        """Closes all that was opened for it."""
+        """Closes everything that was opened for this world."""
         self._site = site
         self._events: tuple[AuditEvent, ...] = ()
         self._watched = False
-        """Once the agent's programs have their place, what happens inside is its doing."""
+        """Set once the agent's programs have their place: from then on, what happens inside is the agent's doing."""
 
     async def place(self) -> BoxedPlace:
         settings = self._site.settings
@@ -203,7 +203,7 @@ class BoxedWorld:
         return iter(self._events)
 
     def command(self, command: Command) -> Callable[[CommandEnd], None]:
-        """A command started inside; one that a fault of ours ran is not the agent's."""
+        """Records a command that started inside, unless a fault started it."""
         if not self._watched or self.disturbances.own(command.argv):
             return lambda end: None
         self.disturbances.saw("command")
@@ -223,7 +223,7 @@ class BoxedWorld:
         return self.clock.seen_changes()
 
     async def settle(self, began: float) -> None:
-        """The agent has ended: its processes are stopped, the audit is closed, the workspace frozen."""
+        """Stops the agent's processes, closes the audit and freezes the workspace."""
         await self.ingress.close()
         await self.sandbox.freeze()
         self.service_planes.calm()
@@ -237,7 +237,8 @@ class BoxedWorld:
             await self.log.database(database, in_database if attack else None)
         self.log.calls(trace, began, self.services.mocks)
         self._events = self.log.close()
-        for note in (*self.services.notes, *self._blind_spots()):  # of services also what is only known now
+        # Includes findings about services that are only available now.
+        for note in (*self.services.notes, *self._blind_spots()):
             self.context.sink.note(note)
 
     def _blind_spots(self) -> Iterator[str]:
@@ -249,9 +250,10 @@ class BoxedWorld:
             yield "more happened than the audit log keeps; its end is missing"
 
     async def keep(self, keeping: WorldKeeper, *, opened: bool) -> None:
-        """Leaves all that can be had of it for a look; the trial says so where something cannot."""
+        """Copies everything available to a kept world; adds a note to the trial if something could not be copied."""
         secrets = self._site.settings.secrets
-        passing = self.leads | self.clock.environ.keys()  # they lead to parts of this world that go with it
+        # These variables refer to parts of this world that are about to close.
+        passing = self.leads | self.clock.environ.keys()
         lasting = {name: value for name, value in self.environ.items() if name not in passing}
         visible = {inside: str(path) for inside, path in self._site.settings.visible.items()}
         about = KeptWorld(self.trial.id, str(self.root), without(lasting, secrets), visible, links=dict(self.links))
@@ -271,13 +273,13 @@ class BoxedWorld:
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
-        """What the sandbox enforces, and what of the spec this world could not do."""
+        """What the sandbox enforces, and what this world could not provide of the spec."""
         own = (*(self.clock.isolation if self.wants_clock else ()), *self.ingress.isolation)
         told = [one for one in self._site.unsupported if one.feature not in {one.feature for one in own}]
         return (*self.sandbox.isolation, *told, *own)
 
     async def close(self) -> None:
-        """Nothing is left, whatever has gone wrong before."""
+        """Closes everything, even after an earlier failure."""
         try:
             self.clock.close()
         finally:

@@ -1,4 +1,4 @@
-"""Small programs and libraries in C, compiled once for this machine and kept in the user's cache."""
+"""Small C programs and libraries, compiled once for this machine and stored in the user's cache."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ _COMPILE_S = 60.0
 
 
 class CannotCompile(Exception):
-    """Why it is not available here, and what to do."""
+    """Compilation is impossible here; the message says why and what to do."""
 
 
 def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried: Callable[[Path], None]) -> Path:
-    """What is made of a source, for this machine; `tried` raises CannotCompile where it would be of no use."""
+    """Compiles a source for this machine, or returns the cached result.
+
+    `tried` tests the result and raises CannotCompile if it does not work here.
+    """
     target = cache_folder("compiled") / name(source, [*flags, *libraries], platform.machine(), platform.libc_ver())
     try:
         if target.exists():
@@ -42,13 +45,13 @@ def compiled(source: Path, flags: Sequence[str], libraries: Sequence[str], tried
 
 
 def cache_folder(kind: str) -> Path:
-    """Ours alone, below the user's cache."""
+    """A private folder below the user's cache."""
     above = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(above) / "holdfast" / kind
 
 
 def name(source: Path, words: Sequence[str], machine: str, libc: tuple[str, str]) -> str:
-    """What the result is called: another source, other options or another machine give another name."""
+    """The file name of the result; it changes with the source, the options and the machine."""
     made_of = "\0".join((machine, *libc, *words)).encode() + b"\0" + source.read_bytes()
     return f"{source.stem}-{blake2b(made_of, digest_size=12).hexdigest()}"
 

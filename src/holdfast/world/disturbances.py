@@ -1,4 +1,4 @@
-"""The faults of the machine in one trial: each begins at its time or its event, once, and stands in the ledger."""
+"""The world faults of one trial: each starts once, at its time or event, and is written to the ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.protocols.world import World
 from holdfast.protocols.world_fault import FELT, RAN, RESTART, TOUCHED, HealingFault, ProvableFault, Touched
 
 LOOK_S = 0.05
-"""How often the workspace is looked at, where a fault waits for a file to be written."""
+"""Seconds between two looks at the workspace while a fault waits for a file."""
 HEAL_S = 60.0
 
 
@@ -36,7 +36,7 @@ class _Placed:
     ctx: FaultContext
     begun: bool = False
     unproven: FaultMet | None = None
-    """Its entry, while it is not known whether the agent ran into it."""
+    """The ledger entry, while it is unknown whether the agent hit the fault."""
 
     @property
     def after_ms(self) -> int:
@@ -48,7 +48,7 @@ class _Placed:
 
 
 class Disturbances:
-    """Runs the world faults of a scenario. What it does in the sandbox is no doing of the agent's."""
+    """Runs the world faults of a scenario and keeps their own effects out of the agent's audit."""
 
     def __init__(self, context: TrialContext) -> None:
         self._context = context
@@ -60,13 +60,13 @@ class Disturbances:
         ]
         self._begun: list[_Placed] = []
         self._acting: set[asyncio.Task[None] | None] = set()
-        """Faults that are being done right now: what they change is not noted yet."""
+        """Faults that act right now: their changes are not recorded yet."""
         self._world: World | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def around(self, world: World) -> AsyncIterator[Disturbances]:
-        """The faults act while this is open: around the run of the agent."""
+        """Lets the faults act while this context is open, around the run of the agent."""
         await self.start(world)
         try:
             yield self
@@ -74,7 +74,7 @@ class Disturbances:
             await self.stop()
 
     async def start(self, world: World) -> None:
-        """The agent is about to start: what begins at once is done when this returns."""
+        """Starts the faults that begin with the agent; they have acted when this returns."""
         self._world = world
         for placed in self._placed:
             if placed.on_event is None and not placed.after_ms:
@@ -85,16 +85,16 @@ class Disturbances:
             self._task(self._look())
 
     def saw(self, event: str) -> None:
-        """Something happened: a type of the trace or of the audit, as `http_call` or `command`."""
+        """Starts the faults that wait for this event, such as `http_call` of the trace or `command` of the audit."""
         for placed in self._placed:
             if placed.on_event == event and not placed.begun and self._world is not None:
                 placed.begun = True
                 self._task(self._begin(placed))
 
     async def stop(self) -> None:
-        """The agent has ended: nothing begins any more, and what can be healed is."""
+        """Stops starting faults and undoes those that can be undone; call it when the agent has ended."""
         world, self._world = self._world, None
-        if acting := self._tasks & self._acting:  # half done, it could not be undone
+        if acting := self._tasks & self._acting:  # a fault that was interrupted halfway could not be undone
             await asyncio.wait(acting, timeout=HEAL_S)
         for task in self._tasks:
             task.cancel()
@@ -106,7 +106,7 @@ class Disturbances:
                 await self._heal(placed, world)
 
     def own(self, argv: Sequence[str]) -> bool:
-        """Whether a command that started inside is ours; each is told once."""
+        """Whether a fault started this command; each command is counted once."""
         for placed in self._placed:
             ran: list[tuple[str, ...]] = placed.ctx.memory.get(RAN, [])
             if tuple(argv) in ran:
@@ -115,7 +115,7 @@ class Disturbances:
         return False
 
     def of_agent(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
-        """The changes that the agent made; where a fault had the last word, what the agent had done before."""
+        """The changes that the agent made. If a fault changed the path last, the agent's change before it."""
         touched = self._touched()
         for change in changes:
             faults = touched.get(change.path, [])
@@ -125,7 +125,7 @@ class Disturbances:
         yield from (faults[-1].before for faults in touched.values() if faults[-1].before is not None)
 
     def restart(self) -> bool:
-        """Whether the agent was killed by a fault that wants it started again; told once for each."""
+        """Whether a fault killed the agent and wants it restarted; true once for each such fault."""
         return any(placed.ctx.memory.pop(RESTART, False) for placed in self._placed)
 
     # -- inside ---------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Disturbances:
         await self._begin(placed)
 
     async def _look(self) -> None:
-        """Looks until something in the workspace has changed that no fault of ours did."""
+        """Polls the workspace until something changes that no fault changed."""
         while self._world is not None:
             await asyncio.sleep(LOOK_S)
             if await asyncio.to_thread(_any_change, self._world) and not self._acting:
@@ -147,7 +147,7 @@ class Disturbances:
                 return
 
     def _touched(self) -> dict[str, list[Touched]]:
-        """By path, in the order in which faults began."""
+        """The changes made by faults, by path, in the order in which the faults started."""
         found: defaultdict[str, list[Touched]] = defaultdict(list)
         for placed in self._begun:
             for path, touched in placed.ctx.memory.get(TOUCHED, {}).items():
@@ -165,7 +165,7 @@ class Disturbances:
             done = await placed.fault.disturb(world, placed.ctx)
         except HarnessError as broken:
             self._context.sink.add_error(f"world fault {mode}: {broken}", broken.code)
-        except Exception as broken:  # a bug of ours or of a plug-in
+        except Exception as broken:  # a bug in Holdfast or in a plug-in
             self._context.sink.add_error(f"world fault {mode} broke: {said(broken)}{place_of(broken)}", "fault-broken")
         else:
             entry = self._entry(placed, done)
@@ -176,9 +176,9 @@ class Disturbances:
             self._acting.discard(asyncio.current_task())
 
     def _entry(self, placed: _Placed, done: str) -> FaultMet:
-        """What the ledger has of a fault that was done just now: one that came too late was not met.
+        """The ledger entry of a fault that has just acted. A fault that acted after the agent ended was not met.
 
-        One that was watched from before it was done may itself have ended the agent: what was seen decides.
+        A watched fault may itself have ended the agent, so the watch decides whether it was met.
         """
         late = self._world is None and FELT not in placed.ctx.memory
         got = f"the agent had ended: {done}" if done and late else done or "nothing was there to disturb"
@@ -186,12 +186,12 @@ class Disturbances:
         return FaultMet(placed.index, "world", "world", placed.injection.mode, 1, effect, "", got)
 
     def _prove(self, world: World) -> None:
-        """The agent has ended: which of the faults that were done it ran into."""
+        """Finds out, after the agent has ended, which of the faults it hit."""
         for placed in self._placed:
             if placed.unproven is not None:
                 try:
                     why = placed.fault.unmet(world, placed.ctx)
-                except Exception as broken:  # of ours, or of a plug-in
+                except Exception as broken:  # a bug in Holdfast or in a plug-in
                     self._context.sink.add_error(
                         f"world fault {placed.injection.mode} broke: {said(broken)}{place_of(broken)}", "fault-broken"
                     )
@@ -206,7 +206,7 @@ class Disturbances:
         try:
             async with asyncio.timeout(HEAL_S):
                 await placed.fault.heal(world, placed.ctx)
-        except (HarnessError, OSError) as broken:  # OSError: a timeout, too
+        except (HarnessError, OSError) as broken:  # OSError includes timeouts
             self._context.sink.add_error(
                 f"world fault {placed.injection.mode} could not be undone: {broken or 'timeout'}", "fault-not-undone"
             )
@@ -215,7 +215,7 @@ class Disturbances:
 def _any_change(world: World) -> bool:
     try:
         return next(iter(world.changes()), None) is not None
-    except (HarnessError, OSError):  # files come and go while we look
+    except (HarnessError, OSError):  # files appear and disappear during the walk
         return False
 
 

@@ -1,4 +1,4 @@
-"""What an agent wrote: short texts of the files it changed, for people to look at, and the canaries of an attack."""
+"""Short texts of the files that an agent wrote, to show them and to search them for the canaries of an attack."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from holdfast.world.kept_world import tables_of
 from holdfast.world.workspace import inside
 
 LONG = 32_000
-"""Bytes of one file; a longer one is told by its name and size alone."""
+"""Maximum size in bytes of a file whose text is stored; of a larger one only name and size are."""
 ROOM = 500_000
-"""Characters of all files of a trial."""
+"""Maximum number of characters of all files of a trial."""
 
 
 class ChangedTexts:
-    """The texts of one trial's files. `layer` is the workspace as it was; None: the setup may have changed it."""
+    """The texts of one trial's changed files.
+
+    `layer` is the workspace before the agent; None if the setup may have changed it.
+    """
 
     def __init__(self, sandbox: Sandbox, layer: Path | None) -> None:
         self._sandbox = sandbox
@@ -29,11 +32,11 @@ class ChangedTexts:
         self._room = ROOM
 
     def of(self, change: FileChange) -> FileTexts | None:
-        """None where neither side is known, or there is no room left."""
+        """The text before and after a change; None if either is unknown or the room is used up."""
         before = self._before(change.path) if change.op != "created" else None
         after = self._after(change.path) if change.op != "deleted" else None
         if change.op == "modified" and (before is None or after is None):
-            return None  # one side alone would look as if all of it had been made, or removed
+            return None  # with one side alone it would look as if the complete text had been added or removed
         self._room -= len(before or "") + len(after or "")
         return None if self._room < 0 or (before is None and after is None) else FileTexts(before, after)
 
@@ -52,7 +55,7 @@ class ChangedTexts:
 
 
 def opened(path: Path) -> int | None:
-    """A regular file, open; None for anything else: no link is followed, and nothing waits for a pipe."""
+    """Opens a regular file; returns None for anything else, without following links or blocking on pipes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -83,27 +86,27 @@ def _text(path: Path) -> str | None:
 
 
 _FILE_SIZE = 10_000_000
-"""Bytes of one file that are read."""
+"""Maximum number of bytes that are read from one file."""
 _ROWS = 100_000
-"""Rows of one table that are read."""
+"""Maximum number of rows that are read from one table."""
 _PIECE = 65_536
 _CACHES = ("__pycache__", ".git", ".pytest_cache")
-"""Folders that programs write for themselves, in formats of their own: what cannot be read there hides nothing."""
+"""Cache folders that programs write in their own formats: an unreadable file there does not hide anything."""
 
 
 def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
-    """What is in a file that was made or changed. No link is followed."""
+    """Reads a file that was created or changed, without following links."""
     if change.op == "deleted":
         return WrittenCanaries()
     try:
         path = sandbox.find(change.path)
     except (HoldfastError, OSError):
-        return WrittenCanaries()  # a link that leaves the workspace: it has no content of its own
+        return WrittenCanaries()  # a link that leaves the workspace has no content of its own
     if path is None:
         return WrittenCanaries()
     cached = any(part in _CACHES for part in change.path.split("/"))
     fd = opened(path)
-    if fd is None:  # an agent may have locked a file of its own: nobody knows what is in it
+    if fd is None:  # an agent may have locked its own file: its content is unknown
         return WrittenCanaries(unread=_is_regular(path) and not cached)
     with os.fdopen(fd, "rb") as file:
         data = file.read(_PIECE)
@@ -115,7 +118,7 @@ def in_file(sandbox: Sandbox, change: FileChange) -> WrittenCanaries:
 
 
 def _is_regular(path: Path) -> bool:
-    """Also where a folder on the way to it is locked, and nobody can tell."""
+    """Whether it is a regular file; also true if a locked folder on the way keeps Holdfast from looking."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except PermissionError:
@@ -125,7 +128,7 @@ def _is_regular(path: Path) -> bool:
 
 
 async def in_database(database: Database) -> WrittenCanaries:
-    """What is in the tables of a database."""
+    """Reads the tables of a database."""
     try:
         tables = await tables_of(database, _ROWS)
     except (HoldfastError, TimeoutError):

@@ -1,4 +1,4 @@
-"""What the agent must not do, read from the audit log and from what it printed. Pure."""
+"""Finds actions that the agent must not take, from the audit log and its output. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.secrets.spelling import forms
 from holdfast.sqltext.tables import covers as covers_table
 
 SHOWN = 20
-"""Violations of one rule that are named."""
+"""Maximum number of violations of one rule that are named."""
 _LONGEST = 16
-"""How many times as long as a secret a way to write it may be."""
+"""Maximum length of an encoded secret, as a multiple of its plain length."""
 _NO_TABLE = ("", "*")
-"""Of events that are about no table, or about more than one: no list names those."""
+"""The details of events that concern no table or more than one: no list can name those."""
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "db_writes_outside": ("db_writes",),
     "http_except": ("http_calls",),
@@ -32,12 +32,15 @@ def forbidden(
     secrets: Mapping[str, str],
     unseen: Mapping[str, str],
 ) -> tuple[ForbiddenResult, ...]:
-    """One result a rule. `printed` is what was said, by where; `unseen` is what the audit could not see, and why."""
+    """One result for each rule.
+
+    `printed` is the output by channel; `unseen` says what the audit could not see, and why.
+    """
     found = []
     for name in rules.rules:
         details = tuple(dict.fromkeys(_RULES[name](rules, audit, printed, secrets)))
         blind = "; ".join(unseen[what] for what in _NEEDS.get(name, ()) if what in unseen)
-        if blind and not details:  # what was seen convicts, whatever was not
+        if blind and not details:  # a violation that was seen fails the rule, whatever was not seen
             found.append(ForbiddenResult(name, False, error=blind))
             continue
         more = (f"and {len(details) - SHOWN} more",) if len(details) > SHOWN else ()
@@ -46,7 +49,7 @@ def forbidden(
 
 
 class Overheard:
-    """Which secrets were printed, however they are written, looked for as the output comes: only its end is kept."""
+    """Searches output for secrets in any encoding, as it arrives: only its end is stored."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._unsaid = {name: tuple(forms(value)) for name, value in secrets.items() if value}
@@ -55,7 +58,7 @@ class Overheard:
         self.names: set[str] = set()
 
     def add(self, data: bytes) -> None:
-        """Some more output; a secret may begin in what came before."""
+        """Adds output; a secret may begin in earlier output."""
         if not self._unsaid:
             return
         seen = self._end + data
@@ -78,7 +81,7 @@ def _db(rules: Forbidden, audit: Sequence[AuditEvent], *_: Mapping[str, str]) ->
 
 
 def _may_write(allowed: Sequence[str], details: Mapping[str, Any]) -> bool:
-    """Whether the list names that table, or an object that is no table in the very words of the log."""
+    """Whether the list names that table, or another object exactly as the log writes it."""
     table, schema = str(details.get("table", "")), str(details.get("schema", ""))
     if table in _NO_TABLE:
         return False

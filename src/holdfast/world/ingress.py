@@ -1,4 +1,4 @@
-"""Who may connect to the agent, `network.ingress`: a loopback port of this machine for each port that is named."""
+"""`network.ingress`: forwards loopback ports of this machine to the ports of the agent that the spec names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOST = "127.0.0.1"
 
 
 class IngressPorts:
-    """The ways to the agent of one trial. They lead to what listens inside, never to Holdfast itself."""
+    """The forwarded ports of one trial. They lead to listeners inside, never to Holdfast itself."""
 
     def __init__(self, network: Network, *, shared: bool) -> None:
         self._network = network
@@ -26,10 +26,10 @@ class IngressPorts:
         self._told: list[str] = []
         self._missing: list[Isolation] = []
         self.notes: list[str] = []
-        """Of ways that begin elsewhere than the spec says."""
+        """Notes about forwarded ports that differ from the spec."""
 
     async def open(self, sandbox: Sandbox, ours: Collection[int]) -> None:
-        """Opens every way that the spec names; `ours` are ports inside that are Holdfast's own."""
+        """Forwards every port that the spec names; `ours` are Holdfast's own ports inside."""
         for port in () if self._shared else named(self._network):
             if port in ours:
                 self._missing.append(lacks("ingress-own-port", port=port))
@@ -47,7 +47,7 @@ class IngressPorts:
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
-        """One line where the spec asks for a way in: where each one begins, and what is not done."""
+        """What is forwarded and what is not supported, in one line; empty if the spec asks for nothing."""
         if not asked(self._network):
             return ()
         missing = (*self._missing, *_never_done(self._network, shared=self._shared))
@@ -55,13 +55,16 @@ class IngressPorts:
         return (_joined(missing, self._told or shared),)
 
     async def close(self) -> None:
-        """Nothing leads inside any more."""
+        """Stops forwarding."""
         while self._forwards:
             await self._forwards.pop().close()
 
 
 def unsupported_ingress(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """What no trial on this machine can do of it; `shared`: the backend gives the agent no ports of its own."""
+    """The parts of the section that no trial on this machine can do.
+
+    `shared` means that the agent shares this machine's ports.
+    """
     missing = [*_never_done(network, shared=shared)]
     for port in () if shared else named(network):
         try:
@@ -77,18 +80,18 @@ def asked(network: Network) -> bool:
 
 
 def named(network: Network) -> tuple[int, ...]:
-    """The ports that may be reached, each once."""
+    """The ports that may be reached, without duplicates."""
     return tuple(dict.fromkeys(forward.port for forward in network.ways_in))
 
 
 def _joined(missing: Sequence[Isolation], reached: Sequence[str] = ()) -> Isolation:
-    """All of it as one feature; the first reason gives the code."""
+    """Joins the missing parts into one feature; the first reason gives the code."""
     why = "; ".join((*reached, *(one.why for one in missing)))
     return replace(missing[0], why=why) if missing else enforced(INGRESS, why)
 
 
 def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
-    """What is not available whatever the ports are; `shared`: the agent has no network of its own."""
+    """The parts that are impossible for any port; `shared` means that the agent has no network of its own."""
     if not shared and network.ingress == "allow":
         yield lacks("ingress-unnamed")
     if shared and network.ingress == "deny" and network.ways_in:
@@ -96,7 +99,7 @@ def _never_done(network: Network, *, shared: bool) -> Iterator[Isolation]:
 
 
 def listener(port: int) -> socket.socket:
-    """Listens on that port of this machine, or on a free one if it is taken; OSError if it is not available."""
+    """Listens on that port of this machine, or on a free one if it is taken; raises OSError if it cannot."""
     try:
         return _bound(port)
     except OSError as refused:

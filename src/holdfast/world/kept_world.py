@@ -60,7 +60,7 @@ class KeptWorld(Struct, frozen=True):
 
 
 class WorldKeeper:
-    """Where worlds are kept, which ones, and how secrets are removed from them."""
+    """Decides which worlds are kept, where, and how secrets are removed from them."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ def _folder(view: Path, target: Path, hidden: Hidden) -> list[str]:
 def _copied(view: Path, target: Path) -> list[str]:
     try:
         copy_tree(view, target)
-    except shutil.Error as some:  # it has copied the others
+    except shutil.Error as some:  # copytree has copied the other files
         return [f"{len(some.args[0])} files of the {target.name} could not be copied"]
     return []
 
@@ -208,7 +208,7 @@ async def _held(service: Service) -> tuple[Any, str]:
 
 
 async def tables_of(database: Database, keep: int) -> dict[str, Rows]:
-    """The first rows of every table."""
+    """The first rows of every table, up to `keep`."""
     found = {}
     quote = "`" if spoken(database.spec).wire == "mysql" else '"'
     for schema, table in (await database.query(_TABLES, timeout_s=_QUERY_S, keep=keep)).rows:

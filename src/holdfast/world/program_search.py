@@ -1,6 +1,6 @@
-"""Where a program of the user's lies: on PATH, past the shims that only choose among versions.
+"""Finds a user's program on PATH, behind shims that only choose a version.
 
-Some programs update themselves: whether one is still the same at the end of a run is known by its stamp.
+Some programs update themselves: a stamp tells whether one changed during a run.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 _ASKED_S = 10.0
-"""A manager answers in milliseconds; one that asks the network first is not waited for."""
+"""Seconds to wait for a version manager: it answers in milliseconds unless it asks the network first."""
 _READ = 4096
 _MOST = 65_536
-"""Bytes of an answer: it is a path."""
+"""Maximum number of bytes of a manager's answer, which is a path."""
 _ASDF = re.compile(rb"^exec (\S*asdf) exec ", re.MULTILINE)
 _BESIDE = {"mise": "mise", "volta-shim": "volta"}
-"""What a shim is a link to, and the manager that lies there."""
+"""The program that a shim links to, and the version manager it belongs to."""
 _PYTHON = re.compile(r"python[\d.]*")
 
 
 class ProgramSearch(Struct, frozen=True):
-    """The folders that are searched for a program, and where the search begins."""
+    """The folders that are searched for a program, in order."""
 
     path: str
-    """The PATH of the user, or the one that the spec sets."""
+    """The user's PATH, or the one that the spec sets."""
     root: Path
-    """The spec's folder: a `.python-version` there says which Python is meant."""
+    """The spec's folder: a `.python-version` file there selects the Python."""
     home: Path
     own: Path
     """The folder of Holdfast's own programs: a plain `python` is the one there, unless an environment is active."""
     environ: Mapping[str, str] = {}
-    """The user's variables: managers of versions heed them."""
+    """The user's environment variables, which version managers respect."""
     others: tuple[str, ...] = ()
-    """Programs that are run besides the agent's: by the setup and by checks."""
+    """Programs that the setup and checks run, in addition to the agent's."""
 
     def find(self, name: str) -> str | None:
         """The first executable file of that name; None if there is none."""
@@ -56,7 +56,7 @@ class ProgramSearch(Struct, frozen=True):
         return found
 
     def activated(self) -> str | None:
-        """The environment that the user has activated, if it is on the PATH that is searched; not Holdfast's own."""
+        """The environment that the user has activated, if it is on the searched PATH and not Holdfast's own."""
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             folder = self.environ.get(variable, "")
             programs = os.path.join(folder, "bin")
@@ -81,11 +81,14 @@ class ProgramSearch(Struct, frozen=True):
                 yield place
 
     def _of_user(self, folder: str) -> bool:
-        """Whether the user searches that folder, too: what a spec names is never run outside of its sandbox."""
+        """Whether the user's own PATH has this folder.
+
+        A program that only the spec names is never run outside the sandbox.
+        """
         return folder in self.environ.get("PATH", os.defpath).split(os.pathsep)
 
     def _of_versions(self, versions: Path, name: str) -> Iterator[str]:
-        """What a shim of pyenv would start: it asks the same files."""
+        """The program that a pyenv shim would start, found from the same files."""
         for version in self._wanted(versions.parent):
             place = str(versions / version / "bin" / name)
             if _executable(place):
@@ -104,7 +107,7 @@ class ProgramSearch(Struct, frozen=True):
 def search_of(
     environ: Mapping[str, str], root: Path, own: Path, path: str | None, others: tuple[str, ...] = ()
 ) -> ProgramSearch:
-    """The search of a user with this environment; `path`: what the spec says instead of their PATH."""
+    """Builds the search for a user with this environment; `path` is the PATH that the spec sets instead."""
     home = Path(environ.get("HOME") or os.path.expanduser("~"))
     found = environ.get("PATH", os.defpath) if path is None else path
     return ProgramSearch(found, root.resolve(), home, own, environ, others)
@@ -115,13 +118,13 @@ def _executable(path: str) -> bool:
 
 
 def _in_environment(program: str) -> bool:
-    """Whether it is of a virtual environment, or of one of conda's: the user has activated it."""
+    """Whether the program belongs to a virtual or conda environment that the user has activated."""
     prefix = Path(program).parent.parent
     return (prefix / "pyvenv.cfg").is_file() or (prefix / "conda-meta").is_dir()
 
 
 def manager_of(shim: str, path: str) -> str | None:
-    """The program to ask what a shim stands for, by the shim's own link or text; None where it is no shim."""
+    """The version manager of a shim, identified by its link or text; None if it is not a shim."""
     if os.path.islink(shim):
         beyond = os.path.join(os.path.dirname(shim), os.readlink(shim))
         beside = _BESIDE.get(os.path.basename(beyond))
@@ -140,13 +143,13 @@ def manager_of(shim: str, path: str) -> str | None:
 
 
 def program_behind(manager: str, name: str, root: Path, environ: Mapping[str, str]) -> str | None:
-    """Where the program lies that the manager would start in that folder; None if it knows none."""
+    """Asks the manager which program it would start in that folder; returns None if it knows none."""
     return _asked(manager, name, root, tuple(sorted(environ.items())))
 
 
 @cache
 def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], ...]) -> str | None:
-    import subprocess  # few users have such a shim
+    import subprocess  # imported here because few users have such a shim
 
     try:
         with subprocess.Popen(  # noqa: S603 (the user's own manager, asked as its shim would ask it)
@@ -166,7 +169,7 @@ def _asked(manager: str, name: str, root: Path, environ: tuple[tuple[str, str], 
 
 
 def _said(asked: Popen[bytes]) -> bytes:
-    """What it prints within its time, if it ends well and does not go on and on; it is ended in any case."""
+    """The output of the command, if it succeeds in time and is short; the process is killed in any case."""
     import select
     import signal
     import subprocess
@@ -184,16 +187,16 @@ def _said(asked: Popen[bytes]) -> bytes:
     except subprocess.TimeoutExpired:
         return b""
     finally:
-        if asked.returncode is None:  # with all that it started
+        if asked.returncode is None:  # kills the process and its children
             os.killpg(asked.pid, signal.SIGKILL)
 
 
 _Stamp = tuple[str, int, int, int]
-"""Where a path really leads, and the file there: its number, its size, when it was written."""
+"""The real path of a program and its inode, size and modification time."""
 
 
 class ProgramStamps:
-    """The programs that a section names, as they are now."""
+    """The stamps of the programs that an agent's section names, taken now."""
 
     def __init__(self, agent: AgentSpec, search: ProgramSearch) -> None:
         calls = [] if agent.command is None else program_calls(agent.command)
@@ -202,7 +205,7 @@ class ProgramStamps:
         self._stamps = {path: stamp for path in paths if path and (stamp := _stamp(path)) is not None}
 
     def changed(self) -> tuple[str, ...]:
-        """Those that are others by now."""
+        """The programs that have changed since."""
         return tuple(path for path, stamp in self._stamps.items() if _stamp(path) != stamp)
 
 

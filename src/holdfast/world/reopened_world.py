@@ -1,4 +1,4 @@
-"""A kept world, looked at again: its services, each with what the one before it held, and a shell at the terminal."""
+"""Reopens a kept world for inspection: its services with their earlier content, and a shell in the terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOVED_ON = "it is the one that the trial used, and may have changed since"
 
 
 class Reopened:
-    """A service as others reach it; nothing more is asked of it: no fixture, no audit."""
+    """A service that can only be connected to: it has no fixtures and no audit."""
 
     def __init__(self, service: Service) -> None:
         self.spec = service.spec
@@ -43,7 +43,7 @@ class Reopened:
 
 
 class ReopenedKeeper:
-    """Has one service, for one world."""
+    """Provides one service to one world."""
 
     def __init__(self, service: Service, keeper: ServiceKeeper) -> None:
         self._waiting: Service | None = service
@@ -66,7 +66,10 @@ class ReopenedKeeper:
 async def reopen(
     spec: ServiceSpec, worlds: SiteWorlds, trial: Trial, folder: Path, kept: KeptWorld, tell: Callable[[str], None]
 ) -> bool:
-    """Has the worlds provide a service as the trial's agent left it; False, with a reason, if it cannot."""
+    """Makes the worlds provide a service as the trial's agent left it.
+
+    Returns False and calls `tell` if that is impossible.
+    """
     path = dump_of(folder, spec.name)
     if traits_of(spec).holds and not path.is_file():
         tell(f"service {spec.name} is not there: {why_not(kept, spec.name)}")
@@ -94,7 +97,7 @@ async def _restored(service: Service, path: Path) -> Service:
 
 
 def why_not(kept: KeptWorld, service: str) -> str:
-    """Why nothing of a service was kept."""
+    """Why the content of a service was not kept."""
     return kept.service_notes.get(service, "its content was not stored")
 
 
@@ -103,7 +106,7 @@ _CHUNK = 1 << 16
 
 
 async def visit(sandbox: Sandbox, environ: Mapping[str, str], command: Sequence[str] = ()) -> int:
-    """Runs a shell, or a command, in a sandbox, at this terminal; its exit code."""
+    """Runs a shell or a command in a sandbox, in this terminal; returns its exit code."""
     return await _talk(sandbox, [*command] or [*_terminal(), _SHELL], {**environ, **_looks()})
 
 
@@ -112,7 +115,7 @@ def _looks() -> dict[str, str]:
 
 
 def _terminal() -> list[str]:
-    """What gives a shell a terminal of its own, so that it can stop its jobs."""
+    """Gives a shell a terminal of its own, so that it can control jobs."""
     found = shutil.which("setsid", path="/usr/bin:/bin")
     return [found, "-cw"] if found and sys.stdin.isatty() else []
 
@@ -165,9 +168,9 @@ def _pass(source: int, target: int) -> None:
 
 @contextmanager
 def _raw() -> Iterator[None]:
-    """The user's terminal hands over every key."""
+    """Switches the user's terminal to raw mode, so that every key is passed on."""
     before = termios.tcgetattr(0)
-    tty.setraw(0, termios.TCSADRAIN)  # what was typed already is not lost
+    tty.setraw(0, termios.TCSADRAIN)  # keeps what was typed already
     try:
         yield
     finally:

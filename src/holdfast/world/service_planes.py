@@ -1,5 +1,4 @@
-"""The listeners at every address inside: a TCP plane before each server, our own answers for each mock, and the name
-server.
+"""The listeners at every address inside: a TCP plane for each server, a listener for each mock, the name server.
 
 Every service has its own loopback address, so ports never clash.
 """
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".services.internal"
 GATEWAY = ("127.0.0.1", 0)
-"""Where the planes of a trial listen inside: a free port of the first loopback address."""
+"""The address inside at which a trial's planes listen, on a free port."""
 
 
 class ServiceAddress(Struct, frozen=True):
@@ -44,7 +43,7 @@ class ServiceAddress(Struct, frozen=True):
 
 
 def addresses(world: WorldSpec) -> tuple[ServiceAddress, ...]:
-    """An address for each service, in the order of the spec."""
+    """Assigns an address to each service, in the order of the spec."""
     return tuple(_address(service, n) for n, service in enumerate(world.services, 1))
 
 
@@ -58,7 +57,7 @@ def _address(service: ServiceSpec, n: int) -> ServiceAddress:
 
 
 def hosts(world: WorldSpec, unresolved: Iterable[str] = ()) -> dict[str, str]:
-    """Every name inside with its address; services in `unresolved` have none."""
+    """The host names inside with their addresses; services in `unresolved` have none."""
     gone = set(unresolved)
     found: dict[str, str] = {}
     for address in addresses(world):
@@ -115,14 +114,14 @@ class TrialServices(dict[str, Service]):
 
     @property
     def mocks(self) -> dict[str, Mock]:
-        """By every host name that resolves to a service."""
+        """The mocks by every host name that resolves to them."""
         found = {name: service for name, service in self.items() if isinstance(service, Mock)}
         overridden = self._network.dns_overrides.items()
         return found | {host: found[service] for host, service in overridden if service in found}
 
     @property
     def without_tables(self) -> list[str]:
-        """Services that store data, but not in tables that can be read."""
+        """Services that store data, but not in readable tables."""
         return [name for name, service in self.items() if not isinstance(service, Mock | Database)]
 
     @property
@@ -148,7 +147,7 @@ class ServicePlanes:
     trial_address: TrialAddress
     context: TrialContext
     leaf: Callable[[str], SSLContext | None]
-    """The certificate of a service."""
+    """Makes the certificate of a service."""
     disturbed: Callable[[str], bool]
     """Whether faults of the trial act on a service."""
     wrote: Callable[[], None]
@@ -157,14 +156,16 @@ class ServicePlanes:
     carried: list[TcpPlane] = field(default_factory=list)
 
     def calm(self) -> None:
-        """The agent has ended: faults do not act on connections of checks."""
+        """Stops the faults once the agent has ended, so that they do not act on connections of checks."""
         for plane in self.carried:
             plane.calm()
         self.trial_address.passes_on = True
 
     async def open(self, unresolved: frozenset[str]) -> dict[str, tuple[str, int]]:
-        """Listens at every address; returns the address of each service. Names of `unresolved` ones go to the
-        name server."""
+        """Listens at every address; returns the address of each service.
+
+        The name server answers for `unresolved` names.
+        """
         self.context.services = self._nearby()
         if unresolved:
             await self._name(unresolved)

@@ -1,4 +1,4 @@
-"""What the boxed worlds of a site share: the sandbox backend, services kept warm, planes."""
+"""The state that the boxed worlds of a site share: the sandbox backend, warm services, planes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from holdfast.world.kept_world import WorldKeeper
 
 
 class WorldSettings(Struct, frozen=True):
-    """What the worlds of a site are opened with."""
+    """The settings for the worlds of a site."""
 
     fill: Callable[[Trial], WorldSpec]
-    """The world of one trial, its references replaced by values."""
+    """The world of one trial, with references replaced by values."""
     root: Path
     """The spec's folder."""
     secrets: Mapping[str, str] = {}
     visible: Mapping[str, Path] = {}
-    """What of this machine the agent sees, beside the system: its own files, its interpreter."""
+    """Paths of this machine that the agent sees in addition to the system: its own files, its interpreter."""
     links: Mapping[str, str] = {}
-    """Links that lead there, by path."""
+    """Links to them, by path."""
     home: Path | None = None
-    """What the home of every trial begins with."""
+    """Initial content of every trial's home."""
     nested: bool = False
-    """The agent may make sandboxes of its own."""
+    """Whether the agent may create its own sandboxes."""
     mounts: Mounts = NO_MOUNTS
     """The agent's own files among them."""
     environ: Mapping[str, str] = {}
-    """What every program inside finds in its environment."""
+    """Environment variables of every program inside."""
     agent_environ: Mapping[str, str] = {}
     keeping: WorldKeeper | None = None
-    """Where worlds are kept for a look."""
+    """Where worlds are kept for inspection."""
     told: Callable[[Trial, str], None] = lambda trial, what: None
-    """Hears what is of use only while a trial runs."""
+    """Receives messages that are useful only while a trial runs."""
 
 
 class SiteWorlds:
-    """Kept between trials. Close it when the last world is closed."""
+    """Shared between trials. Close it after the last world."""
 
     def __init__(self, settings: WorldSettings, backend: SandboxBackend, site_planes: SitePlanes, folder: Path) -> None:
         self.settings = settings
@@ -57,28 +57,28 @@ class SiteWorlds:
         self.unsupported: tuple[Isolation, ...] = ()
         """What the spec asks for and no trial here can do."""
         self.clock: Isolation | None = None
-        """Whether agents see the clock that is set for them, once that was tried."""
+        """Whether agents see the clock that is set for them, once tested."""
         self.folder = folder
         self.remembered: dict[tuple[str, ...], object] = {}
-        """What checks keep for all trials."""
+        """Values that checks store for all trials."""
         self._keepers: dict[bytes, ServiceKeeper] = {}
         self._opening = asyncio.Lock()
 
     async def keeper(self, service: ServiceSpec) -> ServiceKeeper:
-        """What is kept warm of a service: the same for all trials that want the same."""
+        """The keeper of a service, shared by all trials with the same service settings."""
         key = canonical(service)
         async with self._opening:
             if key not in self._keepers:
                 from holdfast.world.services import open_keeper
 
                 folder = self.folder / f"service-{len(self._keepers)}"
-                folder.mkdir(mode=0o755, exist_ok=True)  # an attempt that failed has left it
+                folder.mkdir(mode=0o755, exist_ok=True)  # a failed attempt was removed
                 docker = self.backend.traits.image
                 self._keepers[key] = await open_keeper(service, folder, docker=docker)
         return self._keepers[key]
 
     def place(self, service: ServiceSpec, keeper: ServiceKeeper) -> None:
-        """From now on that keeper, which is closed with the others, provides the service."""
+        """Replaces the keeper of a service; it is closed with the others."""
         self._keepers[canonical(service)] = keeper
 
     def disturbs(self, trial: Trial, service: str) -> bool:
@@ -86,7 +86,7 @@ class SiteWorlds:
         return any(i.target == service for i in trial.scenario.injections if i.plane in ("service", "world"))
 
     async def close(self) -> None:
-        """All of it, whatever fails."""
+        """Closes everything, even if something fails."""
         async with AsyncExitStack() as parts:
             parts.callback(scratch.remove, self.folder)
             parts.push_async_callback(self.backend.close)

@@ -1,4 +1,4 @@
-"""What a spec asks of its world and this machine or backend cannot do: reported, never ignored silently."""
+"""What a spec asks of its world that this machine or backend cannot do: reported, never ignored silently."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def unsupported(
     agent: AgentSpec | None = None,
     shown: Iterable[str] = (),
 ) -> tuple[Isolation, ...]:
-    """Every key of the spec that is not supported here. `shown`: paths of this machine that every sandbox sees."""
+    """Every key of the spec that is not supported here. `shown` are paths of this machine that every sandbox sees."""
     found = [*_of_spec(spec, backend, agent), *_workdir(spec.setup.workdir, backend, shown)]
     if spec.determinism.clock is not None or any("clock" in disturbed(one) for one in scenarios):
         library = await clock_library()
@@ -34,7 +34,7 @@ async def unsupported(
 
 
 def disturbed(scenario: Scenario) -> frozenset[Disturbed]:
-    """What the world faults of a scenario disturb, as far as the sandbox must know from the start."""
+    """The targets of a scenario's world faults that the sandbox must know from the start."""
     worldly = (fault_traits(one.plane, one.mode).disturbs for one in scenario.injections if one.plane == "world")
     return frozenset(part for part in worldly if part is not None)
 
@@ -61,7 +61,7 @@ def _of_spec(spec: WorldSpec, backend: SandboxBackend, agent: AgentSpec | None) 
 
 
 def _workdir(path: str | None, backend: SandboxBackend, shown: Iterable[str]) -> Iterator[Isolation]:
-    """The second path of the workspace, where nothing can be put there."""
+    """The additional path of the workspace, if it cannot be created."""
     if path is None:
         return
     at = PurePosixPath(path)
@@ -73,7 +73,7 @@ def _workdir(path: str | None, backend: SandboxBackend, shown: Iterable[str]) ->
 
 
 def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
-    """What is not enforced, without limits and logs that nobody asked for."""
+    """What is not enforced, without limits and logs that the spec does not ask for."""
     unasked = {
         MEMORY: spec.resources.memory is None,
         CPU: spec.resources.cpu is None,
@@ -86,7 +86,7 @@ def lacking(spec: WorldSpec, isolation: Iterable[Isolation]) -> list[Isolation]:
 
 
 def refuse_lacking(spec: WorldSpec, isolation: Iterable[Isolation], backend: str) -> None:
-    """UserError that names every feature which cannot be enforced, if there is one."""
+    """Raises UserError that names every feature that cannot be enforced."""
     missing = lacking(spec, isolation)
     if missing:
         named = "; ".join(f"{one.feature} ({one.why})" if one.why else one.feature for one in missing)

@@ -1,5 +1,7 @@
-"""What of this machine is shown read-only where it lies, so that a program of the user's runs in a sandbox: its own
-package and what interprets it, never the folder around them."""
+"""Finds the paths of this machine that a sandbox must show read-only to run the user's programs.
+
+These are a program's own package and its interpreter, never the folder around them.
+"""
 
 from __future__ import annotations
 
@@ -14,36 +16,36 @@ from holdfast.world.program_search import ProgramSearch
 from holdfast.world.sandbox.system import in_system, links_on, present
 
 _OURS = str(Path(__file__).parents[2])
-"""Where Holdfast itself lies: no agent needs it, though `pip install -e` puts it in its environment."""
+"""Holdfast's own folder, which no agent needs, even if `pip install -e` puts it in the agent's environment."""
 _DEPTH = 8
-"""Interpreters of interpreters: more than any program has."""
+"""Maximum depth of interpreters of interpreters: more than any program has."""
 _FIRST_LINE = 4096
 _JAVASCRIPT = (".js", ".mjs", ".cjs")
 _MODULES = "node_modules"
 _PNPM_SHIM = re.compile(r"""^ *exec [^\n]*\$basedir(?:_abs)?"?/'?([^'"\n]+)['"] +"\$@"$""", re.MULTILINE)
-"""How pnpm's scripts start what they stand for."""
+"""How pnpm's scripts start the real program."""
 _PNPM_SHIM_READ = 65536
 _PNPM_STORE = re.compile(r"(.*?/(?:\.pnpm|store/v\d+/links))/")
-"""Where pnpm keeps packages: each reaches those that it needs by links to its neighbours."""
+"""pnpm's package store: each package reaches its dependencies by links to its neighbours."""
 
 
 class VisiblePrograms(Struct, frozen=True):
-    """What is shown for the programs that a command names."""
+    """The paths to show for the programs of a command."""
 
     visible: Mapping[str, Path] = {}
     links: Mapping[str, str] = {}
-    """Links that lead there, by path."""
+    """Links to them, by path."""
     folders: tuple[str, ...] = ()
-    """To be searched for programs inside, before all others."""
+    """Folders to search for programs inside, before all others."""
     variables: Mapping[str, str] = {}
     withheld: tuple[str, ...] = ()
-    """Folders that a program needs and that show too much: the user's home, the spec."""
+    """Folders that a program needs but that would show too much: the user's home, the spec."""
 
     beyond: tuple[str, ...] = ()
-    """Folders that an environment reads and that are no part of it, as `pip install -e` leaves them."""
+    """Folders outside an environment that it reads, as left by `pip install -e`."""
 
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know of it."""
+        """Notes for the reader."""
         shown = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         kept = [
             f"{folder} is not shown to the agent's program: it holds your home or the spec" for folder in self.withheld
@@ -56,7 +58,7 @@ NO_PROGRAMS = VisiblePrograms()
 
 
 class ProgramFiles:
-    """Gathers what programs need, one after the other."""
+    """Collects the files that programs need."""
 
     def __init__(self, search: ProgramSearch) -> None:
         self._search = search
@@ -68,7 +70,7 @@ class ProgramFiles:
         self._beyond: dict[str, None] = {}
 
     def named(self, name: str) -> str | None:
-        """A program by a name without a slash, on PATH; where it was found."""
+        """Adds a program by its name on PATH; returns where it was found."""
         found = self._search.find(name)
         if found is not None:
             self._folders[os.path.dirname(found)] = None
@@ -76,12 +78,12 @@ class ProgramFiles:
         return found
 
     def environment(self, folder: str) -> None:
-        """A whole environment, its programs before all others."""
+        """Adds a complete environment, whose programs come before all others."""
         self._folders[os.path.join(folder, "bin")] = None
         self._environment(folder)
 
     def needed(self, path: str, *, itself: bool = True, depth: int = 0) -> None:
-        """All that the program at a path needs; `itself`: the file, too."""
+        """Adds everything that the program at a path needs; `itself` includes the file."""
         if depth > _DEPTH or not os.path.isfile(path):
             return
         places = [os.path.abspath(path)]
@@ -98,7 +100,7 @@ class ProgramFiles:
             self.needed(target, depth=depth + 1)
 
     def packaged(self, path: str) -> bool:
-        """Whether a program is part of an environment or a package, and does not run without it."""
+        """Whether a program is part of an environment or package and needs it to run."""
         places = [path, *[beyond for _, _, beyond in links_on(path)]]
         return any(_environment(place) or _MODULES in Path(place).parts for place in places)
 
@@ -127,7 +129,7 @@ class ProgramFiles:
             self._javascript(Path(real).parent)
 
     def _environment(self, folder: str) -> None:
-        """A virtual environment, and the Python that it was made from."""
+        """Adds a virtual environment and the Python that it was made from."""
         self._show(folder)
         self._beyond |= dict.fromkeys(_added_paths(folder))
         base = os.path.join(folder, "bin", "python")
@@ -140,14 +142,14 @@ class ProgramFiles:
                 self._show(prefix)
 
     def _user_site(self, base: str) -> None:
-        """Packages that were installed with `pip install --user`: found by a variable, as HOME is another inside."""
+        """Adds packages installed with `pip install --user`; a variable names them, as HOME differs inside."""
         found = [str(path) for path in Path(base).glob("lib/python3*/site-packages")]
         if found and not in_system(base):
             self._paths |= dict.fromkeys(found)
             self._variables["PYTHONUSERBASE"] = base
 
     def _pnpm(self, target: str) -> None:
-        """The packages around a program of pnpm's, and the folder that its script names."""
+        """Adds the packages around a pnpm program, and the folder that its script names."""
         for place in (target, *[beyond for _, _, beyond in links_on(target)]):
             path = os.path.abspath(place)
             if store := _PNPM_STORE.match(path):
@@ -156,7 +158,7 @@ class ProgramFiles:
                 self._show(_modules(path))
 
     def _javascript(self, folder: Path) -> None:
-        """The package of a script that lies in no node_modules, as `npm link` leaves it, and the modules above it."""
+        """Adds the package of a script outside node_modules, as left by `npm link`, and the modules above it."""
         above = (folder, *folder.parents)
         own = next((one for one in above if (one / "package.json").is_file()), None)
         if own is None or in_system(str(own)):
@@ -188,7 +190,7 @@ class ProgramFiles:
 
 
 def _shebang(path: str) -> list[str]:
-    """The words of a script's first line; none of a program that is no script."""
+    """The words of a script's first line; empty for a binary."""
     try:
         with open(path, "rb") as file:
             line = file.read(_FIRST_LINE).partition(b"\n")[0]
@@ -207,7 +209,7 @@ def _named(shebang: Sequence[str]) -> str:
 
 
 def behind_pnpm_shim(script: str) -> str:
-    """What a script of pnpm's starts; empty if it is none of those."""
+    """The program that a pnpm script starts; empty if it is not such a script."""
     try:
         with open(script, "rb") as file:
             text = file.read(_PNPM_SHIM_READ).decode("utf-8", "replace")
@@ -218,19 +220,19 @@ def behind_pnpm_shim(script: str) -> str:
 
 
 def _modules(path: str) -> str:
-    """The topmost node_modules that it lies in."""
+    """The topmost node_modules that contains the path."""
     parts = Path(path).parts
     return str(Path(*parts[: parts.index(_MODULES) + 1]))
 
 
 def _environment(program: str) -> str:
-    """The virtual environment that a program is in; empty if it is in none."""
+    """The virtual environment that contains a program; empty if none does."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(program)))
     return folder if os.path.isfile(os.path.join(folder, "pyvenv.cfg")) else ""
 
 
 def _home_of(config: str) -> str:
-    """Where the Python of an environment lies, as the environment itself says."""
+    """The folder of an environment's base Python, from its configuration."""
     try:
         lines = Path(config).read_text(errors="replace").splitlines()
     except OSError:

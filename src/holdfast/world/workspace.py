@@ -1,4 +1,4 @@
-"""What is done in a world before the agent comes: files and repositories in workspace and home, data in databases."""
+"""Prepares a world before the agent starts: files and repositories in workspace and home, data in databases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLONE_S = 120.0
 
 
 def lay_out(folder: Path, root: Path, fixtures: Iterable[Fixture]) -> None:
-    """Puts every fixture that concerns the workspace into the folder, in order; HarnessError if one cannot be."""
+    """Puts every workspace fixture into the folder, in order; raises HarnessError if one fails."""
     for number, fixture in enumerate(fixtures):
         try:
             if fixture.type == "directory":
@@ -53,7 +53,7 @@ def place_files(folder: Path, root: Path, files: Iterable[PlacedFile]) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A path of the workspace or the home as a path on this machine; a link in it is not followed out."""
+    """A path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise HarnessError(f"{name!r} leaves its folder", code="path-outside")
@@ -98,13 +98,13 @@ def _clone(fixture: Fixture, target: Path, root: Path) -> None:
 SETUP_S = 600.0
 _SHELL = "/bin/sh"
 Begin: TypeAlias = Callable[[str], None]
-"""Is told what is begun, by its place in the spec."""
+"""Called when a step begins, with its place in the spec."""
 
 
 async def fill(
     fixtures: Iterable[Fixture], databases: Mapping[str, Database], root: Path, trial: Trial, begin: Begin
 ) -> None:
-    """Fixtures of the databases, in order; HarnessError names the one that failed."""
+    """Loads the fixtures of the databases, in order; HarnessError names the one that failed."""
     for number, fixture in enumerate(fixtures):
         if fixture.type not in ("sql", "drift"):
             continue
@@ -135,7 +135,7 @@ async def _into(database: Database, fixture: Fixture, root: Path, trial: Trial) 
 
 
 async def set_up(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[str, str], begin: Begin) -> None:
-    """Runs each command to its end; HarnessError says what the one that failed said."""
+    """Runs each command to its end; raises HarnessError with the output of the one that failed."""
     for number, command in enumerate(commands):
         begin(f"setup.commands[{number}]")
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)

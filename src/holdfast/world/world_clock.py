@@ -34,7 +34,7 @@ SIZE = 24
 _BILLION = 1_000_000_000
 _AHEAD, _STANDS, _CHANGES = 0, 1, 2
 _MOST_NS = 2**62
-"""About 146 years on either side of 1970: sums of two of them still fit into 64 bits."""
+"""About 146 years before or after 1970: the sum of two of them still fits into 64 bits."""
 
 
 class Clock:
@@ -48,7 +48,7 @@ class Clock:
         self._now_ns = now_ns
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            os.fchmod(fd, 0o644)  # the agent's user must read it, whatever our umask
+            os.fchmod(fd, 0o644)  # the agent's user must be able to read it, whatever the umask
             os.ftruncate(fd, SIZE)
             self._map = mmap.mmap(fd, SIZE)
         finally:
@@ -113,14 +113,14 @@ COVERED = "what programs read through this machine's C library, where they keep 
 _FLAGS = ("-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-delete-null-pointer-checks", "-Wno-nonnull-compare")
 _LIBRARIES = ("-ldl", "-lpthread")
 _TRIED_AT_S = 1_000_000_000
-"""The time that a program must see when the library is tested: long ago."""
+"""The time in the past that a program must see when the library is tested."""
 _TRY_S = 60.0
 _SLACK_S = 60
-"""How long a busy machine may take to run a program."""
+"""Maximum time that a busy machine may take to run a program."""
 
 
 async def clock_library() -> Path | Isolation:
-    """The library; if it is unavailable, the guarantee that does not hold, and why."""
+    """The library; if it is unavailable, the guarantee that does not hold and the reason."""
     if sys.platform != "linux":
         return lacks("clock-platform")
     try:
@@ -143,8 +143,7 @@ async def clock_inside(sandbox: Sandbox, environ: Mapping[str, str], clock: Cloc
 
 
 def _try(library: Path) -> None:
-    """Raises CannotCompile if a program that preloads the library sees the real time: an ignored clock proves
-    nothing."""
+    """Raises CannotCompile if a program that preloads the library sees the real time."""
     with tempfile.NamedTemporaryFile(dir=library.parent) as control:
         control.write(bytes(8) + (_TRIED_AT_S * 10**9).to_bytes(8, sys.byteorder) + bytes(8))
         control.flush()
@@ -254,13 +253,13 @@ def _moment(text: str) -> datetime:
 # Which changes of a clock its programs have seen: each program reports every change once, when it next reads the clock.
 # They report through a named pipe, which is writable even in a folder that is otherwise read-only to them.
 class ClockReadings:
-    """Our end of the pipe. Close it after use; the caller owns the file."""
+    """The reading end of the pipe. Close it after use; the caller owns the file."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError if the pipe cannot be created."""
         self._told: set[int] = set()
         os.mkfifo(path)
-        path.chmod(0o666)  # for the agent's user, whatever our umask
+        path.chmod(0o666)  # for the agent's user, whatever the umask
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def seen(self) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Opens a boxed world for each trial: services, sandbox, planes, fixtures, one after the other."""
+"""Opens a boxed world for each trial: services, sandbox, planes, fixtures, in that order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SYSTEM = {"LANG": "C.UTF-8", "TERM": "dumb"}
 
 
 class WorldFactory:
-    """Opens worlds that share what a site keeps; closes that with itself."""
+    """Opens worlds that share the site's state, and closes that state."""
 
     def __init__(self, shared: SiteWorlds) -> None:
         self.shared = shared
@@ -39,7 +39,7 @@ class WorldFactory:
 
     @asynccontextmanager
     async def open(self, context: TrialContext) -> AsyncIterator[BoxedWorld]:
-        """A world for the trial, gone when this closes."""
+        """Opens the world of a trial; leaving the context closes it."""
         trial = context.trial
         folder = self.shared.folder / f"{trial.id}-{next(self._numbers)}"
         world = BoxedWorld(self.shared, self.shared.settings.fill(trial), folder, context)
@@ -63,7 +63,7 @@ class WorldFactory:
 
 
 class _WorldOpening:
-    """Puts one world together."""
+    """Builds one world."""
 
     def __init__(self, world: BoxedWorld, site: SiteWorlds) -> None:
         self._world = world
@@ -71,12 +71,15 @@ class _WorldOpening:
         self._spec = world.spec
         self._settings = site.settings
         self._unresolved = unresolved(world.trial.scenario)
-        """Services whose names a fault may keep from resolving: those are asked for, and not in the hosts file."""
+        """Services whose names a fault may prevent from resolving.
+
+        The name server answers for them, not the hosts file.
+        """
         self.has_sandbox = False
         world.links = self._links()
 
     async def in_time(self) -> None:
-        """Everything in its order, within the time that the trial has; HarnessError says what could not be had."""
+        """Opens everything in order within the trial's time; HarnessError names the step that failed."""
         limit_ms = self._spec.resources.timeout_ms
         try:
             async with asyncio.timeout(None if limit_ms is None else limit_ms / 1000) as limit:
@@ -113,7 +116,7 @@ class _WorldOpening:
             self._settings.told(world.trial, note)
 
     def _folders(self) -> tuple[Path, Path]:
-        """What workspace and home begin with."""
+        """The folders that form the initial workspace and home."""
         world, setup, root = self._world, self._spec.setup, self._world.root
         layer, home = world.folder / "layer", world.folder / "home"
         for folder in (world.lent, layer, home):
@@ -158,7 +161,7 @@ class _WorldOpening:
         world.parts.push_async_callback(world.sandbox.close)
 
     def _links(self) -> dict[str, str]:
-        """Links to programs of this machine, and the second path of the workspace."""
+        """Links to programs of this machine, and the additional path of the workspace."""
         workdir = self._spec.setup.workdir
         lacking = any(one.feature == WORKDIR for one in self._site.unsupported)
         also = {} if workdir is None or lacking else {workdir.rstrip("/"): WORKSPACE}
@@ -172,7 +175,7 @@ class _WorldOpening:
         return found
 
     async def _connect(self) -> None:
-        """Our planes stand at every address inside."""
+        """Starts Holdfast's planes at every address inside."""
         world, site, settings = self._world, self._site, self._settings
         world.planes = await site.site_planes.open_address(sock=world.sandbox.listener(*GATEWAY))
         world.parts.push_async_callback(world.planes.close)
@@ -209,9 +212,10 @@ class _WorldOpening:
         )
 
     def _led(self) -> dict[str, str]:
-        """The variables that lead the agent's calls to us; files of ours that they name are lent."""
+        """The variables that route the agent's calls to Holdfast; the files that they name are lent to the agent."""
         world = self._world
-        found = {**placeholders({}), **world.planes.environ}  # keys of the user's are added by the gateway, not shown
+        # The gateway adds the user's keys; the agent does not see them.
+        found = {**placeholders({}), **world.planes.environ}
         folder = str(self._site.site_planes.folder)
         for name, value in found.items():
             if value.startswith(folder):
@@ -221,7 +225,7 @@ class _WorldOpening:
         return found | {"NO_PROXY": past, "no_proxy": past}
 
     def _node_options(self) -> dict[str, str]:
-        """What leads a Node's calls to us, beside what the spec asks of Node."""
+        """NODE_OPTIONS that route Node's calls to Holdfast, together with those of the spec."""
         asked = {**self._spec.setup.env, **self._settings.agent_environ}.get("NODE_OPTIONS", "")
         if self._site.site_planes.authority is None:
             return {"NODE_OPTIONS": asked} if asked else {}
@@ -229,7 +233,7 @@ class _WorldOpening:
         return {"NODE_OPTIONS": node_options(asked, lent)}
 
     async def _wind(self) -> None:
-        """The agent's clock is set; where it cannot be, `isolation` says why."""
+        """Sets the agent's clock; if that is impossible, `isolation` says why."""
         world = self._world
         seen_at = world.sandbox.inside(LENT)
         found = await world.clock.wind(self._spec.determinism.clock, world.sandbox, seen_at, world.environ)

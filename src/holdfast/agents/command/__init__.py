@@ -1,1 +1,1 @@
-"""Command agents: programs that are run for every turn."""
+"""Command agents: programs that run once per turn."""

@@ -1,4 +1,4 @@
-"""The command agent: a program that is run for every turn and leaves its answer on stdout or in a file."""
+"""The command agent: a program that runs once per turn and leaves its answer on stdout or in a file."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 """
-"""Whether the first program of a command that is not the shell's own is there, with its script."""
+"""Tests whether the first program of a command that is not a shell builtin exists, with its script."""
 
 
 @dataclass
 class _SharedByTurns:
-    """What all turns of one trial have in common."""
+    """The state that all turns of one trial share."""
 
     context: TrialContext
     place: Place
@@ -55,18 +55,18 @@ class _SharedByTurns:
 
 
 class _RanCommand(NamedTuple):
-    """A command that has ended, by itself or because its time was over."""
+    """A command that has ended, or was killed at its time limit."""
 
     program: Started
     left: Print
     in_time: bool
     question: Callable[[], str]
-    """Gives the line at which it waited for an answer; empty if it did not."""
+    """Returns the line at which the program waited for input; empty if it did not wait."""
     pipes: Pipes | Terminal
 
 
 class CommandTurns:
-    """One agent's command: how it is asked and how its answer is read."""
+    """Runs one agent's command for each turn and reads its answer."""
 
     def __init__(self, agent: AgentSpec) -> None:
         self._agent = agent
@@ -74,10 +74,10 @@ class CommandTurns:
         path = agent.response_path
         self._reader = AnswerReader(find_at(path), path) if path else AnswerReader()
         self.ran = False
-        """The command has run once: from then on it is the agent's doing if it does not."""
+        """Whether the command has run before: after that, a failure to run is the agent's doing."""
 
     async def converse(self, task: Task, world: World, place: Place, env: Mapping[str, str]) -> Answer:
-        """Runs the command once a turn, until one ends badly."""
+        """Runs the command once per turn, until one ends badly."""
         context = world.context
         name = self._agent.answer_file
         shared = _SharedByTurns(context, place, None if name is None else world.answer_file(name))
@@ -129,7 +129,7 @@ class CommandTurns:
     async def _run(
         self, asked: str, given: GivenPrompt, env: Mapping[str, str], timeout_ms: float, shared: _SharedByTurns
     ) -> _RanCommand:
-        """Runs the command to its end, or ends it when its time is over."""
+        """Runs the command to its end, or kills it at its time limit."""
         file, place, context = shared.file, shared.place, shared.context
         if file is not None:
             file.clear()
@@ -142,7 +142,7 @@ class CommandTurns:
                 ended = await unless_limited(program.within(timeout_ms / 1000), context, ended=False)
                 in_time = ended and program.took_ms <= timeout_ms
                 pipes.drain()
-                question = "" if ended else last.question()  # before what its end makes it print
+                question = "" if ended else last.question()  # before it prints anything because of its end
                 answer.stop()
             pipes.drain()
         shared.notes.extend(program.notes)
@@ -155,20 +155,22 @@ class CommandTurns:
     def _open(
         self, asked: str, given: GivenPrompt, answer: Head | None, printed: Tail, last: LastPrinted
     ) -> Pipes | Terminal:
-        """What the program reads and prints: pipes, or a terminal where the spec has a dialogue."""
+        """Opens what the program reads and prints: pipes, or a terminal if the spec has a dialogue."""
         if self._agent.dialogue:
             return open_terminal(self._agent, asked, [last, *([] if answer is None else [answer]), printed])
         errors = last.and_to(printed)
         return Pipes(given.stdin, errors if answer is None else last.and_to(answer), errors)
 
     def _never_ran(self, ran: _RanCommand) -> bool:
-        """Whether it looks as if the shell had found no program to run."""
+        """Whether the shell apparently found no program to run."""
         missing = ran.program.status in NOT_RUN and not ran.left.data
         return self._agent.command is not None and missing and not self.ran
 
     async def _lacks_program(self, agent: AgentSpec, env: Mapping[str, str], place: Place) -> bool:
-        """Whether the command's own program, or its script, is not there: an agent may also be a shell script that
-        starts, and whose last command is missing."""
+        """Whether the command's own program, or its script, is missing.
+
+        An agent may also be an existing shell script whose last command is missing.
+        """
         calls = readable_calls(agent.command or "")
         if not calls:
             return True
@@ -192,29 +194,30 @@ class CommandTurns:
 
 
 class CommandAgent:
-    """A new process for every trial and turn, in the spec's folder or in the workspace of its sandbox.
+    """Starts a new process for every trial and turn, in the spec's folder or in the workspace of its sandbox.
 
-    Several turns: the command is run once a turn, with HOLDFAST_TURN=1, 2, … and the same HOLDFAST_TRIAL, until one
-    ends badly. What it remembers between turns it must keep itself, in a file named by HOLDFAST_TRIAL for example.
+    With several turns the command runs once per turn, with HOLDFAST_TURN=1, 2, … and the same HOLDFAST_TRIAL, until one
+    ends badly. To remember anything between turns it must store it itself, for example in a file named by
+    HOLDFAST_TRIAL.
     """
 
     def __init__(self, agent: AgentSpec) -> None:
         self._agent = agent
         self._turns = CommandTurns(agent)
         self._ran = False
-        """The command has run once: from then on it is the agent's doing if it does not."""
+        """Whether the command has run before: after that, a failure to run is the agent's doing."""
         self._reset: Reset | None = None
         self._slot: AbstractAsyncContextManager[None] = nullcontext()
         self.limit: int | None = None
-        """How many trials can run at once; None: any number."""
+        """Maximum number of concurrent trials; None for any number."""
         self.notes: tuple[str, ...] = ()
-        """What the reader should know of how it is run."""
+        """Notes for the reader about how it is run."""
 
     @classmethod
     def on_machine(cls, agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> CommandAgent:
-        """One that runs in the spec's own folder, which trials share: where it leaves an answer file, they take turns.
+        """An agent that runs in the spec's own folder, which trials share; with an answer file they run one at a time.
 
-        AgentUnavailable if there is no such program.
+        Raises AgentUnavailable if the program does not exist.
         """
         argv_of(agent, root, {**environ, **agent.env})
         self = cls(agent)
@@ -225,7 +228,7 @@ class CommandAgent:
         return self
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Runs the command turn after turn; AgentUnavailable if it cannot be started at all."""
+        """Runs the command turn after turn; raises AgentUnavailable if it cannot be started."""
         async with self._slot:
             if self._reset is not None:
                 await self._reset()
@@ -245,7 +248,7 @@ class CommandAgent:
 
 
 def _reset_of(agent: AgentSpec, root: Path) -> Reset | None:
-    """What the spec names for a reset; an HTTP client is loaded only where there is one."""
+    """The reset that the spec names; an HTTP client is imported only if it needs one."""
     if not agent.has_reset:
         return None
     from holdfast.agents.http.reset import reset_of

@@ -1,4 +1,4 @@
-"""From what a command left behind to the turn it amounts to. Pure."""
+"""Turns what a command left behind into a turn. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from holdfast.protocols.world import Left
 from holdfast.reading.json_values import MISSING, Find, loads
 
 _KEPT = 2_000
-"""Bytes of the end: a question is shorter."""
+"""Bytes of the end of the output that are searched for a question."""
 _LINES = 4
-"""Lines in which an address to sign in at is looked for."""
+"""Lines that are searched for a sign-in address."""
 _CHOICE = re.compile(
     r"[\[(]\s*y(?:es)?\s*/\s*n(?:o)?\b[^\])]*[\])]\s*[:?>]?$"  # [y/N], (yes/no/always)
     r"|\bpress (?:<?enter>?|<?return>?|any key|\w to)\b[^\n]{0,40}$"
@@ -29,7 +29,7 @@ _CHOICE = re.compile(
     r"[^\n?]{0,80}\?$",
     re.IGNORECASE,
 )
-"""What asks for an answer, wherever it stands."""
+"""Text that asks for an answer, anywhere in a line."""
 _SIGN_IN = re.compile(
     r"\b(?:sign|log)(?:ging|ing)?[ -]?in\b|\bauthenticat(?!ed)\w+|\bauthori[sz](?!ed)\w+"
     r"|\b(?:device|verification|one-time) code\b",
@@ -37,21 +37,21 @@ _SIGN_IN = re.compile(
 )
 _PLACE = re.compile(r"https?://|\bbrowser\b|\bpaste\b|\bwaiting\b", re.IGNORECASE)
 _PROMPT = re.compile(r"[?:>\]❯›»]\s?$")
-"""How a line ends that waits for its rest."""
+"""The end of a line that waits for input."""
 _CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class LastPrinted:
-    """The end of what a program printed, on whichever stream, and how much it had called by then."""
+    """The end of a program's output on any stream, and how many calls it had made by then."""
 
     def __init__(self, called: Callable[[], int]) -> None:
-        """`called`: a number that grows with every call of the agent's."""
+        """`called` is a counter that increases with every call of the agent."""
         self._called = called
         self._before = self._then = called()
         self._held = bytearray()
 
     def and_to(self, sink: Sink) -> Sink:
-        """A sink that passes all on to that one."""
+        """A sink that also passes everything on to another sink."""
         return _Both(self, sink)
 
     def add(self, data: bytes) -> None:
@@ -61,7 +61,7 @@ class LastPrinted:
             del self._held[:-_KEPT]
 
     def question(self) -> str:
-        """The line that waits for an answer; empty if none does, or if the agent went on to call something."""
+        """The line that waits for an answer; empty if none does, or if the agent made a call after it."""
         now = self._called()
         if now != self._then:
             return ""
@@ -80,7 +80,7 @@ class _Both:
 
 
 def asked_in(text: str, *, anything: bool) -> str:
-    """The last line, if it asks for something; `anything`: an open line that ends like a prompt does, too."""
+    """The last line, if it asks for something; `anything` also accepts an open line that ends like a prompt."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
@@ -96,30 +96,30 @@ def asked_in(text: str, *, anything: bool) -> str:
 
 
 def waits_for(question: str) -> str:
-    """What is said of a program that was ended while it waited."""
+    """The message about a program that was killed while it waited for input."""
     last = shorten(question)
     return f"it seems to wait for input: its last line was {last!r}; answer it with agent.dialogue, or a flag"
 
 
 TEXT_KEPT = 1_000_000
-"""Bytes of an answer that are kept."""
+"""Maximum number of bytes of an answer."""
 JSON_READ = 10_000_000
-"""Bytes that are kept of what a path is looked up in."""
+"""Maximum number of bytes of the output that a path is looked up in."""
 
 
 class Print(NamedTuple):
-    """What is taken for the answer, as bytes."""
+    """The output that is the answer, as bytes."""
 
     data: bytes
     cut: bool = False
     missing: str = ""
-    """Why there is nothing; then the ending is no_answer."""
+    """Why there is nothing; the ending is then no_answer."""
     refused: str = ""
-    """Why it cannot be used; then the ending is unreadable."""
+    """Why it cannot be used; the ending is then unreadable."""
 
 
 def from_file(name: str, left: Left) -> Print:
-    """What a command left in its answer file."""
+    """The content of a command's answer file."""
     missing = f"it wrote no {name}" if left.absent else f"{name} is empty"
     return Print(left.data, left.cut, missing, left.refused)
 
@@ -133,7 +133,7 @@ class _Said(NamedTuple):
 
 @dataclass(frozen=True)
 class AnswerReader:
-    """Reads answers as the spec says: `find` is its response_path, None to take all there is."""
+    """Reads answers as the spec says: `find` is its response_path, None to take everything."""
 
     find: Find | None = None
     path: str = ""
@@ -152,12 +152,12 @@ class AnswerReader:
         return Turn(asked, said.text, took_ms, "crashed", detail, cut=said.cut)
 
     def starved(self, asked: str, left: Print, took_ms: float, why: str) -> Turn:
-        """The turn of a command that the system ended for the memory that it used."""
+        """The turn of a command that the system killed because of its memory use."""
         said = self._said(left)
         return Turn(asked, said.text, took_ms, "out_of_memory", f"it {why}", cut=said.cut)
 
     def overdue(self, asked: str, left: Print, timeout_ms: float) -> Turn:
-        """The turn of a command that we had to end."""
+        """The turn of a command that Holdfast killed at its time limit."""
         said = self._said(left)
         return Turn(asked, said.text, timeout_ms, "timeout", f"no answer within {timeout_ms:g} ms", cut=said.cut)
 
@@ -189,7 +189,7 @@ class AnswerReader:
 
 
 def _decoded(left: Print) -> str:
-    """As text; where our limit went through a character, that one is left out."""
+    """Decodes the output; a character that the limit has split is left out."""
     return getincrementaldecoder("utf-8")("replace").decode(left.data, not left.cut)
 
 

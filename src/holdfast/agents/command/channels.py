@@ -1,4 +1,4 @@
-"""How a prompt reaches a command: on stdin, as an argument, in a variable, in a file, or with all messages before."""
+"""How a prompt reaches a command: on stdin, as an argument, in a variable, in a file, or as a list of messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.processes.pipes import Sink, Tail
 from holdfast.processes.terminal import LINE_LIMIT, Terminal, TypedLine
 
 _READ = 4_000
-"""Characters of the end of what it printed."""
+"""Characters of the end of the output that are read."""
 _TERMINAL = re.compile(
     r"not a (?:tty|terminal)|/dev/tty|requires? (?:a|an interactive) (?:tty|terminal)|stdin is not"
     r"|raw mode is not supported|EOF when reading a line|inappropriate ioctl",
@@ -52,7 +52,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Terminal:
-    """The terminal of one turn. The prompt is typed where a `{prompt}` stands, without control characters."""
+    """Opens the terminal of one turn. The prompt replaces `{prompt}`, without control characters."""
     prompt = _CONTROLS.sub("", prompt)
     lines = [TypedLine(step.expect, step.type.replace("{prompt}", prompt)) for step in agent.dialogue]
     if any(len(row.encode()) > LINE_LIMIT for line in lines for row in line.text.split("\n")):
@@ -66,7 +66,7 @@ def open_terminal(agent: AgentSpec, prompt: str, sinks: Sequence[Sink]) -> Termi
 
 
 def of_terminal(turn: Turn, terminal: Terminal, notes: list[str], question: str) -> Turn:
-    """The turn with what its terminal has to say: of a question that never came, or what it waits for."""
+    """The turn with its terminal's findings: an expected question that never appeared, or the question it waits at."""
     if terminal.awaited is not None:
         missed = f"{shorten(terminal.awaited)!r} was never seen on its terminal (agent.dialogue)"
         if turn.ending == "timeout":
@@ -83,7 +83,7 @@ def _awaiting(turn: Turn, what: str) -> Turn:
 
 
 def without_terminal(turn: Turn, printed: Tail, notes: list[str], question: str, *, sandboxed: bool) -> Turn:
-    """The turn with the question that it waited at, or with what it said in place of an answer."""
+    """The turn with the question that it waited at, or with its output if it gave no answer."""
     if turn.ending == "timeout":
         return _awaiting(turn, waits_for(question)) if question else turn
     missed = [*missed_means(printed.text, sandboxed=sandboxed)] if turn.ending == "crashed" else []
@@ -103,7 +103,7 @@ def _last(terminal: Terminal) -> str:
 
 
 def missed_means(printed: str, *, sandboxed: bool) -> Iterator[str]:
-    """A note for each; most programs miss none."""
+    """A note for each command that the agent needed and did not have; most programs need none."""
     end = printed[-_READ:]
     if _TERMINAL.search(end):
         yield "it seems to want a terminal or more input: agent.dialogue gives it one, and answers its questions"
@@ -113,16 +113,16 @@ def missed_means(printed: str, *, sandboxed: bool) -> Iterator[str]:
 
 
 WORD_LIMIT = 128 * 1024 - 64
-"""Bytes of one argument or variable that the system takes, less a name."""
+"""Maximum number of bytes of one argument or variable, less a name."""
 
 
 Lend: TypeAlias = Callable[[str, bytes], str]
-"""Puts a file of that name and content where the program can read it; its path there."""
+"""Writes a file of that name and content where the program can read it; returns its path there."""
 
 
 @dataclass(frozen=True)
 class GivenPrompt:
-    """A prompt on its way: what the program is called with, what it finds in its environment and on stdin."""
+    """A prompt ready for delivery: the arguments, environment and stdin of the program."""
 
     agent: AgentSpec
     env: Mapping[str, str] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class GivenPrompt:
 
 
 class PromptChannel:
-    """The way that the spec names; a place in the command or its arguments names it too."""
+    """The channel that the spec names, or that a placeholder in the command or its arguments implies."""
 
     def __init__(self, agent: AgentSpec) -> None:
         way = agent.prompt
@@ -148,11 +148,11 @@ class PromptChannel:
 
     @property
     def takes_messages(self) -> bool:
-        """The whole conversation so far is on stdin, as JSON."""
+        """Whether stdin gets the complete conversation so far, as JSON."""
         return self._way == "messages"
 
     def give(self, prompt: str, lend: Lend, mcp_config: str = "", messages: Sequence[GivenMessage] = ()) -> GivenPrompt:
-        """The prompt, ready to be delivered; `mcp_config` is the path for its place in an argument."""
+        """The prompt, ready for delivery; `mcp_config` is the path for its placeholder in an argument."""
         prompt = encodable(prompt)
         if self._word:
             _check_word(prompt)
@@ -169,7 +169,7 @@ class PromptChannel:
 
 
 def _with_last(agent: AgentSpec) -> AgentSpec:
-    """The prompt as one more argument, after all others."""
+    """Adds the prompt as the last argument."""
     if agent.command is not None:
         return replace(agent, command=agent.command.rstrip() + " {prompt}")
     return replace(agent, args=(*agent.args, "{prompt}"))

@@ -1,1 +1,1 @@
-"""HTTP agents: servers that run, or that Holdfast starts."""
+"""HTTP agents: running servers, or servers that Holdfast starts."""

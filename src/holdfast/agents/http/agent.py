@@ -1,7 +1,7 @@
-"""The HTTP agent: a server that runs, asked one request a turn.
+"""The HTTP agent: a running server that gets one request per turn.
 
-The parts load when an agent is opened: request makes requests, client sends them,
-reply finds the answer, reset brings the agent back to its first state.
+The parts are loaded when an agent is opened: request makes requests, client sends them, reply finds the answer, reset
+restores the agent's initial state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.protocols.world import World
 
 Fate: TypeAlias = Callable[[], Awaitable[tuple[EndingKind, str]]]
-"""What became of an agent that Holdfast started and that gave no connection: the ending, and why."""
+"""How an agent that Holdfast started ended, if it does not accept connections: the ending, and why."""
 
 _RETRIED = "a reused connection closed before the reply; the request was sent again on a new connection"
 _LOST = "the rewritten prompt did not reach the agent: the request template has no place for it"
@@ -59,12 +59,11 @@ class HttpAgent:
 
     @classmethod
     async def open(cls, agent: AgentSpec, *, limit: int, root: Path = Path(), fate: Fate | None = None) -> HttpAgent:
-        """An agent for up to `limit` trials at once; `root` is the spec's folder, for reset_function.
+        """An agent for up to `limit` concurrent trials; `root` is the spec's folder, for reset_function.
 
-        With a `fate` the agent is one that was ready: if it cannot be reached now, that is its own doing.
-
-        The strings of `agent` are resolved: no references are left. Raises AgentUnavailable (config)
-        if no request can be made from them.
+        With a `fate` the agent was ready before: if it cannot be reached now, that is its own failure. The strings of
+        `agent` are resolved: no references are left. Raises AgentUnavailable (config) if no request can be made from
+        them.
         """
         from holdfast.agents.http.client import HttpClient
         from holdfast.agents.http.reply import ReplyReader
@@ -93,7 +92,7 @@ class HttpAgent:
             return await self.ask(task, world)
 
     async def ask(self, task: Task, world: World) -> Answer:
-        """Asks turn after turn until one ends badly. AgentUnavailable if the agent cannot be reached."""
+        """Asks turn after turn until one ends badly. Raises AgentUnavailable if the agent cannot be reached."""
         if task.variation is not UNSET and task.variation.request is not None:
             plain = replace(task, variation=UNSET)
             return await self._with_change(task.variation.request, plain).ask(plain, world)
@@ -117,9 +116,9 @@ class HttpAgent:
         return Answer(turns=tuple(turns), notes=tuple(dict.fromkeys(notes)))
 
     async def reset(self, world: World) -> None:
-        """Brings the agent back to its first state, as the spec says; HarnessError if that fails.
+        """Restores the agent's initial state, as the spec says; raises HarnessError if that fails.
 
-        Also if it leaves no time to ask the agent: that is not its doing.
+        It also raises if no time is left to ask the agent, which is not the agent's failure.
         """
         if self._reset is None:
             return
@@ -136,7 +135,7 @@ class HttpAgent:
                 await self._reset.close()
 
     def _with_change(self, change: RequestChange, task: Task) -> HttpAgent:
-        """This agent, asked by changed requests. It shares all that is to be closed."""
+        """This agent with changed requests. It shares everything that must be closed."""
         from holdfast.agents.http.changed_client import ChangedClient
 
         assert not isinstance(self._wire, ChangedClient)
@@ -187,7 +186,7 @@ class HttpAgent:
     async def _send(
         self, request: HttpRequest, cookies: CookieJar | None, limit_s: float, taken: Taken
     ) -> HttpExchange:
-        """The exchange; where the agent is one of ours that died under it, that is what it says."""
+        """Sends the request; if an agent that Holdfast started died, the exchange says so."""
         try:
             seen = await self._wire.send(request, cookies, limit_s, taken)
         except AgentUnavailable as gone:
@@ -204,5 +203,5 @@ class HttpAgent:
 
 
 def _more(context: TrialContext, before: int) -> bool:
-    """Whether the agent has called anything since."""
+    """Whether the agent has made more calls since."""
     return context.activity() > before

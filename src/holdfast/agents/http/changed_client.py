@@ -27,10 +27,10 @@ _SMALL_READ = 64
 
 
 class RawExchange:
-    """Sends one request and reads its reply; `slept_s` is the duration of our own pauses."""
+    """Sends one request and reads its reply; `slept_s` is the duration of Holdfast's own pauses."""
 
     def __init__(self, change: RequestChange, wire: WireRequest, body_limit: int, slow_s: float) -> None:
-        """`slow_s`: the total of all pauses."""
+        """`slow_s` is the total of all pauses."""
         self._slow = change.slow
         self._wire = wire
         self._got = ReplyCollector(wire.method, body_limit)
@@ -40,7 +40,10 @@ class RawExchange:
         self.slept_s = 0.0
 
     async def make(self, place: Endpoint, deadline: float, *, abandon: bool = False) -> CollectedReply:
-        """What arrived until `deadline`, on the loop's clock. Raises NotConnected if there was no connection."""
+        """Returns what arrived until `deadline`, on the loop's clock.
+
+        Raises NotConnected if there was no connection.
+        """
         room = 2_048 if self._slow == "reply" else None
         link = await open_socket(place, deadline - self._loop.time(), trusted, room=room)
         sending = asyncio.create_task(self._send(link))
@@ -114,18 +117,20 @@ class RawExchange:
 
 COPIES_LIMIT = 8
 SLOW_PART = 0.25
-"""The share of the agent's time that our own pauses may take."""
+"""The fraction of the agent's time that Holdfast's own pauses may take."""
 _MARK = "holdfast-prompt-stands-here"
 _OWN = 1
-"""The position of our question among the others: neither first nor last nor in the middle. An agent that gives
-everybody the first, the last, the previous or the reversed answer then gives us a wrong one."""
+"""The position of the task's question among the others: neither first nor last nor in the middle.
+
+An agent that gives everybody the first, the last, the previous or the reversed answer then gives a wrong one.
+"""
 _GAP_S = 0.01
 """Delay between the starts of different questions: they arrive in order, and the agent has all of them concurrently."""
 _SILENT = "the agent closed the connection without a reply: a refusal, since the request was malformed on purpose"
 
 
 class ChangedClient:
-    """Sends like HttpClient, with one change to every request. There is nothing to close: each connection ends."""
+    """Sends like HttpClient, with one change to every request. It keeps no connections open."""
 
     def __init__(self, client: HttpClient, form: RequestForm, change: RequestChange, task: Task) -> None:
         self._client = client

@@ -1,6 +1,6 @@
-"""A request as a mutation of the request changes it: the bytes that are sent. Pure.
+"""The bytes of a request that a mutation has changed. Pure.
 
-What HTTP does not allow is written too: only here nothing is refused.
+It also writes what HTTP forbids: nothing is validated here.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from holdfast.agents.http.url import HttpUrl
 from holdfast.model.task import RequestChange
 
 SIZE_LIMIT = 1_000_000
-"""No body is made larger."""
+"""Maximum size of a body."""
 UNPACKED_LIMIT = 20_000_000
-"""No packed body holds more."""
+"""Maximum size of a compressed body's content."""
 BOUNDARY = "holdfast-boundary"
 _KEY = "holdfast_extra"
 
 
 def changed_body(body: bytes, form: str, size: int) -> bytes:
-    """The body made anew in this form, which is a name of FORMS; its size is never over the limit of the form."""
+    """Rewrites the body in this form, a name of FORMS, within the size limit of the form."""
     return FORMS[form](body, max(0, size))
 
 
 def _with_extra(body: bytes, value: bytes) -> bytes:
-    """The body with one thing more in it that nobody asked for: a key of an object, an item of a list, else text."""
+    """The body with one unexpected element: a key of an object, an item of a list, else text."""
     kind = _kind(body)
     text = body.strip()
     if kind is dict:
@@ -45,7 +45,7 @@ def _with_extra(body: bytes, value: bytes) -> bytes:
 
 
 def _kind(body: bytes) -> type | None:
-    """Whether the body is an object or a list of JSON."""
+    """Whether the body is a JSON object or list."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def _kind(body: bytes) -> type | None:
 
 
 def _pairs(body: bytes) -> list[tuple[str, str]]:
-    """The body as names and values; one that is no object is the value of `input`."""
+    """The body as names and values; a body that is not an object is the value of `input`."""
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ def _pairs(body: bytes) -> list[tuple[str, str]]:
 
 
 def _packed(body: bytes, size: int, wbits: int) -> bytes:
-    """The body behind so many blanks, packed."""
+    """The body after so many spaces, compressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     blanks = min(size, UNPACKED_LIMIT)
     return packer.compress(b" " * blanks) + packer.compress(body) + packer.flush()
@@ -81,7 +81,7 @@ def _attribute(text: str) -> str:
 
 
 def _entities(body: bytes, size: int) -> bytes:
-    """XML whose entities grow tenfold a level."""
+    """XML whose entities grow tenfold at each level."""
     levels = min(size, 9)
     grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels + 1))
     head = f'<?xml version="1.0"?><!DOCTYPE request [<!ENTITY e0 "x">{grown}]>'
@@ -106,7 +106,7 @@ def _utf16(body: bytes, size: int) -> bytes:
 
 
 def _fields(body: bytes, size: int) -> bytes:
-    """An object of so many keys."""
+    """An object with so many keys."""
     return _with_extra(body, b"{%b}" % b",".join(b'"k%d":0' % n for n in range(min(size, 60_000))))
 
 
@@ -119,7 +119,7 @@ def _nested(opening: bytes, closing: bytes) -> Callable[[bytes, int], bytes]:
 
 
 def _twice(body: bytes, size: int) -> bytes:
-    """A JSON object with every key a second time, the values being null: which one counts is up to the reader."""
+    """A JSON object with every key repeated with the value null: readers differ on which one counts."""
     again = ",".join(f"{json.dumps(name)}:null" for name, _ in _pairs(body)) if _kind(body) is dict else ""
     return b"{%b,%b" % (again.encode(), body.strip()[1:]) if again else body + body
 
@@ -156,11 +156,11 @@ HEADER_SIZE_LIMIT = 100_000
 HEADER_COUNT_LIMIT = 2_000
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 _CHUNKS = (1, 3, 2, 17, 5, 1_000, 16_384)
-"""The sizes of chunks, one after the other and again from the start."""
+"""The sizes of chunks, used in turn."""
 
 
 class WireRequest(Struct, frozen=True):
-    """A request as bytes: what is sent before a body, and from there on."""
+    """A request as bytes: its head, and its body."""
 
     method: str
     head: bytes
@@ -170,7 +170,7 @@ class WireRequest(Struct, frozen=True):
 def wire_request(
     change: RequestChange, url: HttpUrl, lines: tuple[bytes, ...], request: HttpRequest, cookie: str, parameter: str
 ) -> WireRequest:
-    """The changed request; `lines` are the agent's headers, `parameter` is where its prompt stands."""
+    """The changed request; `lines` are the agent's headers, `parameter` is the field of its prompt."""
     method = request.method
     if change.method:
         method = change.method if change.method != method else "PATCH"
@@ -194,7 +194,7 @@ def _target(change: RequestChange, url: HttpUrl, target: str, parameter: str) ->
 
 
 def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]:
-    """The agent's lines with those of the change, and a connection that nobody keeps."""
+    """The agent's headers with those of the change, and a connection that is not kept open."""
     replaced = {name.lower() for name, _ in change.headers}
     gone = {*replaced, *change.without, "connection"}
     for line in lines:
@@ -211,14 +211,14 @@ def _headers(change: RequestChange, lines: tuple[bytes, ...]) -> Iterator[bytes]
 
 
 def _framed(change: RequestChange, method: str, body: bytes | None) -> tuple[list[bytes], bytes]:
-    """The headers that tell how long the body is, and the body as it goes on the wire."""
+    """The headers that give the body's length, and the body as sent."""
     if body is None and method not in _WITH_BODY and change.framing == "length":
         return [], b""
     data = body or b""
     if change.framing in ("chunked", "both"):
         chunks = b"".join(_chunks(data)) + b"0\r\n" + (_raw(change.trailer) + b"\r\n" if change.trailer else b"")
         rest = chunks + b"\r\n"
-        # Both: whichever a server goes by, it reads all that is sent and no byte of it as another request.
+        # Both: whichever header a server uses, it reads everything that is sent and takes no byte for another request.
         both = [b"Content-Length: %d" % len(rest)] if change.framing == "both" else []
         return [*both, b"Transfer-Encoding: chunked"], rest
     told = b"Content-Length: %s%d" % (b"000" if change.framing == "zeros" else b"", len(data))
@@ -226,7 +226,7 @@ def _framed(change: RequestChange, method: str, body: bytes | None) -> tuple[lis
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
-    """The data in chunks of odd sizes; each second one with an extension and leading zeros."""
+    """The data in chunks of odd sizes; every second one has an extension and leading zeros."""
     at = n = 0
     while at < len(data):
         piece = data[at : at + _CHUNKS[n % len(_CHUNKS)]]

@@ -1,6 +1,6 @@
-"""The client that asks an agent: sends a request and brings back whatever came, also from an exchange that broke.
+"""The client that asks an agent: it sends a request and returns whatever arrived, also from an exchange that failed.
 
-Nothing here is done per request that can be done once: the connections, the headers.
+Connections and headers are prepared once, not per request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def unreachable(kind: FailureKind, error: BaseException | None, url: HttpUrl, timeout_s: float) -> AgentUnavailable:
-    """The error of a trial whose agent gave no connection, for a failure of this kind and what the system said."""
+    """The error of a trial whose agent accepted no connection, for a failure of this kind and the system's message."""
     why, hint = _reason(kind, error, url, timeout_s)
     return AgentUnavailable(f"cannot reach the agent at {url.shown}: {why}", code="agent-unreachable", hint=hint)
 
@@ -76,7 +76,7 @@ BODY_LIMIT = 10_000_000
 
 
 class HttpExchange(Struct):
-    """What one request came to, as bytes."""
+    """The result of one request, as bytes."""
 
     ending: EndingKind = "answered"
     detail: str = ""
@@ -89,7 +89,7 @@ class HttpExchange(Struct):
     latency_ms: float = 0.0
     retried: bool = False
     note: str = ""
-    """What the reader should know of how it was asked."""
+    """A note about how the request was sent."""
 
 
 class HttpClient:
@@ -98,9 +98,9 @@ class HttpClient:
     def __init__(
         self, url: HttpUrl, headers: Mapping[str, str], *, timeout_ms: int, limit: int, keep: bool = True
     ) -> None:
-        """`keep`: connections stay open between requests; a server that has one at a time then serves nobody else.
+        """`keep` leaves connections open between requests, which blocks a server that serves one connection at a time.
 
-        AgentUnavailable (config) for headers that cannot be sent.
+        Raises AgentUnavailable (config) for headers that cannot be sent.
         """
         self.url = url
         try:
@@ -113,15 +113,15 @@ class HttpClient:
         self._time = asyncio.get_running_loop().time
 
     def cookies(self) -> CookieJar:
-        """A jar for the requests of one trial."""
+        """A cookie jar for the requests of one trial."""
         return CookieJar(self.url, self.head.cookie)
 
     async def send(
         self, request: HttpRequest, cookies: CookieJar | None = None, limit_s: float = inf, taken: Taken = bool
     ) -> HttpExchange:
-        """Makes the exchange, within `limit_s` if that is less than the usual time.
+        """Sends the request, within `limit_s` if that is less than the usual time.
 
-        AgentUnavailable if no connection or no request could be made at all.
+        Raises AgentUnavailable if no connection or no request could be made.
         """
         limit_s = min(self.timeout_s, limit_s)
         if limit_s <= 0:
@@ -143,7 +143,7 @@ class HttpClient:
         return exchange
 
     async def _ask(self, request: OutgoingRequest, deadline: float, taken: Taken) -> tuple[CollectedReply, bool]:
-        """Waits for its turn, and asks; whether that took a second connection."""
+        """Waits for a free connection and sends the request; returns whether it needed a second connection."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._turns.acquire()
@@ -162,7 +162,7 @@ class HttpClient:
 
 
 def exchange_of(reply: CollectedReply, limit_s: float) -> HttpExchange:
-    """What a reply, or what came of it within `limit_s`, says."""
+    """The exchange for a complete or partial reply."""
     ending, detail = _ending(reply, limit_s)
     if reply.status is None:
         return HttpExchange(ending, detail)
@@ -202,7 +202,10 @@ def _ending(reply: CollectedReply, limit_s: float) -> tuple[EndingKind, str]:
 
 
 def trusted() -> SSLContext:
-    """Whom servers are checked against: the system's trust, or what the user's variables name. Slow to make."""
+    """The certificates to check servers against: the system's, or those that the user's variables name.
+
+    Slow to load.
+    """
     return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -216,13 +219,13 @@ def _trusted(file: str | None, folder: str | None) -> SSLContext:
 
 
 class FixedHead:
-    """What every request to one server says of itself."""
+    """The unchanging headers of every request to one server."""
 
     def __init__(self, url: HttpUrl, headers: Mapping[str, str], *, keep: bool) -> None:
-        """`keep`: the server may keep the connection. ValueError for a header that cannot be sent."""
+        """`keep` lets the server keep the connection open. Raises ValueError for a header that cannot be sent."""
         given = {name.lower(): (name, value) for name, value in headers.items()}
         self.cookie = given.pop("cookie", ("", ""))[1]
-        """The cookies that the spec gives."""
+        """The cookies of the spec."""
         authorization = url.authorization
         if authorization is not None and "authorization" in given:
             raise ValueError("a user in the URL and a header Authorization exclude each other")
@@ -240,11 +243,11 @@ class FixedHead:
             raise ValueError(f"the header {min(framing).decode()} follows from the body, and is not set by hand")
         block(self.cookie.encode(), rest)  # raises for a line break
         self.lines = tuple(rest)
-        """As they are sent, without their ends."""
+        """The header lines without their line ends."""
         self._lines = b"".join([line + b"\r\n" for line in rest])
 
     def written(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
-        """A whole request, `target` being one that needs no more quoting. ValueError for a method that is none."""
+        """A complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
             raise ValueError(f"not a method: {method[:80]!r}")
         first = f"{method} {target} HTTP/1.1\r\n".encode()

@@ -1,4 +1,4 @@
-"""What the headers of a reply say of its body: type, charset, packing. Pure."""
+"""Reads type, charset and compression of a reply's body from its headers. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from holdfast.http1.heads import RawFields, value_of
 
 _WBITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS}
 _OTHERS = frozenset(("br", "zstd", "compress"))
-"""Packings that we do not ask for and cannot read; any other word means nothing."""
+"""Encodings that Holdfast does not request and cannot read; any other word is ignored."""
 
 
 class Unpackable(Exception):
-    """A body is not what its Content-Encoding says. `found` is what could be read before that."""
+    """A body does not match its Content-Encoding. `found` is what could be read before the error."""
 
     def __init__(self, message: str, found: bytes = b"") -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class Unpackable(Exception):
 
 
 def text_type(fields: RawFields) -> tuple[str, str | None]:
-    """The type of a body, and the charset it names."""
+    """The type and charset of a body."""
     return _text_type(value_of(fields, "content-type"))
 
 
@@ -39,16 +39,16 @@ def _text_type(header: str | None) -> tuple[str, str | None]:
 
 
 def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> bytes:
-    """The body without its packing, at most a byte over `limit`; Unpackable if that cannot be.
+    """Decompresses a body, up to one byte over `limit`; raises Unpackable if it cannot.
 
-    One that is not `whole` is read as far as it goes.
+    A body that is not `whole` is read as far as possible.
     """
     packing = (value_of(fields, "content-encoding") or "").strip().lower()
     if not body or not packing:
         return body
     if packing in _OTHERS:
         raise Unpackable(f"its Content-Encoding is {packing}, which was not asked for")
-    if packing == "deflate":  # with the frame that it should have, or bare, as some send it
+    if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
         return _inflated(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
     wbits = _WBITS.get(packing)
     return body if wbits is None else _inflated(body, wbits, limit, whole)
@@ -64,7 +64,7 @@ def _inflated(body: bytes, wbits: int, limit: int, whole: bool) -> bytes:
             raise Unpackable("the body is not what its Content-Encoding says", found) from wrong
         if not inflating.eof:
             break
-        body = inflating.unused_data  # gzip may be several, one after the other
+        body = inflating.unused_data  # gzip may have several members
     if whole and len(found) <= limit and not inflating.eof:
         raise Unpackable("the body ends before its Content-Encoding does", found)
     return found

@@ -1,4 +1,4 @@
-"""The cookies of one trial: what its agent sets in a reply goes with the requests after it."""
+"""The cookies of one trial: a cookie that the agent sets is sent with later requests."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ class Cookie(Struct, frozen=True):
     value: str
     path: str
     until: float
-    """When it ends, in seconds of the epoch."""
+    """Expiry time in seconds since the epoch."""
 
 
 class CookieJar:
-    """Cookies for one URL: those of other hosts and paths are not kept, for nobody would be sent them."""
+    """Cookies for one URL; those of other hosts and paths are dropped, because they would never be sent."""
 
     def __init__(self, url: HttpUrl, given: str = "") -> None:
-        """`given`: cookies of the spec, as a header has them; one that the agent sets takes the place of its like."""
+        """`given` are cookies of the spec, as in a header; the agent can replace them."""
         self._url = url
         self._given = dict(_pairs(given))
         self._kept: dict[tuple[str, str], Cookie] = {}
 
     def take(self, fields: RawFields) -> None:
-        """Keeps what a reply sets."""
+        """Stores the cookies that a reply sets."""
         for name, value in fields:
             if name.lower() == b"set-cookie":
                 self._set(value.decode("utf-8", "replace"))
 
     @property
     def header(self) -> str:
-        """What is sent; empty for nothing."""
+        """The Cookie header; empty if there are none."""
         now = time.time()
         kept = [(name, cookie) for (name, _), cookie in self._kept.items() if cookie.until > now]
         kept.sort(key=lambda item: -len(item[1].path))
@@ -64,7 +64,7 @@ class CookieJar:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The `name=value` pieces; a piece without a value is a name."""
+    """The `name=value` pairs; a part without a value is a name."""
     for piece in text.split(";"):
         name, _, value = piece.partition("=")
         if name.strip():
@@ -76,7 +76,7 @@ def _covers(path: str, asked: str) -> bool:
 
 
 def _until(attributes: dict[str, str]) -> float:
-    """When a cookie ends; never within a trial if it does not say."""
+    """When a cookie expires; without an expiry, never within a trial."""
     try:
         return time.time() + int(attributes["max-age"])
     except (KeyError, ValueError):

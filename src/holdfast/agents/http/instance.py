@@ -1,4 +1,4 @@
-"""One started copy of an HTTP agent: its process, where it runs, and the client that asks it."""
+"""One started copy of an HTTP agent: its process, where it runs, and its client."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import Place, ReachablePort, World
 
 FIRST, COUNT = 20_000, 12_000
-"""Below Linux's own range, from which any connection could take a port before the agent has it."""
+"""A range below Linux's ephemeral ports, from which any connection could take a port before the agent does."""
 
 
 class Ports:
-    """Hands out ports, each a good while before it comes again: one that was just used may still be held."""
+    """Hands out ports in rotation: a port that was just used may still be blocked."""
 
     def __init__(self) -> None:
-        self._next = os.getpid() * 37 % COUNT  # runs side by side begin at different places
+        self._next = os.getpid() * 37 % COUNT  # concurrent runs start at different ports
 
     def take(self) -> int:
         """A port that nobody listens on now."""
@@ -46,11 +46,11 @@ class Ports:
 
 
 def check_free(host: str, port: int) -> None:
-    """AgentUnavailable if something already listens where the agent is to."""
+    """Raises AgentUnavailable if something already listens on the agent's port."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
-        return  # its own start will tell
+        return  # the agent's own start will show it
     for family, kind, protocol, _, address in found:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -71,7 +71,7 @@ def _taken(port: int) -> AgentUnavailable:
 
 
 def _free(port: int) -> bool:
-    """Whether any program can listen there, on all addresses, without asking for it to be reused."""
+    """Whether a program can listen there on all addresses, without SO_REUSEADDR."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind(("", port))
@@ -81,9 +81,9 @@ def _free(port: int) -> bool:
 
 
 NOTICE_S = 0.5
-"""How long a lost connection may be ahead of the news that the process has ended."""
+"""Seconds by which a lost connection may precede the end of the process."""
 WORN: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_of_memory", "closed"))
-"""Endings after which an instance is not used again."""
+"""Endings after which an instance is not reused."""
 
 
 class Instance:
@@ -98,17 +98,17 @@ class Instance:
         self._http: HttpAgent
         self._parts: AsyncExitStack
         self.of_trial = False
-        """It was started in the world of its one trial: all that it prints belongs to that."""
+        """Whether it runs in the world of a single trial: everything it prints belongs to that trial."""
         self.worn = False
-        """Its last trial left it in a state that the next one must not meet."""
+        """Whether its last trial left it unusable for the next one."""
 
     @classmethod
     async def start(
         cls, written: AgentSpec, port: int, place: Place, root: Path, printed: Tail | None = None
     ) -> Instance:
-        """Starts a copy on this port and waits until it is ready; AgentUnavailable if it does not get there.
+        """Starts a copy on this port and waits until it is ready; raises AgentUnavailable if it does not become ready.
 
-        The place is closed with it, or here if it cannot be started. `printed` keeps what it prints.
+        Ending the instance closes the place; a failed start closes it immediately. `printed` stores its output.
         """
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
@@ -130,7 +130,7 @@ class Instance:
         return self
 
     async def _ready(self, port: int, forward: ReachablePort | None, root: Path) -> HttpAgent:
-        """The client that asks it, when it is ready."""
+        """Waits until it is ready; returns its client."""
         if forward is None:
             seen, accepts = self._agent, None
         else:
@@ -147,7 +147,7 @@ class Instance:
         return not self._program.ended
 
     async def perform(self, task: Task, world: World) -> Answer:
-        """One trial: reset, if the spec names one, then asked turn after turn."""
+        """Runs one trial: resets the agent, if the spec names a reset, then asks turn after turn."""
         await self._http.reset(world)
         if not self.of_trial:
             self._pipes.drain()
@@ -164,14 +164,14 @@ class Instance:
         return Answer(answer.turns, output=self._printed.text, notes=notes)
 
     async def end(self, grace_s: float | None = None) -> tuple[str, ...]:
-        """Ends it with all that belongs to it; what the reader should know of that."""
+        """Ends the instance; returns notes for the reader."""
         if grace_s is not None:
             await self._program.end(grace_s)
         await self._parts.aclose()
         return self._program.notes
 
     async def _fate(self) -> tuple[EndingKind, str]:
-        """What became of an agent that gave no answer or no connection: it was ready before."""
+        """How an agent ended that was ready before and now gave no answer or no connection."""
         if await self._program.within(NOTICE_S):
             if self._program.out_of_memory:
                 return "out_of_memory", f"it {self._program.out_of_memory}"
@@ -184,12 +184,12 @@ def _last(printed: Tail) -> str:
 
 
 def _with_port(written: AgentSpec, agent: AgentSpec) -> Mapping[str, str]:
-    """Variables of the section that name its port."""
+    """Variables of the section that contain its port."""
     return {name: value for name, value in agent.env.items() if value != written.env[name]}
 
 
 def _seen_from_outside(agent: AgentSpec, port: int, ours: int) -> AgentSpec:
-    """The section with our port where the agent's own stands."""
+    """The section with the forwarded port in place of the agent's own."""
 
     def moved(url: str) -> str:
         return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{ours}", url)

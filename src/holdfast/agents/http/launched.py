@@ -1,4 +1,4 @@
-"""The launched HTTP agent: a server that Holdfast starts itself, as many times as there are trials or slots."""
+"""The launched HTTP agent: a server that Holdfast starts for each trial or slot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.protocols.world import Place, World
 StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
 """Starts one more instance and waits until it is ready."""
 BeginIn: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
-"""The same in the world of a trial; what it prints is kept."""
+"""Starts an instance in the world of a trial, with its output stored."""
 OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
 """Opens a place for one more instance."""
 
@@ -35,9 +35,9 @@ OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
 class LaunchedHttpAgent:
     """A server that is started for its trials.
 
-    On this machine, fresh: a new instance per trial, spares started ahead. Worker: one per slot, kept between trials.
-    `{port}` in the endpoint gives every instance a port of its own. Without it there is one port, and so one instance
-    at a time. In a sandbox: a new instance in the world of each trial, whose ports are its own.
+    On this machine with `fresh`: a new instance per trial, with spares started ahead. With `worker`: one per slot, kept
+    between trials. `{port}` in the endpoint gives every instance its own port. Without it there is one port, so one
+    instance at a time. In a sandbox: a new instance in the world of each trial, which has its own ports.
     """
 
     def __init__(self, agent: AgentSpec, root: Path) -> None:
@@ -48,13 +48,16 @@ class LaunchedHttpAgent:
         self._instances: Instances = WorldInstances(self._begin_in)
         self._slot: asyncio.Semaphore | None = None
         self.limit: int | None = None
-        """How many trials can run at once; None: any number."""
+        """Maximum number of concurrent trials; None for any number."""
         self.notes: tuple[str, ...] = ()
-        """What the reader should know of how it is run."""
+        """Notes for the reader about how it is run."""
 
     @classmethod
     async def on_machine(cls, agent: AgentSpec, root: Path, limit: int, open_place: OpenPlace) -> LaunchedHttpAgent:
-        """Starts the first instance and waits until it is ready; AgentUnavailable if it does not get there."""
+        """Starts the first instance and waits until it is ready.
+
+        Raises AgentUnavailable if it does not become ready.
+        """
         self = cls(agent, root)
         self.limit = limit if self._port is None else 1
         self._slot = asyncio.Semaphore(self.limit)
@@ -78,7 +81,7 @@ class LaunchedHttpAgent:
         return self
 
     async def run(self, task: Task, world: World) -> Answer:
-        """Asks an instance of its own. If that dies it is a result; if none can be started, AgentUnavailable."""
+        """Asks a separate instance. If it dies, that is a result; raises AgentUnavailable if none can be started."""
         if self._slot is None:
             return await self._run(task, world)
         async with self._slot:
@@ -112,7 +115,7 @@ class LaunchedHttpAgent:
 
 
 class NotReadyInTime(Exception):
-    """The trial was over before its instance was ready; `printed` is what that had said."""
+    """The trial's time ended before its instance was ready; `printed` is its output."""
 
     def __init__(self, printed: Tail) -> None:
         super().__init__("it was not ready in time")
@@ -123,27 +126,27 @@ class Instances(Protocol):
     """Lends an instance for each trial."""
 
     async def open(self) -> None:
-        """Starts the first one; AgentUnavailable if that fails."""
+        """Starts the first one; raises AgentUnavailable if that fails."""
         ...
 
     async def take(self, world: World) -> Instance:
-        """One that no other trial uses; NotReadyInTime if the trial's time is over first.
+        """An instance that no other trial uses; raises NotReadyInTime if the trial's time ends first.
 
-        AgentUnavailable if none can be started.
+        Raises AgentUnavailable if none can be started.
         """
         ...
 
     async def give_back(self, instance: Instance) -> tuple[str, ...]:
-        """Its trial is over; what the reader should know of its end."""
+        """Returns an instance after its trial; returns notes about its end."""
         ...
 
     async def close(self) -> None:
-        """Ends all that are not lent."""
+        """Ends all instances that are not in use."""
         ...
 
 
 class SpareInstances:
-    """A new instance for every trial. So many are started ahead, so that no trial waits for a start."""
+    """A new instance for every trial, started ahead so that trials do not wait."""
 
     def __init__(self, begin: StartInstance, ahead: int) -> None:
         self._begin = begin
@@ -181,7 +184,7 @@ class SpareInstances:
             self._waiting.appendleft(spare)
             raise
         except (AgentUnavailable, HarnessError):
-            return None  # the next start says why, if it fails too
+            return None  # the next start reports why, if it fails too
         if instance.alive:
             return instance
         await instance.end()
@@ -197,7 +200,7 @@ class SpareInstances:
 
 
 class KeptInstances:
-    """One instance per slot, kept between trials, replaced when it has died or a trial has worn it out."""
+    """One instance per slot, kept between trials and replaced when it has died or is unusable."""
 
     def __init__(self, begin: StartInstance) -> None:
         self._begin = begin
@@ -232,7 +235,7 @@ class WorldInstances:
         self._begin = begin
 
     async def open(self) -> None:
-        """Nothing is started before there is a world."""
+        """Does nothing: an instance needs a world."""
 
     async def take(self, world: World) -> Instance:
         limit_s, printed = left_s(world), Tail()
@@ -250,4 +253,4 @@ class WorldInstances:
         return await instance.end()
 
     async def close(self) -> None:
-        """Every instance ended with its trial."""
+        """Does nothing: every instance ended with its trial."""

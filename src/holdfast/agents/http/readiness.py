@@ -1,4 +1,4 @@
-"""Waits until a started HTTP agent can be asked: a URL answers, a port accepts, or a line is printed."""
+"""Waits until a started HTTP agent is ready: a URL answers, a port accepts connections, or a line is printed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holdfast.protocols.sandbox import Started
 from holdfast.protocols.world import Place
 
 READY_S = 60.0
-"""For an agent to become ready: models may be loaded, but a run must not wait for ever."""
+"""Maximum time for an agent to become ready: it may load models, but a run must not wait forever."""
 PROBE_S = 2.0
-"""For one look at a URL or port."""
+"""Timeout of one probe of a URL or port."""
 LINE_KEPT = 64_000
-"""Bytes of one line that are looked at."""
+"""Maximum number of bytes of one line that are searched."""
 SEARCH_S = 0.5
-"""For a pattern on one line."""
+"""Time limit of a pattern on one line."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.003, 0.1
 
@@ -32,7 +32,7 @@ Accepts: TypeAlias = Callable[[str, int], Awaitable[bool]]
 
 
 class OutOfMemoryAtStart(AgentUnavailable):
-    """It used more memory than it may before it was ready."""
+    """The agent exceeded its memory limit before it was ready."""
 
     def __init__(self, message: str, printed: Tail) -> None:
         super().__init__(message, code="agent-not-ready", hint="give it more: resources.memory")
@@ -42,9 +42,9 @@ class OutOfMemoryAtStart(AgentUnavailable):
 async def await_ready(
     agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, place: Place, accepts: Accepts | None = None
 ) -> None:
-    """Returns when it is ready; AgentUnavailable, with what it printed, if it ends before or takes too long.
+    """Returns when the agent is ready; raises AgentUnavailable with its output if it ends first or is too slow.
 
-    `place` is where it runs. `accepts` looks at a port that is not one of this machine's.
+    `place` is where it runs. `accepts` tests a port that is not one of this machine's.
     """
     # Two things are awaited together: the probe, and the end of the program. An agent that ends is reported at once,
     # with what it printed, and not as a timeout a minute later. `ready` does not count for a program that has ended:
@@ -91,7 +91,7 @@ async def _until(probe: Probe) -> None:
 
 
 def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Probe]:
-    """What is waited for: in words when it does not come, and a look at whether it has."""
+    """The condition that is waited for, in words, and a function that tests it."""
     ready = (agent.ready or "port").strip()
     if ready.startswith(("http://", "https://")):
         return f"{ready} gives no answer below 500", lambda: _answers(ready)
@@ -105,7 +105,7 @@ def _probe(agent: AgentSpec, printed: Tail, accepts: Accepts) -> tuple[str, Prob
 
 
 def address_of(endpoint: str) -> tuple[str, int]:
-    """Host and port of a URL; AgentUnavailable (config) if it has none."""
+    """Host and port of a URL; raises AgentUnavailable (config) if it has none."""
     try:
         parts = urlsplit(endpoint)
         host, port = parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -125,7 +125,7 @@ async def _accepts(host: str, port: int) -> bool:
         return False
     own, peer = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
     writer.transport.abort()
-    return bool(own[:2] != peer[:2])  # a port of the system's own range can meet itself
+    return bool(own[:2] != peer[:2])  # a connection to an ephemeral port can connect to itself
 
 
 async def _answers(url: str) -> bool:
@@ -150,7 +150,7 @@ async def _answers(url: str) -> bool:
 
 
 class _Lines:
-    """Looks for a text or pattern on each line that is printed."""
+    """Searches each printed line for a text or pattern."""
 
     def __init__(self, wanted: str) -> None:
         import regex
@@ -159,7 +159,7 @@ class _Lines:
         try:
             self._pattern = regex.compile(wanted)
         except regex.error:
-            self._pattern = None  # then it is meant as it stands
+            self._pattern = None  # not a valid pattern: search for the text itself
         self._line = bytearray()
         self._seen = asyncio.Event()
 

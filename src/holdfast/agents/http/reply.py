@@ -1,4 +1,4 @@
-"""From the bytes of a reply to the answer in it, or to why there is none. Pure."""
+"""Finds the answer in the bytes of a reply, or the reason why there is none. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT_LIMIT = 1_000_000
 
 
 class HttpAnswer(NamedTuple):
-    """What one exchange said."""
+    """The content of one exchange."""
 
     text: str | None
     ending: EndingKind = "answered"
@@ -29,13 +29,13 @@ class HttpAnswer(NamedTuple):
 
 
 class ReplyReader(Struct, frozen=True):
-    """Reads replies as the spec says: `find` is its response_path, None for the usual keys."""
+    """Reads replies as the spec says: `find` is its response_path, None for the common keys."""
 
     find: Find | None = None
     path: str = ""
 
     def read(self, seen: HttpExchange, notes: list[str]) -> HttpAnswer:
-        """The answer; what was cut is added to `notes`."""
+        """The answer; a note is added to `notes` if it was cut."""
         if seen.cut:
             notes.append(f"the reply was cut at {BODY_LIMIT // 1_000_000} MB")
         said = self._said(seen)._replace(cut=seen.cut)
@@ -71,7 +71,7 @@ class ReplyReader(Struct, frozen=True):
         return HttpAnswer(text or None, seen.ending, seen.detail)
 
     def _any_text(self, seen: HttpExchange, text: str) -> str | None:
-        """The answer if there is one, else the body: a bad reply's text is judged too."""
+        """The answer if there is one, else the body: the text of a bad reply is judged, too."""
         try:
             return self._answer(seen, text).text or text or None
         except RecursionError:
@@ -114,22 +114,22 @@ class ReplyReader(Struct, frozen=True):
 
 
 def _decoded(seen: HttpExchange) -> tuple[str, str]:
-    """The body as text, and why it could not be read as the reply says it should, if it could not."""
+    """The body as text, and the error if it does not match its declared encoding."""
     charset = seen.charset or "utf-8"
     try:
         return seen.body.decode(charset).removeprefix("\ufeff"), ""
     except LookupError:
         why = f"unknown charset {beginning(charset)!r}"
     except UnicodeDecodeError as bad:
-        # The cut may have gone through a character.
+        # The cut may have split a character.
         why = "" if seen.cut and bad.end >= len(seen.body) else f"not {charset}"
-    except ValueError:  # a name with a null byte, a codec that is none for text
+    except ValueError:  # a name with a null byte, or a codec that is not for text
         why = f"not {beginning(charset)!r}"
     return seen.body.decode("utf-8", "replace").removeprefix("\ufeff"), why
 
 
 def _json(text: str, content_type: str) -> Any:
-    """The reply as JSON. Where the type does not say JSON, only an object or a list is used."""
+    """The reply as JSON. If its type is not JSON, only an object or a list is accepted."""
     declared = content_type.endswith("json")
     if not declared and not text.lstrip().startswith(("{", "[")):
         return MISSING
@@ -140,7 +140,7 @@ def _json(text: str, content_type: str) -> Any:
 
 
 def _failure(value: Any) -> str:
-    """What a body says about having failed; nothing if it does not."""
+    """The error message in a body; empty if there is none."""
     if not isinstance(value, dict):
         return ""
     error = value.get("error")
@@ -167,15 +167,15 @@ def _kept(text: str, notes: list[str]) -> str:
 
 
 class Stream(NamedTuple):
-    """What a stream said, and its JSON events, for those who look for an error in them."""
+    """The text of a stream, and its JSON events, which may contain an error."""
 
     text: str | None
-    """None if the stream had no place for an answer."""
+    """None if the stream had no field for an answer."""
     events: list[dict[str, Any]]
 
 
 def read_stream(text: str, find: Find | None = None) -> Stream:
-    """The answer in an event stream: the found pieces of its JSON events, else its data as it is."""
+    """The answer in an event stream: the matching parts of its JSON events, else its plain data."""
     found = [event.decode("utf-8", "surrogatepass") for event in data_of(text.encode("utf-8", "surrogatepass"))]
     data = [event for event in found if event.strip() != "[DONE]"]
     events = _objects(data)
@@ -190,7 +190,7 @@ def read_stream(text: str, find: Find | None = None) -> Stream:
 
 
 def _objects(data: list[str]) -> list[dict[str, Any]]:
-    """The events as objects, or none at all if one of them is not; a last one may be cut off."""
+    """The events as objects; empty if one of them is not an object. The last one may be cut off."""
     events: list[dict[str, Any]] = []
     for n, event in enumerate(data, 1):
         try:
@@ -211,7 +211,7 @@ def _joined(found: list[Any], *, unwrap: bool = True) -> str | None:
 
 
 def _delta(event: dict[str, Any]) -> Any:
-    """The piece of answer in a chunk of the common model APIs."""
+    """The text in a chunk of the common model APIs."""
     choices = event.get("choices")
     if not isinstance(choices, list):
         return _content(event.get("delta"))

@@ -1,4 +1,4 @@
-"""From a prompt to the request that asks it: all that can be worked out once is, when the agent is opened."""
+"""Turns a prompt into a request. Everything that does not depend on the prompt is computed when the agent is opened."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _DEFAULT_TEMPLATE = '{"input": "{prompt}"}'
 
 
 class HttpRequest(NamedTuple):
-    """What goes over the wire; the headers are the agent's and never change."""
+    """The variable part of a request; the headers belong to the agent and never change."""
 
     method: str
     target: str
-    """Path and query, as they are sent."""
+    """Path and query, as sent."""
     body: bytes | None = None
 
 
 class RequestForm(Struct, frozen=True):
-    """The agent's section, ready to be filled with prompts."""
+    """The agent's section, prepared for prompts."""
 
     method: str
     url: HttpUrl
     headers: dict[str, str]
     body: RequestTemplate | None
-    """None where everything goes into the query."""
+    """None if everything goes into the query."""
     query: tuple[tuple[RequestTemplate, RequestTemplate], ...]
     structured: bool
     takes_messages: bool = False
-    """It has a place for the conversation so far."""
+    """Whether it has a placeholder for the conversation so far."""
 
     def fill(self, asked: str, turn: str, dialogue: Dialogue | None = None) -> HttpRequest:
-        """The request that asks `asked`, which is `turn` or what an attack made of it, in a conversation."""
+        """The request for `asked`, which is `turn` or an attack's version of it, in a conversation."""
         source = (turn, asked) if self.structured else ()
         if dialogue is None:
             fields = TemplateFields(asked, source)
@@ -67,12 +67,12 @@ class RequestForm(Struct, frozen=True):
         return HttpRequest(self.method, target, body)
 
     def loses(self, asked: str, turn: str) -> bool:
-        """Whether what an attack put into the prompt has no place in the template."""
+        """Whether the template drops what an attack added to the prompt."""
         return asked != turn and not self.takes_messages and self.fill(asked, turn) == self.fill(turn, turn)
 
 
 def request_form(agent: AgentSpec) -> RequestForm:
-    """The form of an agent's requests; AgentUnavailable if none can be made from it."""
+    """The form of an agent's requests; raises AgentUnavailable if the section is not usable."""
     method = agent.method.upper()
     headers = _checked_headers(agent.headers)
     declared = next((v for k, v in headers.items() if k.lower() == "content-type"), "")
@@ -95,7 +95,7 @@ def request_form(agent: AgentSpec) -> RequestForm:
 
 
 def endpoint_url(endpoint: str) -> HttpUrl:
-    """The endpoint as a URL; AgentUnavailable if it is none that can be asked."""
+    """The endpoint as a URL; raises AgentUnavailable if it is invalid."""
     try:
         return read_url(endpoint)
     except ValueError:
@@ -115,7 +115,7 @@ def _query_of(template: RequestTemplate, text: str) -> list[tuple[RequestTemplat
 
 
 def _pairs_of_json(text: str) -> list[tuple[RequestTemplate, RequestTemplate]]:
-    """An object gives a parameter a key; a value that is no text is sent as JSON."""
+    """Turns each key of an object into a parameter; a value that is not text is sent as JSON."""
     bare = "".join(p if isinstance(p, str) else _quoted(p.sample, p.name) for p in body_template(text).parts)
     value = json.loads(bare)
     if not isinstance(value, dict):
@@ -128,7 +128,7 @@ def _value_template(value: object) -> RequestTemplate:
 
 
 def _quoted(sample: str, name: str) -> str:
-    """The slot as JSON text again: in quotes where it stood outside a string."""
+    """The placeholder as JSON text again: in quotes if it was outside a string."""
     return f'"{{{name}}}"' if sample.startswith('"') else f"{{{name}}}"
 
 

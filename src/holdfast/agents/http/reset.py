@@ -1,4 +1,4 @@
-"""Brings a running agent back to its first state: by POST, by a function in a child process, or both."""
+"""Restores a running agent's initial state: by POST, by a function in a child process, or both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if inspect.isawaitable(done):
 
 @dataclass(frozen=True)
 class Reset:
-    """What the spec names for a reset, ready to be called before each trial."""
+    """The reset of the spec, ready to be called before each trial."""
 
     url: HttpUrl | None
     wire: HttpClient | None
@@ -44,7 +44,7 @@ class Reset:
     env: dict[str, str]
 
     async def __call__(self) -> None:
-        """HarnessError if the agent cannot be reset."""
+        """Resets the agent; raises HarnessError if it cannot."""
         if self.url is not None and self.wire is not None:
             await _post(self.wire, self.url)
         if self.function:
@@ -56,11 +56,11 @@ class Reset:
 
 
 def reset_of(agent: AgentSpec, endpoint: HttpUrl | None, root: Path, limit: int) -> Reset:
-    """The agent's reset, which does nothing where the spec names none. An agent without a URL has no endpoint."""
+    """The agent's reset, which does nothing if the spec names none. An agent without a URL has no endpoint."""
     url = wire = None
     if agent.reset_endpoint:
         url = _reset_url(endpoint, agent.reset_endpoint)
-        # Another server than the agent's must not see the agent's credentials.
+        # A server other than the agent's must not see the agent's credentials.
         headers = agent.headers if endpoint and url.origin == endpoint.origin else {}
         bare = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         wire = HttpClient(url, bare, timeout_ms=round(RESET_S * 1000), limit=limit, keep=False)
@@ -102,7 +102,7 @@ async def _call(function: str, root: Path, env: dict[str, str]) -> None:
 
 
 async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[bytes]) -> int | None:
-    """The child's exit code, None if it had to be ended. Nothing it started is left behind."""
+    """Runs the child and everything it starts; returns its exit code, None if Holdfast had to kill it."""
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-c", _CALL, str(root), function),
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Request templates: parsed once, filled for every prompt so that any text survives."""
+"""Request templates: parsed once, then filled for every prompt, whatever text it contains."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _STRING_OR_FIELD = re.compile(r'("(?:[^"\\]|\\.)*")|' + _NAME, re.DOTALL)
 _KEY_LINE = re.compile(r"\s*([^\W\d][\w /.-]{0,60}?)\s*:(?:\s+(.*))?$")
 
 MESSAGES = "messages"
-"""The slot of the conversation so far, as JSON."""
+"""The placeholder for the conversation so far, as JSON."""
 
 WriteText: TypeAlias = Callable[[str], str]
 
 
 class UnknownField(Exception):
-    """A template asks for a field that the prompt does not have."""
+    """A template uses a field that the prompt does not have."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(name)
@@ -37,23 +37,23 @@ class Slot(Struct, frozen=True):
     key: str
     write: WriteText
     literal: str | None = None
-    """What stands there if the field is unknown; None makes that an error."""
+    """The text to write if the field is unknown; None makes that an error."""
 
     @property
     def sample(self) -> str:
-        """What it writes for a text, to see what that makes of the template."""
+        """A sample value, to see how it changes the template."""
         return '"x"' if self.write is _as_json else self.write("x")
 
 
 class RequestTemplate(Struct, frozen=True):
-    """Literal text and slots, in order."""
+    """Literal text and placeholders, in order."""
 
     parts: tuple[str | Slot, ...]
     is_json: bool = False
 
     @property
     def takes_messages(self) -> bool:
-        """It has a place for the conversation so far."""
+        """Whether it has a placeholder for the conversation so far."""
         return any(not isinstance(part, str) and part.name == MESSAGES for part in self.parts)
 
     def fill(self, fields: TemplateFields) -> str:
@@ -61,14 +61,14 @@ class RequestTemplate(Struct, frozen=True):
 
 
 class TemplateFields:
-    """What one prompt offers to slots: itself as `{prompt}`, the conversation, and its `key: value` lines."""
+    """The values that one prompt offers: itself as `{prompt}`, the conversation, and its `key: value` lines."""
 
     __slots__ = ("_messages", "_named", "_prompt", "_source")
 
     def __init__(self, prompt: str, source: Iterable[str] = (), messages: str = "[]") -> None:
-        """`source`: the texts to take fields from; a later one wins. They are read only if a slot asks.
+        """`source` are the texts to take fields from; a later one wins. They are parsed only if needed.
 
-        `messages`: the conversation so far, as JSON.
+        `messages` is the conversation so far, as JSON.
         """
         self._prompt = prompt
         self._messages = messages
@@ -110,7 +110,7 @@ def as_key(name: str) -> str:
 
 
 def body_template(text: str, content_type: str = "") -> RequestTemplate:
-    """A template for a body: JSON if it is JSON around its fields, else text."""
+    """A template for a body: JSON if it is JSON apart from its placeholders, else text."""
     parts = _joined(_json_parts(text))
     sample = "".join(p if isinstance(p, str) else p.sample for p in parts)
     try:
@@ -127,12 +127,12 @@ def text_template(text: str) -> RequestTemplate:
 
 
 def encodable(value: str) -> str:
-    """The value with what UTF-8 cannot carry (lone surrogates) replaced."""
+    """The value with lone surrogates replaced, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode()
 
 
 def _joined(parts: Iterable[str | Slot]) -> tuple[str | Slot, ...]:
-    """The parts with the literal text between two slots in one piece."""
+    """Joins adjacent literal parts."""
     found: list[str | Slot] = []
     for part in parts:
         last = found[-1] if found else None
@@ -147,7 +147,7 @@ def _json_parts(text: str) -> Iterator[str | Slot]:
     end = 0
     for match in _STRING_OR_FIELD.finditer(text):
         yield text[end : match.start()]
-        if MESSAGES in (match[2], (match[1] or "")[2:-2]):  # in quotes, too, it is a list and no text
+        if MESSAGES in (match[2], (match[1] or "")[2:-2]):  # even in quotes it is a list, not text
             yield Slot(MESSAGES, MESSAGES, _as_json)
         elif match[1] is None:
             yield Slot(match[2], as_key(match[2]), json.dumps)
@@ -167,7 +167,7 @@ def _text_parts(text: str, write: WriteText, *, keep_unknown: bool) -> Iterator[
 
 
 def _as_json(value: str) -> str:
-    """What is JSON already."""
+    """Returns text that is JSON already."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""A URL that is asked: where it points, and how it is shown."""
+"""A URL to request: its address, and how it is shown."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class HttpUrl(Struct, frozen=True):
     """An http or https URL."""
 
     text: str
-    """As it was written."""
+    """As the user wrote it."""
     address: str
-    """As it is asked: without a fragment, with no spaces."""
+    """As requested: without a fragment or spaces."""
     endpoint: Endpoint
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What two URLs of one server share."""
+        """Scheme, host and port, which URLs of one server share."""
         return self.endpoint.scheme, self.endpoint.host, self.endpoint.port
 
     @property
@@ -33,12 +33,12 @@ class HttpUrl(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Without what may be secret: user, password, query."""
+        """The URL without parts that may be secret: user, password, query."""
         return f"{self.endpoint.scheme}://{self.endpoint.authority}{self.path}"
 
     @property
     def authorization(self) -> str | None:
-        """What the user and password in it are as a header."""
+        """The user and password of the URL as a header."""
         parts = urlsplit(self.text)
         if parts.username is None and parts.password is None:
             return None
@@ -46,12 +46,12 @@ class HttpUrl(Struct, frozen=True):
         return "Basic " + b64encode(user.encode("utf-8", "replace")).decode()
 
     def join(self, other: str) -> HttpUrl:
-        """Another URL, which may be relative to this one; ValueError if it is none."""
+        """Resolves another URL, which may be relative to this one; raises ValueError if it is invalid."""
         return read_url(urljoin(self.text, other))
 
 
 def read_url(text: str) -> HttpUrl:
-    """The URL that a text is; ValueError if it is none that HTTP can ask for. Spaces in its path are quoted."""
+    """Parses a URL; raises ValueError if HTTP cannot request it. Spaces in its path are quoted."""
     parts = urlsplit(text)
     path, query = (_SPACES.sub(lambda found: quote(found[0]), part) for part in (parts.path, parts.query))
     address = parts._replace(path=path, query=query, fragment="").geturl()

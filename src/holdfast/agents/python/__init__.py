@@ -1,1 +1,1 @@
-"""Python agents: imported in processes of their own, on this machine or in sandboxes, or in ours."""
+"""Python agents: imported in separate processes on this machine or in sandboxes, or in Holdfast's own process."""

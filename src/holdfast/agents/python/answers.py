@@ -1,4 +1,4 @@
-"""What a Python agent gave, as text: awaited, joined, found in the usual field, cut to the limit."""
+"""Turns the result of a Python agent into text: awaits it, joins its parts, finds the usual field, limits its length."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _HUMAN = ("human", "HumanMessageChunk", "user")
 _OTHERS = ("system", "developer", "tool", "function", "chat", "SystemMessageChunk", "ToolMessageChunk")
 _ROLES = frozenset((*_AI, *_HUMAN, *_OTHERS))
 ANSWER_LIMIT = 1_000_000
-"""Characters of an answer that are kept."""
+"""Maximum number of characters of an answer."""
 READ_LIMIT = 64_000_000
-"""Characters that are taken from an agent that answers in pieces; then it is asked for no more."""
+"""Maximum number of characters that are read from a streamed answer."""
 
 
 class NoText(Exception):
-    """What the agent returned is of a shape that no text can be found in."""
+    """The agent's result has a shape in which no text can be found."""
 
 
 Take = Callable[[str], None]
 
 
 async def settle(value: Any, take: Take) -> Any:
-    """Awaits what is awaitable; gives `take` the pieces of what comes in pieces, and their text back."""
+    """Awaits an awaitable; joins the parts of a streamed answer and passes each of them to `take`."""
     if inspect.isawaitable(value):
         value = await value
     if isinstance(value, AsyncIterator):
@@ -39,7 +39,7 @@ async def settle(value: Any, take: Take) -> Any:
 
 
 def settle_plain(value: Any, take: Take) -> Any:
-    """Joins the pieces of a generator."""
+    """Joins the parts of a generator."""
     if not isinstance(value, Iterator):
         return value
     pieces = Pieces(take)
@@ -50,12 +50,12 @@ def settle_plain(value: Any, take: Take) -> Any:
 
 
 def must_wait(value: Any) -> bool:
-    """Whether it takes an event loop to have the value."""
+    """Whether the value needs an event loop."""
     return inspect.isawaitable(value) or isinstance(value, AsyncIterator)
 
 
 class Pieces:
-    """An answer that comes in pieces."""
+    """A streamed answer."""
 
     def __init__(self, take: Take) -> None:
         self._take = take
@@ -63,7 +63,7 @@ class Pieces:
         self._size = 0
 
     def add(self, piece: Any) -> bool:
-        """Takes one piece; True if that is enough."""
+        """Adds one part; returns True if that is enough."""
         text = text_of(piece)
         if text:
             self._held.append(text)
@@ -76,12 +76,15 @@ class Pieces:
 
 
 def text_of(value: Any, asked: str = "") -> str | None:
-    """The answer's text: text itself, what the model said last since `asked` in a list of messages, or the usual
-    content field of a dict or object; None is no answer."""
+    """The answer's text; None if there is no answer.
+
+    It is the text itself, the model's last message since `asked` in a list of messages, or the usual content field of a
+    dict or object.
+    """
     if value is None:
         return None
     if isinstance(value, str):
-        return str.__str__(value)  # a library's own kind of text becomes plain text
+        return str.__str__(value)  # converts a library's subclass of str to plain text
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
     if is_ai(value):
@@ -92,7 +95,8 @@ def text_of(value: Any, asked: str = "") -> str | None:
         return said
     for name in CONTENT_KEYS:
         inner = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-        if isinstance(inner, str) or (inner is not None and not callable(inner)):  # LangChain has text to be called
+        # In LangChain, `text` may be a method.
+        if isinstance(inner, str) or (inner is not None and not callable(inner)):
             return text_of(inner)
     if messages is not None:
         return said
@@ -108,18 +112,18 @@ def text_of(value: Any, asked: str = "") -> str | None:
 
 
 def _messages(value: Any) -> list[Any] | None:
-    """The messages that this is or holds, as a graph's state does."""
+    """The messages that this is or contains, like the state of a graph."""
     held = value.get("messages") if isinstance(value, dict) else getattr(value, "messages", value)
     return held if are_messages(held) or (held == [] and held is not value) else None
 
 
 def _speaks(kind: type) -> bool:
-    """Whether a class says in words of its own what its objects are."""
+    """Whether a class defines its own text form."""
     return any("__str__" in vars(c) or "__repr__" in vars(c) for c in kind.__mro__[:-1])
 
 
 def _joined(pieces: list[Any]) -> str:
-    """A list of content blocks is their text; any other list is JSON."""
+    """Joins the text of a list of content blocks; any other list becomes JSON."""
     blocks = [p if isinstance(p, str) else p["text"] for p in pieces if isinstance(p, str) or _is_block(p)]
     return (
         "".join(blocks) if blocks and len(blocks) == len(pieces) and any(map(_is_block, pieces)) else _as_json(pieces)
@@ -145,7 +149,7 @@ def are_messages(value: Any) -> bool:
 
 
 def last_said(messages: list[Any], asked: str) -> str | None:
-    """The text of the last AI message; None if there is none since `asked`, which an older one does not answer."""
+    """The text of the last AI message; None if there is none since `asked`."""
     for message in reversed(messages):
         role = _role(message)
         if role in _AI:
@@ -156,7 +160,7 @@ def last_said(messages: list[Any], asked: str) -> str | None:
 
 
 def is_ai(value: Any) -> bool:
-    """Whether this is a message of a model's."""
+    """Whether this is a message of a model."""
     return not isinstance(value, tuple) and _role(value) in _AI and isinstance(_content(value), str | list)
 
 
@@ -174,7 +178,7 @@ def _text(part: Any) -> str:
 
 
 def _role(message: Any) -> str:
-    """Who speaks; empty if it is no message."""
+    """The role of a message; empty if this is not a message."""
     if isinstance(message, tuple):
         role = message[0] if len(message) == 2 else ""
     elif isinstance(message, dict):

@@ -79,7 +79,7 @@ def settle_streams() -> None:
             stream.flush()
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIO need not have it
         except (OSError, ValueError, AttributeError):
-            continue  # the agent closed it, or replaced it
+            continue  # the agent closed or replaced it
 
 
 class _Silent:
@@ -106,7 +106,7 @@ def rehearse(*, is_async: bool) -> None:
 
 
 REHEARSALS = 20
-"""Enough for the interpreter to specialise its bytecode, which it writes into the code itself."""
+"""Enough for the interpreter to specialise its bytecode, which it writes into the code objects."""
 
 
 class Zygote(SpareChild):
@@ -122,12 +122,12 @@ class Zygote(SpareChild):
         self._children: set[int] = set()
 
     def run(self) -> None:
-        with suppress(Exception):  # an event loop of the agent's own that cannot be created: its trials will report it
+        with suppress(Exception):  # the agent's own event loop cannot be created: its trials will report it
             for _ in range(REHEARSALS):
                 rehearse(is_async=self._held.agent.is_async)
         clear_environment()
-        # The kernel would kill us together with our parent. From here on we see its end ourselves, on the control
-        # socket, and end the trials and whatever they left before we end.
+        # The kernel would kill this process together with its parent. From here on it sees its parent's end itself, on
+        # the control socket, and ends the trials and whatever they left before it ends.
         die_with_parent(0)
         super().run()
 
@@ -135,18 +135,18 @@ class Zygote(SpareChild):
         self._children.add(pid)
 
     def ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Reports the end of a child once all its leftovers have ended, too."""
+        """Reports the end of a child once everything it left behind has ended, too."""
         if pid not in self._children:
             return
         self._children.discard(pid)
         kill_group(pid, signal.SIGKILL)
-        # A child is a subreaper: when it is gone, the daemons below it become our own children. Whatever is our child
-        # now, and neither a trial's process nor of the agent's import, is what this trial has left behind.
+        # A child is a subreaper: when it ends, the daemons below it become children of this process. A child that is
+        # neither a trial's process nor was started by the agent's import is what this trial has left behind.
         left = end_orphans(self._import_children | self._children)
         tell(self.control.fileno(), protocol.ChildExited(pid, status, len(left)))
 
     def crowded(self) -> None:
-        """Rejects the next trial, if one comes soon."""
+        """Rejects the next trial, if one arrives soon."""
         if select.select([self.control], [], [], 0.05)[0] and (work := next_order(self.control)) is not None:
             tell(self.control.fileno(), protocol.ForkRefused(work.ticket, "the machine allows no more processes"))
             os.close(work.line)
@@ -212,7 +212,7 @@ def _introduce(line: int, setup: protocol.HostSetup) -> Held | None:
             import asyncio  # noqa: F401  # once here, not in every child
         ready = protocol.Ready(tuple(done.tools), tuple(done.llm), _threads(), (perf_counter() - started) * 1000)
     except BaseException as broken:
-        sys.path[:] = [place for place in sys.path if place != setup.root]  # the explanation comes from Holdfast
+        sys.path[:] = [place for place in sys.path if place != setup.root]  # Holdfast explains it
         tell(line, unusable(broken, setup.root))
         return None
     settle_streams()

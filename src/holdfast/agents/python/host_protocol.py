@@ -23,9 +23,9 @@ from holdfast.model.trial import Trial
 HEAD = 8
 """Bytes of the length before each message."""
 HIGH = 1000
-"""Our descriptors in the agent's process start here, to survive code that closes all low ones."""
+"""The lowest number for Holdfast's descriptors in the agent's process, to survive code that closes all low ones."""
 LOST = 83
-"""Exit code of a process that closed our line: nothing it does could be reported any more."""
+"""Exit code of a process that closed Holdfast's line: nothing it does could be reported any more."""
 
 
 class TrialRequest(Struct, frozen=True, array_like=True):
@@ -121,7 +121,7 @@ class ReportLine(Protocol):
     def send(self, message: Message) -> None: ...
 
     def hear(self) -> str | None:
-        """The next turn; None: there is no other."""
+        """The next turn; None if there is no other."""
         ...
 
 
@@ -135,17 +135,17 @@ class HostSetup(Struct, frozen=True):
 
 
 class Ready(Struct, frozen=True, tag="ready"):
-    """The agent is imported and its tools are wrapped."""
+    """Reports that the agent is imported and its tools are wrapped."""
 
     tools: tuple[str, ...]
     llm: tuple[str, ...]
     threads: int
-    """Threads after the import: more than one makes forking unsafe."""
+    """Number of threads after the import: more than one makes forking unsafe."""
     import_ms: float
 
 
 class Unusable(Struct, frozen=True, tag="unusable"):
-    """Why the agent cannot be imported or wrapped."""
+    """Reports why the agent cannot be imported or wrapped."""
 
     message: str
     hint: str = ""
@@ -170,11 +170,11 @@ class ChildExited(Struct, frozen=True, tag="exited", array_like=True):
     status: int
     """A waitpid status."""
     left: int = 0
-    """Processes below it that could not be ended."""
+    """Processes below it that could not be killed."""
 
 
 class ForkRefused(Struct, frozen=True, tag="refused", array_like=True):
-    """No process could be created for the trial."""
+    """Reports that no process could be created for the trial."""
 
     ticket: int
     why: str
@@ -195,7 +195,7 @@ class TrialSocket:
     def send(self, message: Message) -> None:
         """Sends a message, or ends the process: what cannot be reported must not happen."""
         if os.getpid() != self._owner and not isinstance(message, Fault | FunctionCalls | RecordingUsed | Broke):
-            os._exit(0)  # a fork made by the agent came back as if it were the agent
+            os._exit(0)  # the agent forked, and the child returned as if it were the agent
         try:
             data = framed(encode(message))
         except UnicodeEncodeError:
@@ -209,7 +209,7 @@ class TrialSocket:
             os._exit(LOST)
 
     def hear(self) -> str | None:
-        """The next turn; None: there is no other."""
+        """The next turn; None if there is no other."""
         return _turns.decode(read_frame(self._fd))
 
 
@@ -221,7 +221,7 @@ class MessageFrames:
         self._found = found
 
     def feed(self, data: bytes) -> None:
-        """Takes new bytes and returns every complete message."""
+        """Adds bytes and returns every complete message."""
         buffer = self._buffer
         buffer += data
         at = 0
@@ -241,7 +241,7 @@ _news: msgspec.json.Decoder[Ready | Unusable] = msgspec.json.Decoder(Ready | Unu
 
 
 async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusable | None:
-    """A host's message after the import; None if it closes its line before."""
+    """A host's first message after the import; None if it closes its line before."""
     got: list[bytes] = []
     frames = MessageFrames(got.append)
     while not got:
@@ -253,7 +253,7 @@ async def first_news(receive: Callable[[], Awaitable[bytes]]) -> Ready | Unusabl
 
 
 def framed(data: bytes) -> bytes:
-    """A message with its length before it."""
+    """A message with its length in front."""
     return len(data).to_bytes(HEAD, "big") + data
 
 
@@ -270,7 +270,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def read_frame(fd: int) -> bytes:
-    """One message from a blocking descriptor; EOFError if the other side is gone."""
+    """Reads one message from a blocking descriptor; raises EOFError if the other side is gone."""
     return _exactly(fd, int.from_bytes(_exactly(fd, HEAD), "big"))
 
 
@@ -285,7 +285,7 @@ def _exactly(fd: int, size: int) -> bytes:
 
 
 def lifted(fd: int) -> int:
-    """The same descriptor under a high number, closed in programs the agent starts."""
+    """Duplicates the descriptor under a high number, closed in programs the agent starts."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     except OSError:  # a low limit on open files

@@ -30,7 +30,7 @@ from holdfast.protocols.trial import TrialContext
 MESSAGE_LIMIT = 80_000_000
 """Maximum size of a message, in bytes: a truncated answer fits, whatever its characters."""
 PARTIAL_KEPT = 1_000_000
-"""Maximum length of an unfinished answer that is kept, in characters."""
+"""Maximum length of an unfinished answer, in characters."""
 
 Say: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends something to the agent's process."""
@@ -45,7 +45,7 @@ class HostedTrial:
         self.pid = 0
         self.asked: list[str] = []
         self.begun = 0
-        """Turns whose time has begun."""
+        """Number of turns whose time has started."""
         self.turns: list[Turn] = []
         self.notes: list[str] = []
         self.done: protocol.TurnsDone | None = None
@@ -72,7 +72,7 @@ class HostedTrial:
         self._until: Callable[[], bool] = bool
 
     async def wait(self, until: Callable[[], bool], limit_s: float) -> bool:
-        """True once that is so or the process has ended; False if the time ran out."""
+        """Waits until the condition is true or the process has ended; returns False if the time ran out."""
         if self.exited or until():
             return True
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -86,11 +86,11 @@ class HostedTrial:
             self._waiter = None
 
     async def said_within(self, limit_s: float) -> bool:
-        """Whether all turns ended by then, or the process has; False also if the agent exceeds one of its limits."""
+        """Whether all turns ended in time, or the process has; False also if the agent exceeds one of its limits."""
         return await unless_limited(self.wait(lambda: self.all_said, limit_s), self._context, ended=False)
 
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
-        """The process has ended, with a waitpid status, or with the system's report that it ran out of memory."""
+        """Records the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
             self.exited, self.status, self.out_of_memory = True, status, out_of_memory
             self._moved()
@@ -157,7 +157,10 @@ class HostedTrial:
                 self._context.sink.add(call.event)
 
     def _in_time(self, met: FaultMet) -> FaultMet:
-        """A fault that acts after the last answer, in a leftover thread or task, did not affect the answer."""
+        """Whether the fault acted before the last answer.
+
+        A later one, in a leftover thread or task, did not affect it.
+        """
         if self.done is None and not self.late:
             return met
         return replace(met, effect="no_effect", note="after the answer")
@@ -230,7 +233,7 @@ def _death(status: int | None) -> str:
 
 
 class TrialPipes:
-    """Our ends of a trial in another process: its line and its output, from the request for the process on."""
+    """Holdfast's ends of the pipes of a trial in another process: its line and its output."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, hosted: HostedTrial) -> None:
         self._loop = loop
@@ -245,16 +248,16 @@ class TrialPipes:
 
     @property
     def theirs(self) -> tuple[int, int]:
-        """The ends to pass on: of the line, and of the output."""
+        """The ends to hand over: of the line, and of the output."""
         return self._their_line.fileno(), self._output.theirs
 
     def give(self) -> None:
-        """Their ends are handed over. On the line somebody still waits for the host's first message."""
+        """Closes the other ends after they were handed over. A caller still waits for the host's first message."""
         self._their_line.close()
         self._output.give()
 
     def listen(self) -> None:
-        """Their ends are handed over, and from now on the trial takes whatever comes on the line."""
+        """Closes the other ends after they were handed over, and starts reading the trial's messages."""
         self.give()
         self._loop.add_reader(self._line.fileno(), self._read_line)
 

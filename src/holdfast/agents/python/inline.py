@@ -1,4 +1,4 @@
-"""A Python agent in our own process: fast, for agents that are trusted not to hang or crash."""
+"""A Python agent in Holdfast's own process: fast, for agents that are trusted not to hang or crash."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 _ENDED = b"error: the agent ended Holdfast's own process (isolation: inline); use isolation: fresh\n"
 _HARNESS = 3
-"""The exit code of a run that our side could not finish."""
+"""The exit code of a run that ended with a harness error."""
 
 
 class Guard:
-    """`os._exit` is told and is never a success; a signal is felt also while the agent blocks."""
+    """Reports `os._exit` and never treats it as success; delivers signals even while the agent blocks."""
 
     def __init__(self) -> None:
         self._asking = False
@@ -56,9 +56,9 @@ class Guard:
             self._handlers = {n: signal.signal(n, self._signalled) for n in (signal.SIGINT, signal.SIGTERM)}
 
     def around(self, ask: AskFunction) -> AskFunction:
-        """The same call; a signal that comes while it blocks ends it.
+        """Wraps a call so that a signal ends it even while it blocks.
 
-        A plain agent may run an event loop of its own: it must not see that it is called from ours.
+        A plain agent may run its own event loop: it must not see that Holdfast's loop calls it.
         """
         loop = self._loop
 
@@ -74,7 +74,7 @@ class Guard:
         return guarded
 
     def close(self) -> None:
-        """Leaves the process as it was found."""
+        """Restores the process to its original state."""
         os._exit = self._exit  # type: ignore[assignment]  # it was read from there
         for number, before in self._handlers.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
@@ -86,14 +86,14 @@ class Guard:
             self._loop.call_soon_threadsafe(self._task.cancel)
 
     def _ended(self, status: int) -> NoReturn:
-        if os.getpid() != self._pid:  # a process that the agent forked ends as it likes
+        if os.getpid() != self._pid:  # a process that the agent forked may end in any way
             self._exit(status)
         os.write(2, _ENDED)
         self._exit(_HARNESS)
 
 
 class InlineAgent:
-    """Asked by a plain call. It cannot be ended when it hangs, and its crash is ours."""
+    """Called directly, as a function. It cannot be stopped when it hangs, and its crash crashes Holdfast."""
 
     def __init__(
         self,
@@ -175,7 +175,8 @@ class InlineAgent:
         turns: list[Turn] = []
         notes: list[str] = []
         dialogue = None
-        if self._loaded.takes_messages or task.context is not UNSET:  # each call would be felt: it runs in no time
+        # An inline agent runs in microseconds, so the cost of each call would show.
+        if self._loaded.takes_messages or task.context is not UNSET:
             dialogue = Dialogue(task.context, messages=self._loaded.takes_messages, once=self._loaded.each_once)
             if dialogue.note:
                 notes.append(dialogue.note)
@@ -203,7 +204,7 @@ class InlineAgent:
             text = following
 
     async def _awaited_turn(self, asked: str, given: Given) -> tuple[Turn, tuple[str, ...]]:
-        """A turn that can be ended when it takes too long, as long as it waits."""
+        """A turn that can be cancelled at its limit whenever the agent awaits something."""
         started = perf_counter()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
@@ -214,7 +215,7 @@ class InlineAgent:
         except asyncio.CancelledError as raised:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                raise  # it is we who are interrupted
+                raise  # Holdfast itself is interrupted
             return raised_turn(asked, started, raised), ()
 
     def _overdue(self, turn: Turn) -> Turn:
@@ -224,7 +225,7 @@ class InlineAgent:
         return Turn(turn.asked, None, turn.latency_ms, "timeout", detail)
 
     async def _call(self, reset: ResetFunction) -> None:
-        """HarnessError if the agent cannot be reset."""
+        """Resets the agent; raises HarnessError if it cannot."""
         try:
             with self._folder:
                 result = reset()
@@ -244,4 +245,4 @@ class InlineAgent:
 
 
 def _drop(text: str) -> None:
-    """Pieces are of no use here: there is nobody to tell of an agent that hangs."""
+    """Ignores parts of an answer: an inline agent that hangs cannot be reported anyway."""

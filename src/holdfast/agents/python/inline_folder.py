@@ -1,4 +1,4 @@
-"""Where an inline agent lives in our process: its folder, its environment, what it prints."""
+"""The surroundings of an inline agent in Holdfast's process: its folder, its environment, its output."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.processes.limits import OUTPUT_KEPT
 
 
 class Output(io.TextIOBase):
-    """Takes what is printed and keeps its end."""
+    """Captures output and keeps its end."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._size = 0
         self.printed = 0
-        """Characters since the last time that it was taken."""
+        """Characters since the last call of `take`."""
 
     def writable(self) -> bool:
         return True
@@ -36,7 +36,7 @@ class Output(io.TextIOBase):
         return len(text)
 
     def take(self) -> tuple[str, tuple[str, ...]]:
-        """The end of what was printed since the last time, and a note if there was more."""
+        """The end of what was printed since the last call, and a note if there was more."""
         if not self._parts:
             return "", ()
         text = "".join(self._parts)[-OUTPUT_KEPT:]
@@ -54,7 +54,7 @@ class InlineFolder:
         self._modules = set(sys.modules)
         self._env = {name: os.environ.get(name) for name in env}
         self._here = self._there = -1
-        if Path.cwd() != root.resolve():  # our own relative paths must stay true between trials
+        if Path.cwd() != root.resolve():  # Holdfast's own relative paths must stay valid between trials
             self._here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
             self._there = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         sys.path.insert(0, self._root)
@@ -71,7 +71,7 @@ class InlineFolder:
             os.fchdir(self._here)
 
     def check(self) -> None:
-        """Refuses a module beside the spec that hides a library from us; others may be found after ours."""
+        """Rejects a module next to the spec that hides a library which Holdfast needs."""
         sys.path.remove(self._root)
         sys.path.append(self._root)
         for name in self._loaded_here():
@@ -83,7 +83,7 @@ class InlineFolder:
                 )
 
     def close(self) -> None:
-        """Leaves the process as it was found."""
+        """Restores the process to its original state."""
         if self._root in sys.path:
             sys.path.remove(self._root)
         for name in self._loaded_here():

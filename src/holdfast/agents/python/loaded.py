@@ -1,4 +1,4 @@
-"""From `module:attribute` to something that can be asked: the Python agent in its own process."""
+"""Loads `module:attribute` as something that can be asked: the Python agent in its own process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.planes.describe import said
 from holdfast.planes.install import Installed, install, resolve
 
 Given: TypeAlias = str | list[GivenMessage]
-"""What an agent is called with: the question, or the messages up to it."""
+"""The input of an agent: the question, or the messages up to it."""
 AskFunction = Callable[[Any], Any]
 ResetFunction = Callable[[], Any]
 
@@ -31,13 +31,13 @@ class Loaded:
         self.ask = ask
         self.is_async = is_async
         self.takes_messages = takes_messages
-        """It is asked with the list of all messages so far."""
+        """Whether it takes the list of all messages so far."""
         self.each_once = each_once
-        """It is given each message once: a runnable keeps a conversation itself, or has none."""
+        """Whether it gets each message only once: a runnable stores a conversation itself, or has none."""
 
 
 def prepare(scenarios: tuple[Scenario, ...]) -> None:
-    """Imports all that the faults need, before the spec's folder can hide a library from us."""
+    """Imports everything that the faults need, before the spec's folder can hide a library from Holdfast."""
     injections = [injection for scenario in scenarios for injection in scenario.injections]
     if injections:
         from holdfast.planes.injection.weather import make_fault
@@ -47,7 +47,7 @@ def prepare(scenarios: tuple[Scenario, ...]) -> None:
         import json  # noqa: F401
         from importlib.resources import files
 
-        files("holdfast")  # faults read their texts so; the first time it imports more
+        files("holdfast")  # faults read their texts this way; the first time it imports more
 
 
 def load(agent: AgentSpec, scenarios: tuple[Scenario, ...]) -> tuple[Loaded, ResetFunction | None, Installed]:
@@ -73,7 +73,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
     for method in ("ainvoke", "invoke"):
         found = getattr(target, method, None)
         if callable(found):
-            from holdfast.agents.python.runnable_input import input_form  # few agents are asked with more than text
+            from holdfast.agents.python.runnable_input import input_form  # few agents take more than text
 
             form = input_form(endpoint, target, given)
             awaited = inspect.iscoroutinefunction(found)
@@ -102,7 +102,7 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
 def _takes_messages(endpoint: str, target: Callable[..., Any]) -> bool:
     """Whether the function's first parameter is called `messages`.
 
-    Refuses one that cannot be called with the prompt alone: that is wiring, not behaviour.
+    Raises for a function that cannot be called with the prompt alone: that is a wiring error, not behaviour.
     """
     try:
         signature = inspect.signature(target)

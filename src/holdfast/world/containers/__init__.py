@@ -1,1 +1,1 @@
-"""Containers of a local engine, each with a small program of ours as its first process: sandboxes and services."""
+"""Containers of a local engine, each with a small Holdfast program as its first process: sandboxes and services."""

@@ -1,4 +1,4 @@
-"""One container with a program of ours as its first process, and the line to it."""
+"""One container whose first process is a Holdfast program, and the connection to that program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.world.supervisors.messages import SupervisorMessage
 SOURCE = Path(__file__).with_name("first_process.c")
 _FLAGS = ("-O2", "-static")
 LISTEN = 7
-"""An order that only the first process knows: the value is an IPv4 address and a port."""
+"""A request that only the first process understands: the value is an IPv4 address and a port."""
 _FIRST, _LINE, _SOCKET = "/.holdfast/first", "/.holdfast/line", "s"
 _START_S = 60.0
 _GONE_S = 30.0
@@ -38,24 +38,24 @@ _OWN_NETWORK = ("--network", "none", "--hostname", "holdfast", "--sysctl", "net.
 
 
 class Shape(Struct, frozen=True):
-    """What a container is started with."""
+    """The settings of a container."""
 
     image: str
     first_process: Path
     user: tuple[int, int]
     folder: Path
-    """Its own on this machine: holds `workspace`, `home`, `tmp`, `hosts`, `line`."""
+    """Its folder on this machine, with `workspace`, `home`, `tmp`, `hosts` and `line`."""
     visible: Mapping[str, Path]
     resources: Resources
     pids: int
     beside: str = ""
-    """A container whose network it shares."""
+    """Another container whose network it shares."""
     workdirs: tuple[str, ...] = ()
-    """Further paths of the workspace."""
+    """Additional paths at which the workspace is mounted."""
 
 
 class Container:
-    """A container under way. Close it after use."""
+    """A running container. Close it after use."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -64,7 +64,10 @@ class Container:
         self.id = ""
 
     async def open(self) -> None:
-        """Starts it and waits for its first process; HarnessError with what the engine says if it does not come."""
+        """Starts the container and waits for its first process.
+
+        Raises HarnessError with the engine's message on failure.
+        """
         folder = self._shape.folder / "line"
         folder.mkdir(mode=0o755)
         with _waiting(folder) as waiting:
@@ -81,7 +84,7 @@ class Container:
         return self._line
 
     async def listen(self, host: str, port: int) -> socket.socket:
-        """A listening socket in the container's network."""
+        """Opens a listening socket in the container's network."""
         value = int(ipaddress.IPv4Address(host)) << 16 | port
         try:
             return _socket(await self.line.ask(LISTEN, value))
@@ -91,24 +94,24 @@ class Container:
             ) from refused
 
     async def connect(self, port: int) -> socket.socket:
-        """ConnectionRefusedError while nothing listens there."""
+        """Connects to a port in the container; raises ConnectionRefusedError while nothing listens there."""
         return await connected((await self.line.ask(wire.CONNECT, port)).fds[0])
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], stdio: Stdio, cwd: str = "", *, agents: bool = False
     ) -> Program:
-        """Starts a program, the agent's or ours; OSError if it cannot be executed."""
+        """Starts a program of the agent or of Holdfast; raises OSError if it cannot be executed."""
         folder = os.path.normpath(os.path.join(WORKSPACE, cwd))
         words = [str(len(argv)), str(len(env)), folder, *argv, *(f"{name}={value}" for name, value in env.items())]
         order = wire.file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))
         return await self.programs.start(argv[0], order, stdio, agents=agents)
 
     async def end_everything(self) -> int:
-        """Ends every process but the first; how many there were."""
+        """Kills every process except the first; returns how many there were."""
         return (await self.line.ask(wire.FREEZE)).value
 
     async def close(self) -> None:
-        """Nothing is left of it, in the engine too."""
+        """Removes the container, also from the engine."""
         self.programs.closing = True
         if self._line is not None:
             await self._line.close()
@@ -121,7 +124,7 @@ class Container:
 
 
 def options(shape: Shape) -> list[str]:
-    """Of `docker run`, in order."""
+    """The options of `docker run`, in order."""
     folder, limits = shape.folder, shape.resources
     mounts = [
         *(_mount(folder / "workspace", path, writable=True) for path in (WORKSPACE, *shape.workdirs)),
@@ -148,9 +151,10 @@ def options(shape: Shape) -> list[str]:
 async def docker(
     *words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None, merged: bool = False
 ) -> str:
-    """What the client says, `merged` with its complaints; HarnessError with its last lines if it fails.
+    """Runs the docker client and returns its output; raises HarnessError with its last lines if it fails.
 
-    It holds `fds` open, and has `env` beside our own.
+    `merged` adds stderr to the output. The client inherits `fds` and gets `env` in addition to Holdfast's own
+    variables.
     """
     try:
         running = await asyncio.create_subprocess_exec(
@@ -182,30 +186,34 @@ async def docker(
 
 
 async def run(*words: str, fds: Sequence[int] = (), env: Mapping[str, str] | None = None) -> str:
-    """`docker run`; the container's id. Cancelled, it waits for the engine, and removes what that has begun."""
+    """Runs `docker run` and returns the container's id.
+
+    If cancelled, it waits for the engine and removes the container that it started.
+    """
     starting = asyncio.ensure_future(docker("run", *words, fds=fds, env=env))
     try:
         return (await asyncio.shield(starting)).strip()
     except asyncio.CancelledError:
-        await asyncio.wait({starting})  # it can only be removed once it is there
+        await asyncio.wait({starting})  # a container can be removed only once it exists
         if starting.exception() is None:
             await removed(starting.result().strip())
         raise
 
 
 def _mount(source: Path, target: str, *, writable: bool = False) -> str:
-    """As the client wants it: one line of comma-separated values."""
+    """A mount in the format of the client: one line of comma-separated values."""
     fields = ("type=bind", f"source={source}", f"target={target}", *(() if writable else ("readonly",)))
     return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
 
 
 @contextlib.contextmanager
 def _waiting(folder: Path) -> Iterator[socket.socket]:
-    """A socket that waits for the first process in that folder, and for nobody after it."""
+    """A listening socket in that folder that accepts only the first process."""
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     waiting = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        path = f"/proc/self/fd/{at}/{_SOCKET}"  # the folder's own path may be longer than an address may be
+        # The folder's own path may exceed the maximum length of a socket address.
+        path = f"/proc/self/fd/{at}/{_SOCKET}"
         waiting.bind(path)
         os.chmod(path, 0o666)  # noqa: S103  # nobody else can go where it lies
         waiting.listen(1)
@@ -229,11 +237,11 @@ async def _accepted(waiting: socket.socket) -> socket.socket:
 
 
 async def removed(container: str, known_by: str = "id") -> None:
-    """Waits until the engine knows nothing of it any more; it is known by its `id` or its `name`."""
+    """Waits until the engine has removed the container, found by its `id` or `name`."""
     found = f"{known_by}={container if known_by == 'id' else f'^/{container}$'}"
     until = asyncio.get_running_loop().time() + _GONE_S
     while True:
-        with contextlib.suppress(HarnessError):  # it may be gone, or going
+        with contextlib.suppress(HarnessError):  # it may be gone already, or in removal
             await docker("rm", "--force", "--volumes", container)
         if not (await docker("ps", "--all", "--quiet", "--no-trunc", "--filter", found)).strip():
             return
@@ -249,7 +257,7 @@ def _socket(message: SupervisorMessage) -> socket.socket:
 
 
 def make_folders(shape: Shape, hosts: str, fill: Callable[[str, Path], None] = lambda name, target: None) -> None:
-    """Makes them, its user's own; `fill` puts something into each, by its name."""
+    """Makes the container's folders, owned by its user; `fill` fills each of them by name."""
     for name in ("workspace", "home", "tmp"):
         target = shape.folder / name
         target.mkdir()
@@ -270,7 +278,7 @@ def _give(folder: Path, uid: int, gid: int) -> None:
 
 
 async def first_process() -> Path:
-    """The first process of containers, compiled for this machine; UserError where that cannot be."""
+    """Compiles the first process of containers for this machine; raises UserError if that is impossible."""
     try:
         return await asyncio.to_thread(compiled, SOURCE, _FLAGS, (), lambda _: None)
     except CannotCompile as why:

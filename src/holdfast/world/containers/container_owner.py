@@ -1,4 +1,4 @@
-"""Whose a container is, so that what a killed run left in an engine is found and removed."""
+"""Labels containers with the process that owns them, to find and remove those of a killed run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LABEL = "holdfast"
-"""Every container of ours has it; its value is the owner."""
+"""The label of every Holdfast container; its value is the owner."""
 _FORM = f'{{{{.Names}}}} {{{{.Label "{LABEL}"}}}}'
 _LIMIT_S = 10.0
 
 
 def owner() -> str:
-    """This process: its machine, when that was started, which processes it is one of, its number, when it began."""
+    """Identifies this process: machine, boot time, pid namespace, pid, start time."""
     return "/".join((*_place(), str(os.getpid()), _began(os.getpid())))
 
 
 def gone(named: str) -> bool:
-    """Whether an owner is known to be gone: another machine's, or another container's, may well be alive."""
+    """Whether an owner is certainly gone: one on another machine or in another container may still be alive."""
     parts = named.split("/")
     if len(parts) != 5:
         return False
@@ -33,7 +33,7 @@ def gone(named: str) -> bool:
 
 
 def sweep() -> list[str]:
-    """Removes the containers whose owner is gone; their names. Without an engine there are none."""
+    """Removes the containers of dead owners and returns their names; none without an engine."""
     left = [name for name, named in _containers() if gone(named)]
     return [name for name in left if _docker("rm", "--force", "--volumes", name) is not None]
 
@@ -46,7 +46,7 @@ def _containers() -> Iterator[tuple[str, str]]:
 
 
 def _docker(*words: str) -> str | None:
-    """What the client says; None if there is none, or it fails."""
+    """The output of the client; None if it is not installed or fails."""
     client = shutil.which("docker")
     if client is None:
         return None
@@ -65,8 +65,8 @@ def _place() -> tuple[str, str, str]:
 
 
 def _began(pid: int) -> str:
-    """In ticks since the machine was started; empty if there is no such process."""
-    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may hold anything
+    """The start time of a process in ticks since boot; empty if there is no such process."""
+    fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before them may contain anything
     return fields[19] if fields else ""
 
 

@@ -1,1 +1,1 @@
-"""Sandbox backends: where an agent runs, what it sees there, and what it may use up."""
+"""Sandbox backends: where an agent runs, what it sees there, and its resource limits."""

@@ -1,4 +1,4 @@
-"""The bubblewrap backend: needs no root, and gives it up. What the machine cannot enforce is said, not assumed."""
+"""The bubblewrap backend: needs no root, and drops it. It reports what the machine cannot enforce."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _SETTINGS = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ("user/max_net_namespaces", "0", "user.max_net_namespaces=15000"),
 )
-"""Where the kernel says that it forbids user namespaces, the value that does, and the setting that allows them."""
+"""A kernel setting that can forbid user namespaces, the value that does, and the setting that allows them."""
 MOST_PROCESSES = 4096
-"""Processes of a sandbox for which the spec sets no limit: a fork bomb must not take the machine."""
+"""Process limit of a sandbox if the spec sets none, against fork bombs."""
 DISK = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
-"""Bytes that a sandbox may write where the spec sets no limit: they are in memory, and several trials run at once."""
+"""Bytes that a sandbox may write if the spec sets no limit: they are in memory, and several trials run concurrently."""
 _PROBE = "/bin/sh"
 
 
 def explained(refusal: str, settings: Path = Path("/proc/sys")) -> UserError:
-    """The error for a user whose machine refuses a sandbox; Holdfast never falls back to a weaker one silently."""
+    """The error for a machine that refuses a sandbox; Holdfast never falls back to a weaker one silently."""
     for name, forbids, allow in _SETTINGS:
         if _value(settings / name) == forbids:
             return unavailable("namespaces-forbidden", why=refusal, setting=allow)
@@ -61,9 +61,9 @@ class Bubblewrap:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None = None) -> Bubblewrap:
-        """The backend, tried on this machine; UserError, with the line that puts it right, where it cannot work.
+        """Opens the backend and tests it on this machine; raises UserError with the command that fixes the problem.
 
-        There are no images: inside is this machine's own system.
+        It has no images: a sandbox shows this machine's own system.
         """
         bwrap = find_bwrap()
         if bwrap is None:
@@ -92,7 +92,7 @@ class Bubblewrap:
         return self._isolation
 
     async def probe(self) -> None:
-        """Opens a sandbox and runs a command in it; UserError, with the line that puts it right, if that fails."""
+        """Opens a sandbox and runs a command in it; raises UserError with the command that fixes the problem."""
         limits.sweep()
         ends: list[CommandEnd] = []
         sandbox_spec = SandboxSpec("probe", commands=(lambda _: ends.append) if kernel.can_filter() else None)
@@ -110,7 +110,7 @@ class Bubblewrap:
         self._isolation = isolation.of_machine(commands=[end.exit_code for end in ends] == [42])
 
     async def open(self, sandbox_spec: SandboxSpec) -> BubblewrapSandbox:
-        if not self._host.alive:  # something killed it: the trials that it held are lost, not those to come
+        if not self._host.alive:  # something killed the host: only the trials it held are lost
             await self.close()
             self._host = self._start_host()
         sources = Sources(self._uid, self._gid, self._mapping, self._folder)
@@ -185,7 +185,7 @@ class Bubblewrap:
         )
 
     def _executable(self, sources: Sources) -> str:
-        """Where a supervisor finds bubblewrap: with the libraries that came with it, if it is not the system's."""
+        """The path at which a supervisor finds bubblewrap, with its bundled libraries if it is not the system's."""
         if system.in_system(str(self._bwrap)):
             return str(self._bwrap)
         packages = self._bwrap.parents[2]
@@ -193,32 +193,32 @@ class Bubblewrap:
 
 
 def _refuse_hidden(shown: Iterable[str]) -> None:
-    """Nothing is seen below the workspace that is no part of it; UserError for what should be."""
+    """Raises UserError for a path below the workspace that the sandbox could not show."""
     for path in shown:
         if path == WORKSPACE or path.startswith(f"{WORKSPACE}/"):
             raise unavailable("workspace-hides", path=path, workspace=WORKSPACE)
 
 
 class Sources:
-    """The sources of one sandbox, in order. Close it once they are handed over.
+    """The mount sources of one sandbox, in order. Close it once they are handed over.
 
-    Not as root, a source is its path. As root it is a mount of its own, which needs no way from the top; root's
-    files belong to the sandbox's user there, so that an agent can change its copy of them.
+    Without root, a source is its path. As root it is a detached mount, reachable without permissions on its parent
+    folders. Root's files belong to the sandbox's user there, so the agent can change its copy of them.
     """
 
     def __init__(self, uid: int, gid: int, mapping: int, folder: Path) -> None:
         self._owner = uid, gid
         self._mapping = mapping
-        """A user namespace that turns root's files into that user's; -1: there is none."""
+        """A user namespace that maps root's files to that user; -1 if there is none."""
         self._folder = folder
         self.paths: list[str | None] = []
         self.folders: list[bool] = []
         self.trees: list[int] = []
         self.copies: list[Path] = []
-        """To be removed when the sandbox is gone."""
+        """Copies to remove when the sandbox is closed."""
 
     def add(self, path: Path, *, writable: bool = False) -> int:
-        """The number of a source; `writable`: the user must own its files."""
+        """Adds a source and returns its number; `writable` means that the user must own its files."""
         try:
             real = path.resolve(strict=True)
             self.folders.append(real.is_dir())
@@ -242,7 +242,7 @@ class Sources:
             tree = kernel.clone_tree(str(path))
             try:
                 kernel.change_owner(tree, self._mapping)
-            except OSError:  # not on this file system
+            except OSError:  # not supported on this file system
                 os.close(tree)
             else:
                 return tree

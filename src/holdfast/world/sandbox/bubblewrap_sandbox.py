@@ -1,4 +1,4 @@
-"""A bubblewrap sandbox as the rest of Holdfast sees it: its supervisor does the work, and we talk to the supervisor."""
+"""A bubblewrap sandbox as the rest of Holdfast sees it: it sends requests to the supervisor, which does the work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.world.supervisors.messages import SupervisorMessage
 
 NEVER = "the sandbox could not execute it"
 _ROUND_MS = 10_000
-"""For the next piece of a list of changes: long, since on a busy machine slowness is ours."""
+"""Timeout for the next part of a list of changes: long, because a busy machine may be slow."""
 
 
 class BubblewrapSandbox(OpenSandbox):
@@ -47,15 +47,15 @@ class BubblewrapSandbox(OpenSandbox):
         """What to call when a command ends, by its number."""
         self._watches = 0
         self._hits: set[int] = set()
-        """The numbers of the watches whose fault the agent has run into."""
+        """The numbers of the watches whose fault the agent has hit."""
         self._view = -1
         self._home_view = -1
         self._supervisor = 0
         self._ours: set[int] = set()
-        """Process ids of the supervisor and of what it has for itself."""
+        """Process ids of the supervisor and its own helpers."""
 
     async def open(self, line: SupervisorConnection) -> None:
-        """Waits until the supervisor has made the sandbox; HarnessError if it cannot."""
+        """Waits until the supervisor has made the sandbox; raises HarnessError if it cannot."""
         self.programs.line = line
         line.expect(0)
         message = await line.reply(0)
@@ -68,7 +68,7 @@ class BubblewrapSandbox(OpenSandbox):
         self._ours = {self._supervisor, *map(int, message.text.split())}
 
     async def connect(self, port: int) -> socket.socket:
-        """ConnectionRefusedError while nothing listens there."""
+        """Connects to a port inside; raises ConnectionRefusedError while nothing listens there."""
         try:
             message = await self.programs.line.ask(wire.CONNECT, port, text=b"4")
             return await connected(message.fds[0])
@@ -83,7 +83,7 @@ class BubblewrapSandbox(OpenSandbox):
         return program
 
     def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """From the freeze on, every command is a throwaway one."""
+        """Once the workspace is frozen, every command gets a throwaway layer."""
 
         async def begin(argv: Sequence[str], env: Mapping[str, str], stdio: Stdio) -> Program:
             return await self._start(argv, env, stdio, agents=False, throwaway=throwaway or self._frozen)
@@ -138,7 +138,7 @@ class BubblewrapSandbox(OpenSandbox):
         return None if found is None else self.view() / found
 
     def view(self) -> Path:
-        """By a descriptor of ours: the mount itself is in no name space but the supervisor's."""
+        """The workspace through a file descriptor: only the supervisor's mount namespace has the mount itself."""
         return Path(f"/proc/{os.getpid()}/fd/{self._view}")
 
     def home_view(self) -> Path:
@@ -158,7 +158,7 @@ class BubblewrapSandbox(OpenSandbox):
                 await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
     def notice(self, message: SupervisorMessage) -> None:
-        """Takes what the supervisor reports by itself: programs that ended, commands that began or ended."""
+        """Handles a message that the supervisor sends on its own: a program ended, a command started or ended."""
         if message.what == wire.COMMAND and self._sandbox_spec.commands is not None:
             self._commands[message.ticket] = self._sandbox_spec.commands(_command(message.text))
         elif message.what == wire.HIT:
@@ -172,7 +172,7 @@ class BubblewrapSandbox(OpenSandbox):
             if message.value != wire.UNTOLD:
                 program.finish(message.value, took_ms)
             elif program.starved:
-                program.finish(signal.SIGKILL, took_ms)  # memory was short even for what makes its place
+                program.finish(signal.SIGKILL, took_ms)  # there was not even enough memory to set up the command
             else:
                 program.finish(None, took_ms, lost=True, note=NEVER)
 
@@ -196,7 +196,7 @@ class BubblewrapSandbox(OpenSandbox):
         return family([self._supervisor])
 
     def _pieces(self, told: int) -> Iterator[bytes]:
-        """What the supervisor's child writes. Our line is heard meanwhile: its supervisor must not wait for us."""
+        """Reads what the supervisor's child writes, and keeps serving the supervisor's messages meanwhile."""
         poll = select.poll()
         poll.register(told, select.POLLIN)
         poll.register(self.programs.line.fileno(), select.POLLIN)
@@ -214,7 +214,7 @@ class BubblewrapSandbox(OpenSandbox):
 
 
 def _changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
-    """Path, what became of it, bytes; an empty path is the end."""
+    """Decodes the list of changes: path, operation, bytes; an empty path ends it."""
     held = b""
     for piece in pieces:
         *words, held = (held + piece).split(b"\0")

@@ -1,13 +1,13 @@
-"""The log of every program that runs inside a sandbox, and of the file faults that it runs into. Standard library only.
+"""Records every program that runs inside a sandbox, and the file faults that it hits. Standard library only.
 
 A seccomp filter stops every exec, exit and watched file call and notifies this process, which reads the arguments from
 the caller's memory, reports them and lets the call continue. It is a log, not a guard: a process could change its
-arguments between our reading and the kernel's.
+arguments between this read and the kernel's.
 
-An attempt for which there is no file (a shell that tries the folders of its PATH) is left out. One that the kernel
-refuses for another reason is reported, and ends with neither code nor duration. A command that executes another in its
-place ends with that one. A command that a signal ends has no code, nor has one whose last thread ends by `exit` alone,
-which no C library does.
+An attempt to execute a missing file (a shell that tries the folders of its PATH) is not recorded. An attempt that the
+kernel refuses for another reason is recorded without exit code or duration. A command that executes another in its
+place ends with that one. A command killed by a signal has no exit code, and neither has one whose last thread ends by
+`exit` alone, which no C library does.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from holdfast.world.supervisors import messages as wire
 from holdfast.world.supervisors.messages import UNTOLD, CommandEndMessage
 
 CHAIN = 16
-"""Commands that one process is followed through, each replaced by the next: it may go on forever."""
+"""Maximum number of commands that one process is followed through, as it may call exec forever."""
 _SPARE = 64
-"""Descriptors that are not used up for watching."""
+"""Descriptors reserved for other purposes than watching."""
 _NOTICE = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
@@ -49,7 +49,7 @@ class CommandRecorder:
     """A child of the supervisor that records what is executed below it. It ends with its supervisor."""
 
     def __init__(self, line: socket.socket, own: str, watched: Sequence[str] = ()) -> None:
-        """`own` is bubblewrap, which we start ourselves; `watched`: which file faults there will be."""
+        """`own` is bubblewrap, which Holdfast itself starts; `watched` lists the kinds of file faults to expect."""
         # The order matters. The child is forked first, so that the filter, which the supervisor and all that it starts
         # inherit, does not hold for the child: it would wait for its own answer. It must also outlive everybody whom
         # the filter stops, since a stopped call waits until somebody answers it.
@@ -71,16 +71,16 @@ class CommandRecorder:
         os.close(told)
 
     def settle(self, ticket: int) -> None:
-        """Nothing runs any more: the end of each command is told, and then that this order is done."""
+        """Reports the end of each command and then completes this order; call it when no program runs any more."""
         wire.send(self._orders, wire.FREEZE, ticket)
 
     def watch(self, ticket: int, number: int, order: int, upper: str) -> None:
-        """From now on a fault of files is watched, and this order is done; `order` is a descriptor of it."""
+        """Starts watching a file fault and completes this order; `order` is a descriptor of its description."""
         wire.send(self._orders, wire.WATCH, ticket, number, text=os.fsencode(upper), fds=[order])
 
 
 class _Writing:
-    """The recorder at work."""
+    """The loop of the recorder process."""
 
     def __init__(self, line: socket.socket, told: int, orders: socket.socket, own: bytes) -> None:
         self._line = line
@@ -99,7 +99,7 @@ class _Writing:
         self._lives = Lifetimes(self._poll, self._ended, most)
 
     def run(self) -> None:
-        """Runs for ever. The dead come first: a new process may have the number of one of them."""
+        """Runs forever. It handles dead processes first, because a new process may reuse the pid of one of them."""
         while True:
             ready = [fd for fd, _ in self._poll.poll()]
             ours = [fd for fd in ready if not self._lives.dies(fd)]
@@ -113,7 +113,7 @@ class _Writing:
         buffer = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self._told, _RECEIVE, buffer)
-        except OSError:  # whoever called has been killed
+        except OSError:  # the caller has been killed
             return
         # The caller is stopped until we answer, so what its pointers lead to can be read from /proc/PID/mem.
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(buffer)
@@ -131,7 +131,7 @@ class _Writing:
     def _begin(self, pid: int, folder: int, path: int, argv: int) -> None:
         try:
             found = attempt(pid, folder, path, argv, self._own)
-        except (OSError, ValueError, OverflowError):  # it is gone, or points nowhere
+        except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return
         if found is not None:
             self._number += 1
@@ -139,7 +139,10 @@ class _Writing:
             self._lives.begins(pid, self._number, found.image)
 
     def _ended(self, end: wire.CommandEndMessage) -> None:
-        """Ends are reported many at a time: each message takes processor time from whatever runs inside."""
+        """Queues the end of a command.
+
+        Each message takes processor time from the sandbox, so ends are reported in batches.
+        """
         self._ends.append(end)
         if len(self._ends) >= _ENDS_AT_ONCE:
             self._tell_ends()
@@ -150,7 +153,7 @@ class _Writing:
 
     def _obey(self) -> None:
         order = wire.receive(self._orders)
-        if order is None:  # the supervisor is ending, and we end with it
+        if order is None:  # the supervisor is ending, and this process ends with it
             self._poll.unregister(self._orders.fileno())
             return
         if order.what == wire.WATCH:
@@ -161,7 +164,7 @@ class _Writing:
         self._tell(wire.DONE, order.ticket)
 
     def _tell(self, what: int, ticket: int, text: bytes = b"") -> None:
-        with suppress(OSError):  # nobody listens any more, and what runs still waits for our answers
+        with suppress(OSError):  # nobody reads any more, and running programs still wait for answers
             wire.send(self._line, what, ticket, text=text)
 
 
@@ -185,7 +188,7 @@ class Lifetimes:
     """
 
     def __init__(self, poll: select.epoll, ended: Callable[[CommandEndMessage], None], most: int) -> None:
-        """`most`: how many descriptors this process may have."""
+        """`most` is the maximum number of descriptors of this process."""
         self._poll = poll
         self._ended = ended
         self._processes: dict[int, _Process] = {}
@@ -194,7 +197,7 @@ class Lifetimes:
         self._most = most
 
     def begins(self, pid: int, number: int, before: ExecImage) -> None:
-        """A process, or a thread that takes it over, is about to execute a command in the place of `before`."""
+        """Records that a process, or one of its threads, is about to execute a command in place of `before`."""
         # Any thread may call exec, and the process goes on under the number of its first one.
         pid, pidfd = self._led(pid)
         process = self._processes.get(pid)
@@ -208,7 +211,7 @@ class Lifetimes:
         process.commands.append(_Begun(number, time.monotonic_ns(), before))
 
     def exits(self, pid: int, code: int) -> None:
-        """A process is about to exit: all that it was has ended so, for whoever started it."""
+        """Records that a process is about to exit: all its commands end with this code."""
         if pid not in self._processes:
             pid, pidfd = self._led(pid)
             if pidfd >= 0:
@@ -221,7 +224,7 @@ class Lifetimes:
             self._all_end(process, code)
 
     def dies(self, pidfd: int) -> bool:
-        """That descriptor has something to tell; whether it is one of ours: then its process is gone."""
+        """Ends the process of a pidfd that became readable; returns False if it is not one of the watched pidfds."""
         pid = self._watched.get(pidfd)
         process = None if pid is None else self._forget(pid)
         if process is not None:
@@ -229,14 +232,14 @@ class Lifetimes:
         return pid is not None
 
     def close(self) -> None:
-        """Nothing is left of them all."""
+        """Closes all descriptors."""
         for pid in list(self._processes):
             process = self._forget(pid)
             if process is not None:
                 self._all_end(process, None)
 
     def _refused(self, process: _Process, now: ExecImage) -> None:
-        """If the process is what it was before its last command, that command was never executed."""
+        """Whether the last exec failed: the process still has the memory image from before it."""
         # The kernel does not report whether an exec succeeded. But it puts new random bytes into the memory of each
         # program it executes, so the image tells: the same one as before the exec means that the exec failed.
         if process.commands and process.commands[-1].before == now:
@@ -251,10 +254,10 @@ class Lifetimes:
         self._ended(CommandEndMessage(begun.number, UNTOLD if code is None else code, took_ns))
 
     def _led(self, pid: int) -> tuple[int, int]:
-        """The process of a thread, and a descriptor of it if it is the first one."""
+        """The process of a thread, and a pidfd if the thread is its first one."""
         try:
             return pid, os.pidfd_open(pid)
-        except OSError:  # not the first thread of its process, or gone, or we have too many
+        except OSError:  # not the first thread of its process, or gone, or too many descriptors are open
             return self._leader(pid), -1
 
     def _leader(self, pid: int) -> int:
@@ -264,7 +267,7 @@ class Lifetimes:
             return pid
 
     def _watch(self, pid: int, pidfd: int) -> int:
-        """The descriptor, if there is one to be had: else the end is told with all others."""
+        """Watches a pidfd, if there is one; without it, the end is reported with all others."""
         if pidfd < 0:
             try:
                 pidfd = os.pidfd_open(pid)

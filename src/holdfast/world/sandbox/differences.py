@@ -1,8 +1,8 @@
 """How a workspace differs from its snapshot, read from the upper layer of its overlay. Standard library only.
 
-A folder is listed only if it is empty; otherwise the files in it are. A file that was copied up and is as it was
-(touched, or opened and not written to) is not a change. Paths may have any length: the kernel takes 4,095 bytes at a
-time, but a program may step deeper.
+A folder is listed only if it is empty; otherwise the files in it are. A file that was copied up but not changed
+(touched, or opened and not written) is not a change. Paths may have any length: the kernel takes 4,095 bytes at a time,
+but a program may step deeper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Literal, NamedTuple
 
 _AT_ONCE = 3_500
-"""Bytes of a path that one system call is given."""
+"""Maximum number of bytes of a path in one system call."""
 
 
 def lstat(path: str) -> os.stat_result:
@@ -39,13 +39,13 @@ def readlink(path: str) -> str:
 
 
 def open_file(path: str) -> BinaryIO:
-    """To be read."""
+    """Opens a file for reading."""
     with _reached(path) as (name, folder):
         return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
 
 
 def attribute(path: str, name: str) -> bytes:
-    """An extended attribute of a folder; OSError if it has none."""
+    """An extended attribute of a folder; raises OSError if it has none."""
     with _reached(path) as (last, folder):
         if folder is None:
             return os.getxattr(last, name, follow_symlinks=False)
@@ -58,7 +58,10 @@ def attribute(path: str, name: str) -> bytes:
 
 @contextmanager
 def _reached(path: str) -> Iterator[tuple[str, int | None]]:
-    """The end of a path, and the folder that it begins in; None: the whole path."""
+    """A descriptor of the folder that a long path ends in, and its last part.
+
+    None with the complete path if it is short.
+    """
     path = path.rstrip("/") or "/"
     if len(os.fsencode(path)) < _AT_ONCE:
         yield path, None
@@ -76,7 +79,7 @@ def _reached(path: str) -> Iterator[tuple[str, int | None]]:
 
 
 def _parts(path: str) -> Iterator[str]:
-    """Pieces of a path that are each short enough; a name has at most 255 bytes."""
+    """Splits a path into parts that are each short enough for one system call; a name has at most 255 bytes."""
     piece, size = "/" if path.startswith("/") else "", 0
     for name in filter(None, path.split("/")):
         length = len(os.fsencode(name)) + 1
@@ -91,11 +94,11 @@ def _parts(path: str) -> Iterator[str]:
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _CHUNK = 1 << 18
 DEEPEST = 4_000
-"""Folders below each other that are walked through; one further down stands for what is in it."""
+"""Maximum depth of folders that are walked; a deeper folder is listed itself instead of its contents."""
 
 
 class Difference(NamedTuple):
-    """One path that is not as it was."""
+    """One path that changed."""
 
     path: str
     op: Literal["created", "modified", "deleted"]
@@ -103,12 +106,12 @@ class Difference(NamedTuple):
 
 
 def differences(upper: str, before: str) -> Iterator[Difference]:
-    """All of them, sorted by path."""
+    """All differences, sorted by path."""
     yield from _within(upper, before, "", False)
 
 
 def _within(upper: str, before: str, at: str, hidden: bool) -> Iterator[Difference]:
-    """`hidden`: nothing of the lower layers is visible here."""
+    """The differences below one folder; `hidden` means that nothing of the lower layers is visible here."""
     # The upper layer holds only what was written. A folder that was removed and made again is marked opaque: then
     # nothing below it is visible any more, and whatever was there before and is not in the upper layer is deleted.
     names = {name: f"{upper}/{at}{name}" for name in _names(f"{upper}/{at}")}
@@ -142,7 +145,7 @@ def _file(upper: str, before: str, path: str, now: os.stat_result, was: os.stat_
 
 
 def _all(root: str, path: str, found: os.stat_result | None, op: Literal["created", "deleted"]) -> Iterator[Difference]:
-    """A file, or all files below a folder."""
+    """Adds a file, or all files below a folder."""
     if found is None:
         return
     if not stat.S_ISDIR(found.st_mode):
@@ -176,7 +179,7 @@ def _same_content(here: str, there: str) -> bool:
 
 
 def _key(name: str, *paths: str) -> str:
-    """A folder sorts as its contents do."""
+    """The sort key of a name: a folder sorts like its contents."""
     folder = any(stat.S_ISDIR(found.st_mode) for path in paths if (found := _stat(path)))
     return f"{name}/" if folder else name
 

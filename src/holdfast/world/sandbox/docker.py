@@ -1,7 +1,8 @@
-"""The docker backend: a container for each trial, from an image of the user's, without a network but ours.
+"""The docker backend: a container for each trial, from the user's image, with no network except Holdfast's.
 
 It needs a local engine and its client, and nothing in the image: the container's first process is a small static
-program of ours, which opens sockets in there for us and starts the agent. The workspace is a folder of this machine.
+program that opens sockets in the container for Holdfast and starts the agent. The workspace is a folder of this
+machine.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class DockerBackend:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None) -> DockerBackend:
-        """The backend, tried on this machine; UserError, with what to do, where it cannot work."""
+        """Opens the backend and tests it on this machine; raises UserError with what to do if it cannot work."""
         if not image:
             raise UserError(
                 "the docker backend needs an image",
@@ -50,7 +51,7 @@ class DockerBackend:
             raise unavailable("docker-client-missing")
         first = await first_process()
         try:
-            # It fails without an engine; `info` of some does not.
+            # This fails without an engine; `info` of some clients does not.
             await docker("version", "--format", "{{.Server.Version}}")
             about = json.loads(await docker("info", "--format", "{{json .}}"))
         except HarnessError as refused:
@@ -92,7 +93,7 @@ class DockerBackend:
         return await opened(sandbox)
 
     async def close(self) -> None:
-        """Every container was closed by its trial; nothing else is kept."""
+        """Does nothing: every trial has closed its container."""
 
 
 class DockerSandbox(FolderSandbox):
@@ -119,7 +120,7 @@ class DockerSandbox(FolderSandbox):
 
     @contextlib.asynccontextmanager
     async def _starter(self, throwaway: bool) -> AsyncIterator[BeginProgram]:
-        """A throwaway command has a container of its own, with copies of the workspace and of /tmp."""
+        """A throwaway command has its own container with copies of the workspace and /tmp."""
         if throwaway:
             async with self._copied() as copy:
                 yield copy.start
@@ -134,14 +135,14 @@ class DockerSandbox(FolderSandbox):
         return self._container.programs.kill_agents()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """HarnessError with what the engine says, where it cannot."""
+        """Changes the limits; raises HarnessError with the engine's message if it cannot."""
         size = [] if memory is None else ["--memory", str(memory), "--memory-swap", str(memory)]
         share = [] if cpu is None else ["--cpus", f"{cpu:g}"]
         if size or share:
             await docker("update", *size, *share, self._container.id)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:
-        """The engine's groups are not ours to read."""
+        """Unknown: Holdfast cannot read the engine's control groups."""
         return None
 
     @property
@@ -174,7 +175,7 @@ class DockerSandbox(FolderSandbox):
 
 
 def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
-    """What every container enforces, by what the engine says of itself."""
+    """What every container enforces, according to the engine."""
     filtered = any("seccomp" in str(one) for one in _listed(about.get("SecurityOptions")))
     missing = {DISK: lacks("engine-disk"), **({} if filtered else {NESTED: lacks("engine-unfiltered")})}
     limits = {PIDS: "PidsLimit", MEMORY: "MemoryLimit", CPU: "CpuCfsQuota"}
@@ -191,7 +192,7 @@ def isolation_of(about: Mapping[str, object]) -> tuple[Isolation, ...]:
 
 
 def furnish(shape: Shape, sources: Mapping[str, Sequence[Path]], hosts: Mapping[str, str]) -> None:
-    """Makes the folders that a container sees, with copies of these in them, by the name of each."""
+    """Makes the folders that a container sees and copies the sources into them, by name."""
 
     def fill(name: str, target: Path) -> None:
         for source in sources.get(name, ()):

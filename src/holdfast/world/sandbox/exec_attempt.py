@@ -1,4 +1,4 @@
-"""What another process is about to execute, read from its memory. Standard library only."""
+"""Reads from another process's memory what it is about to execute. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from typing import NamedTuple
 
 AT_FDCWD = 0xFFFFFF9C
 _ARGUMENTS, _ARGUMENT_BYTES, _TOTAL_BYTES = 256, 4096, 16_000
-"""Of one command line that are kept."""
+"""Limits on what is stored of one command line."""
 _PAGE = 4096
 _AUXILIARY = struct.Struct("=QQ")
 _AT_RANDOM, _RANDOM_BYTES = 25, 16
-"""Where the auxiliary vector points to the random bytes that the kernel gives each program that it executes."""
+"""The entry of the auxiliary vector that points to the random bytes the kernel gives each executed program."""
 
 
 class ExecImage(NamedTuple):
-    """What a process executes: another one after every exec, also of the same program."""
+    """Identifies the program that a process executes: it changes with every exec, even of the same program."""
 
     auxiliary: bytes
     random: bytes
 
 
 class ExecAttempt(NamedTuple):
-    """An exec before it is made."""
+    """An exec that is about to happen."""
 
     record: bytes
-    """Its argv, folder and time, as JSON."""
+    """The command's argv, folder and time, as JSON."""
     image: ExecImage
-    """What it is to replace."""
+    """The image that it will replace."""
 
 
 def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAttempt | None:
-    """Reads it; None if it is `own` or there is no such file. OSError if the process is gone or points nowhere."""
+    """Reads the attempt; None if it is `own` or the file does not exist.
+
+    Raises OSError if the process is gone or a pointer is invalid.
+    """
     at = time.time()
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -50,22 +53,23 @@ def attempt(pid: int, folder: int, path: int, argv: int, own: bytes) -> ExecAtte
 
 
 def executes(pid: int, image: ExecImage) -> bool:
-    """Whether a process, which waits for us, still is what it was."""
+    """Whether a process, which is stopped, still has that image."""
     try:
         auxiliary = _auxiliary(pid)
-        if auxiliary != image.auxiliary:  # nearly always so: the kernel places each program elsewhere
+        # This suffices nearly always: the kernel loads each program at another address.
+        if auxiliary != image.auxiliary:
             return False
         memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return _random(memory, auxiliary) == image.random
         finally:
             os.close(memory)
-    except (OSError, OverflowError):  # it could be read before
+    except (OSError, OverflowError):  # it was readable before
         return False
 
 
 def leader(pid: int) -> int:
-    """The process that a thread belongs to; OSError if it is gone."""
+    """The process that a thread belongs to; raises OSError if it is gone."""
     with open(f"/proc/{pid}/status", "rb") as status:
         return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
 
@@ -90,7 +94,7 @@ def _random(memory: int, auxiliary: bytes) -> bytes:
 
 
 def _there(pid: int, folder: int, name: bytes) -> bool:
-    """Whether there is a file of that name; a link counts, as it cannot be followed from here."""
+    """Whether a file of that name exists; a link counts, because it cannot be followed from here."""
     if not name:
         return True  # by descriptor
     if name.startswith(b"/"):
@@ -113,7 +117,7 @@ def _words(memory: int, at: int) -> list[bytes]:
 
 
 def string_at(memory: int, at: int, limit: int) -> bytes:
-    """A string of another process, read page by page: the next one may not be there."""
+    """Reads a string of another process page by page, because the next page may not exist."""
     found = bytearray()
     while len(found) < limit:
         piece = os.pread(memory, min(_PAGE - at % _PAGE, limit - len(found)), at)

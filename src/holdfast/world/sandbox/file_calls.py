@@ -9,36 +9,36 @@ from functools import cache
 from typing import NamedTuple
 
 AT_CWD = 0xFFFFFF9C
-"""The folder of a call that names none: the working folder."""
+"""The folder argument of a call that uses the working folder."""
 _HERE = -1
-"""In the place of an argument's index: the call has no such argument."""
+"""Replaces an argument's index where the call has no such argument."""
 _PATH_ONLY: int = getattr(os, "O_PATH", 0x200000)
 _NOFOLLOW_AT = 0x100
 
 
 class FileUse(NamedTuple):
-    """A path that a call is given, and what the call needs there."""
+    """A path argument of a call, and what the call needs at that path."""
 
     folder: int
-    """The descriptor that the path starts at."""
+    """The descriptor that the path is relative to."""
     name: int
-    """Where the path is in the caller's memory."""
+    """The address of the path in the caller's memory."""
     exists: bool = False
     opens: bool = False
-    """What is there has to have permissions at all."""
+    """An existing file must be accessible."""
     writes: bool = False
     makes: bool = False
-    """If nothing is there, the folder has to be writable."""
+    """If nothing is there, the folder must be writable."""
     removes: bool = False
-    """If something is there, the folder has to be writable."""
+    """If something is there, the folder must be writable."""
     follows: bool = True
     """A link at the end of the path is followed."""
     keeps: bool = False
-    """What is there stays as it is when it is opened for writing."""
+    """Opening it for writing keeps its content."""
 
 
 class _PathForm(NamedTuple):
-    """How a call has its path: indexes of its arguments; `more` is the one of its flags or mode."""
+    """Which arguments of a call hold its path; `more` is the index of its flags or mode."""
 
     kind: str
     folder: int
@@ -48,7 +48,7 @@ class _PathForm(NamedTuple):
 
 class _PathCall(NamedTuple):
     numbers: tuple[int | None, int | None]
-    """On x86_64 and aarch64."""
+    """Its numbers on x86_64 and aarch64."""
     paths: tuple[_PathForm, ...]
 
 
@@ -87,7 +87,7 @@ _CALLS: Mapping[str, _PathCall] = {
     "renameat": _PathCall((264, 38), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
     "renameat2": _PathCall((316, 276), (_PathForm("remove", 0, 1), _PathForm("make", 2, 3))),
 }
-"""Those that C libraries make; `openat2` is none of them."""
+"""The calls that C libraries make; `openat2` is not among them."""
 _OPENING = ("open", "creat", "openat")
 _WRITES: Mapping[str, tuple[int, int]] = {
     "write": (1, 64),
@@ -112,7 +112,7 @@ _FIXED: Mapping[str, FileUse] = {
 
 @cache
 def path_calls(machine: str = "") -> Mapping[int, tuple[_PathForm, ...]]:
-    """The paths of every call that has one, by its number here."""
+    """The paths of every call that has one, by the call's number on this machine."""
     at = _column(machine)
     return {number: call.paths for call in _CALLS.values() if (number := call.numbers[at]) is not None}
 
@@ -125,7 +125,7 @@ def write_calls(machine: str = "") -> Mapping[int, str]:
 
 
 def told_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
-    """The numbers of the calls that have to be told of: for faults of `paths`, of the `disk`."""
+    """The numbers of the calls that must be reported, for faults of `paths` or of the `disk`."""
     at = _column(machine)
     found = set(path_calls(machine)) if "paths" in watched else set()
     if "disk" in watched:
@@ -136,7 +136,7 @@ def told_calls(watched: Sequence[str], machine: str = "") -> frozenset[int]:
 
 
 def uses(call: int, arguments: Sequence[int]) -> Iterator[FileUse]:
-    """What a call needs of the paths that it is given."""
+    """What a call needs from each of its paths."""
     for form in path_calls().get(call, ()):
         more = arguments[form.more] & 0xFFFFFFFF if form.more != _HERE else 0
         folder = AT_CWD if form.folder == _HERE else arguments[form.folder] & 0xFFFFFFFF

@@ -1,7 +1,7 @@
-"""Which file faults an agent runs into, derived from each call before it is made. Standard library only.
+"""Decides which file faults an agent hits, from each call before it is made. Standard library only.
 
-What a call will do is derived from the files as they are at that moment, so a call that would have succeeded anyway
-does not count as a fault that was met.
+The outcome of a call is derived from the files as they are at that moment. A call that fails for another reason, or
+succeeds, is not counted as a hit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from holdfast.world.supervisors.messages import WatchOrder
 
 _PAGE = 4096
 _VECTORS = 1024
-"""Buffers that one call can have."""
+"""Maximum number of buffers of one call."""
 _POSITION = 2**64 - 1
-"""The offset of a call that writes where the file's position is."""
+"""The offset argument of a call that writes at the file's current position."""
 _PIECE = struct.Struct("=QQ")
 ON_DISK = (f"{WORKSPACE}/".encode(), f"{HOME}/".encode(), b"/tmp/", b"/dev/shm/")  # as programs see them
 _LINKS = 8
-"""That lead to something that is not there, one after the other."""
+"""Maximum number of dangling links to follow, one after the other."""
 _LONGEST_PATH = 4096
 _SEALED = (b"/usr/", b"/lib", b"/etc/", b"/proc/", b"/bin/", b"/sbin/")
-"""Where no agent can put a link: nothing there leads into its workspace."""
+"""Folders where an agent cannot create links: no path there leads into its workspace."""
 _IN_ROOT = Callable[[int, bytes], int]
 _ANY, _WRITE = 0o777, 0o222
 _TOP = os.fsencode(WORKSPACE)
@@ -40,7 +40,7 @@ _MARK = f"{OWN_COMMAND}=".encode()
 
 @dataclass(frozen=True)
 class WatchedFault:
-    """A fault that the agent has not run into yet."""
+    """A fault that the agent has not hit yet."""
 
     number: int
     kind: str
@@ -50,15 +50,15 @@ class WatchedFault:
 
     @classmethod
     def of(cls, number: int, order: WatchOrder, upper: str = "") -> WatchedFault:
-        """`upper` is where files are that are no longer as they were laid out."""
+        """Reads the description of a fault; `upper` is the layer with the files that changed."""
         return cls(number, order.kind, _inside(order.path), frozenset(map(_inside, order.spared)), upper)
 
 
 class FileWatch:
-    """The faults that are watched, until the agent has run into them."""
+    """The faults that are watched until the agent hits them."""
 
     def __init__(self, own: bytes) -> None:
-        """`own` is the program that starts all others: what it touches counts for nothing."""
+        """`own` is the program that starts all others; its own calls do not count."""
         self._own = _identity(own)
         self._namespace = os.stat("/proc/self/ns/pid").st_ino
         self._watches: list[WatchedFault] = []
@@ -69,14 +69,14 @@ class FileWatch:
         self._watches.append(WatchedFault.of(number, order, upper))
 
     def hits(self, pid: int, call: int, arguments: Sequence[int]) -> list[int]:
-        """The faults that this call runs into for the first time, by their numbers."""
+        """The numbers of the faults that this call hits for the first time."""
         if not self._watches:
             return []
         try:
             found = self._met(pid, call, arguments)
             if not found or not self._of_agent(pid):
                 return []
-        except (OSError, ValueError, OverflowError):  # it is gone, or points nowhere
+        except (OSError, ValueError, OverflowError):  # the caller is gone, or the pointer is invalid
             return []
         self._watches = [one for one in self._watches if one not in found]
         return [one.number for one in found]
@@ -97,7 +97,7 @@ class FileWatch:
         return found
 
     def _of_agent(self, pid: int) -> bool:
-        """Not the supervisor's doing, nor bubblewrap's, nor that of a command of ours."""
+        """Whether the process belongs to the agent, and not to the supervisor, bubblewrap or a command of Holdfast."""
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._namespace or _identity(f"/proc/{pid}/exe") == self._own:
             return False
         with open(f"/proc/{pid}/environ", "rb") as told:
@@ -105,7 +105,7 @@ class FileWatch:
 
 
 def fails(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """Whether what is needed of the target is not available because of the fault."""
+    """Whether the fault makes this use of the target fail."""
     if watch.kind == "full":
         return _no_copy(watch, use, target, view)
     if not _covers(watch.path, target):
@@ -133,7 +133,7 @@ def _lacks(watch: WatchedFault, path: bytes, bits: int, view: InsideView) -> boo
 
 
 def _no_copy(watch: WatchedFault, use: FileUse, target: bytes, view: InsideView) -> bool:
-    """A file as it was laid out is copied to the disk when it is opened for writing."""
+    """Whether a full disk prevents the copy that opening an original file for writing needs."""
     if not use.keeps or not _covers(_TOP, target):
         return False
     seen = view.lstat(target)
@@ -157,7 +157,7 @@ def _identity(path: str | bytes) -> tuple[int, int]:
 
 
 class InsideView:
-    """One process, which waits for us. OSError if it is gone. Close it after use."""
+    """The file system as one stopped process sees it. Raises OSError if the process is gone. Close it after use."""
 
     def __init__(self, pid: int, open_in_root: _IN_ROOT = kernel.open_in_root) -> None:
         self._at = f"/proc/{pid}"
@@ -168,7 +168,7 @@ class InsideView:
         os.close(self._root)
 
     def target(self, use: FileUse) -> bytes | None:
-        """The path that a call is given, links followed; None if it is none of the agent's own files."""
+        """The path argument of a call with links resolved; None if it is not one of the agent's own files."""
         memory = os.open(f"{self._at}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
             name = string_at(memory, use.name, _LONGEST_PATH)
@@ -180,7 +180,7 @@ class InsideView:
         return self.resolved(start + b"/" + name, follows=use.follows)
 
     def resolved(self, path: bytes, *, follows: bool = True) -> bytes | None:
-        """Where that really is: as far as there is something, then the rest as it is written."""
+        """The real path: the existing part resolved, then the rest as written."""
         # The kernel resolves the longest part that exists, inside the caller's root and following links. What is left
         # begins at something that is missing, or at a link that leads to something missing. A call that creates a file
         # follows such a link too, so we follow it by hand and start again.
@@ -194,14 +194,14 @@ class InsideView:
         return None
 
     def lstat(self, path: bytes) -> os.stat_result | None:
-        """What is at a resolved path; None if nothing is."""
+        """The status of a resolved path; None if it does not exist."""
         try:
             return os.lstat(os.fsencode(f"{self._at}/root") + path)
         except OSError:
             return None
 
     def _there(self, path: bytes, follows: bool) -> tuple[bytes, list[bytes]]:
-        """The longest part of a path that there is, and what is left of it."""
+        """The longest existing part of a path, and the rest."""
         parts = [part for part in path.split(b"/") if part not in (b"", b".")]
         kept = len(parts) if follows or not parts or parts[-1] == b".." else len(parts) - 1
         while kept:
@@ -217,7 +217,7 @@ class InsideView:
         return b"/", parts
 
     def _link(self, there: bytes, rest: list[bytes]) -> bytes | None:
-        """What a link says that leads nowhere."""
+        """The target of a dangling link."""
         try:
             return os.readlink(os.fsencode(f"{self._at}/root") + there + b"/" + rest[0])
         except OSError:
@@ -235,7 +235,7 @@ class _Write(NamedTuple):
 
 
 def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
-    """Whether a call that writes needs more pages than are left. OSError if that cannot be told."""
+    """Whether a write needs more pages than are free. Raises OSError if that cannot be told."""
     write = _write(pid, name, arguments)
     at = f"/proc/{pid}/fd/{write.fd}"
     seen = os.stat(at)
@@ -246,13 +246,13 @@ def lacks_room(pid: int, name: str, arguments: Sequence[int]) -> bool:
 
 
 def needed_pages(seen: os.stat_result, begin: int, size: int) -> int:
-    """How many a file has to be given for a write; those in its holes are not counted."""
+    """How many pages a file needs for a write; pages in its holes are not counted."""
     held = max(seen.st_blocks * 512 // _PAGE, _pages(seen.st_size), begin // _PAGE)
     return _pages(begin + size) - held
 
 
 def free_pages(path: str) -> int:
-    """How many are left on the disk of a file."""
+    """How many pages are free on the file system of a file."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize // _PAGE
 
@@ -279,7 +279,7 @@ def _write(pid: int, name: str, arguments: Sequence[int]) -> _Write:
 
 
 def _summed(pid: int, at: int, count: int) -> int:
-    """The bytes of all buffers."""
+    """The total size of all buffers."""
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         listed = os.pread(memory, _PIECE.size * min(count, _VECTORS), at)
@@ -289,7 +289,10 @@ def _summed(pid: int, at: int, count: int) -> int:
 
 
 def _left(pid: int, source: int, most: int) -> int:
-    """What a copy can take at most of a plain file, from its position on; nothing is known of other sources."""
+    """Maximum number of bytes that a copy can take from a plain file, from its position on.
+
+    Unknown for other sources.
+    """
     fd = source & 0xFFFFFFFF
     seen = os.stat(f"/proc/{pid}/fd/{fd}")
     position, _ = _state(pid, fd)
@@ -304,7 +307,7 @@ def _begin(pid: int, write: _Write, size: int) -> int:
 
 
 def _state(pid: int, fd: int) -> tuple[int, int]:
-    """The position and the flags of a descriptor."""
+    """The position and flags of a descriptor."""
     with open(f"/proc/{pid}/fdinfo/{fd}", "rb") as told:
         position, flags = told.read().split(b"\n", 2)[:2]
     return int(position.split()[1]), int(flags.split()[1], 8)

@@ -1,8 +1,8 @@
 """The small program that makes sandboxes for Holdfast: single-threaded, standard library only.
 
-`host_process.py` starts it with a control socket. Started as root, it first becomes an unprivileged user. A supervisor
-takes each order: a fork of this process that keeps one sandbox until its own line to Holdfast closes. When the control
-socket closes, Holdfast is gone, and everything is ended.
+`host_process.py` starts it with a control socket. Started as root, it first becomes an unprivileged user. Each order
+goes to a supervisor: a fork of this process that holds one sandbox until its own line to Holdfast closes. When the
+control socket closes, Holdfast is gone, and this program ends everything.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from holdfast.world.sandbox.system import System, shared
 from holdfast.world.supervisors import messages as wire
 
 SETTLES_AFTER_MS = 30
-"""Before the next supervisor is made. Its namespaces and mounts take locks of the kernel that starting a program needs
-too: a program took 44 ms where both coincided, else 25 (busy machine). By then a new sandbox has started its own."""
+"""Milliseconds to wait before the next supervisor is made.
+
+New namespaces and mounts take kernel locks that starting a program needs, too: on a busy machine a program took 44 ms
+to start when both coincided, and 25 ms otherwise. After this time a new sandbox has started its program.
+"""
 
 
 class SandboxHost(SpareChild):
-    """Its children are supervisors, each of one sandbox."""
+    """The host process; each of its children supervises one sandbox."""
 
     pause_ms = SETTLES_AFTER_MS
 
@@ -51,7 +54,7 @@ class SandboxHost(SpareChild):
         time.sleep(0.05)
 
     def _settled(self) -> Callable[[socket.socket, int, tuple[int, ...]], None]:
-        """Makes ahead what can be; how an order is then served: by its line, what it is, and its descriptors."""
+        """Prepares a supervisor and returns the function that serves an order with its line, layout and descriptors."""
         try:
             mounts = supervisor.settle(self._machine)
         except OSError as refused:
@@ -61,7 +64,7 @@ class SandboxHost(SpareChild):
 
 
 def drop(uid: int, gid: int) -> None:
-    """From root to a user without rights; whoever is not root stays who they are."""
+    """Changes from root to an unprivileged user; does nothing without root."""
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
@@ -99,10 +102,10 @@ def owners(uid: int, gid: int) -> int:
 
 
 def main() -> None:
-    """Runs until the control socket closes: control, user, group."""
+    """Runs until the control socket closes. Arguments: control, user, group."""
     fd, uid, gid = sys.argv[1:4]
     control = socket.socket(fileno=int(fd))
-    control.set_inheritable(False)  # nothing below may hold it
+    control.set_inheritable(False)  # no child may hold it open
     keep_orphans()
     mapping = owners(int(uid), int(gid)) if os.getuid() == 0 else -1
     wire.send(control, wire.DONE, 0, fds=[mapping] if mapping >= 0 else [])
@@ -110,5 +113,5 @@ def main() -> None:
     os.umask(0o022)
     os.chdir("/")
     gc.collect()
-    gc.freeze()  # supervisors share these pages; a collection there would copy them
+    gc.freeze()  # supervisors share these pages; a garbage collection would copy them
     SandboxHost(control, shared()).run()

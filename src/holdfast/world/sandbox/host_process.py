@@ -1,4 +1,4 @@
-"""The host of sandboxes, as a process of ours."""
+"""Starts and talks to the host process of sandboxes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.world.
 
 
 class HostProcess:
-    """The host of one backend. Close it after use."""
+    """The host process of one backend. Close it after use."""
 
     def __init__(self, uid: int, gid: int) -> None:
         self._control, theirs = wire.pair()
@@ -40,7 +40,7 @@ class HostProcess:
         return self._process.poll() is None
 
     def owners(self) -> int:
-        """What a sandbox host that was started as root says first: how files change their owner; -1 if they cannot."""
+        """Receives the descriptor that maps file owners, which a root host sends first; -1 if there is none."""
         message = wire.receive(self._control)
         if message is None:
             raise SandboxFailed("the sandbox host ended immediately")
@@ -53,7 +53,7 @@ class HostProcess:
         notice: Callable[[SupervisorMessage], None],
         lost: Callable[[], None],
     ) -> SupervisorConnection:
-        """Hands a layout to the next supervisor; HarnessError if the host is gone."""
+        """Hands a layout to the next supervisor; raises HarnessError if the host is gone."""
         ours, theirs = wire.pair()
         written = wire.written(layout)
         try:

@@ -1,4 +1,4 @@
-"""What a bubblewrap sandbox isolates, and what of it this machine enforces."""
+"""What a bubblewrap sandbox isolates, and which of it this machine enforces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.model.world import Isolation, Resources
 from holdfast.world.sandbox import kernel, limits
 
 _SCOPE = {"evidence": "what the gateway, services, the kernel and the file system saw, and the run's files"}
-"""How far a feature goes, where its name does not say it."""
+"""The scope of a feature whose name does not say it."""
 _PER_NAMESPACE = (5, 14)
-"""From this kernel on, a limit on processes counts those of one user namespace only."""
+"""The first kernel on which a process limit counts only the processes of one user namespace."""
 
 
 def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
-    """What every sandbox here enforces; `commands`: whether the kernel reported the command that was tried."""
+    """What every sandbox on this machine enforces; `commands` says whether the kernel reported the test command."""
     grouped = limits.parents()
     held = {
         FAMILIES: "",
@@ -40,7 +40,7 @@ def of_machine(*, commands: bool) -> tuple[Isolation, ...]:
 def of_sandbox(
     machine: tuple[Isolation, ...], resources: Resources, pids: int, *, disk: int = 0, nested: bool = False
 ) -> tuple[Isolation, ...]:
-    """The same for one sandbox: a limit that nobody set is not enforced, unless there is a default."""
+    """The same for one sandbox: a limit that is not set is not enforced, unless there is a default."""
     unset = {MEMORY: resources.memory is None, CPU: resources.cpu is None, DISK: resources.disk is None}
     defaults = {DISK: f"{disk >> 20:,} MiB" if disk else "", PIDS: str(pids) if resources.pids is None else ""}
 

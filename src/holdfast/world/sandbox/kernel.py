@@ -1,7 +1,4 @@
-"""The system calls that a sandbox is made of, and the filters on them. Linux; standard library only.
-
-A filter says what no sandbox may call, and what is told to us.
-"""
+"""The system calls that build a sandbox, and the seccomp filters on them. Linux; standard library only."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 BIND, REC, SLAVE = 0x1000, 0x4000, 1 << 19
 
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
-"""Numbers that are the same on every architecture."""
+"""System call numbers that are the same on every architecture."""
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _AT_FDCWD, _AT_EMPTY_PATH = -100, 0x1000
 _TREE_CLONE, _TREE_CLOEXEC = 1, os.O_CLOEXEC
@@ -57,12 +54,12 @@ def _syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char])
 
 
 def unshare(flags: int) -> None:
-    """Leaves the namespaces of these kinds for new ones."""
+    """Moves this process into new namespaces of these kinds."""
     _checked(_libc().unshare(flags), "unshare")
 
 
 def map_self(uid: int, gid: int) -> None:
-    """In a new user namespace this user and group keep their numbers; there are no others."""
+    """Maps this user and group to themselves in a new user namespace; there are no others."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
@@ -76,23 +73,23 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 
 
 def unmount(target: str) -> None:
-    """Detaches a mount at once; the kernel drops it when nobody uses it any more."""
+    """Detaches a mount immediately; the kernel drops it when nobody uses it any more."""
     _checked(_libc().umount2(os.fsencode(target), 2), f"unmount {target}")
 
 
 def clone_tree(path: str) -> int:
-    """A mount of its own of what is at this path, placed nowhere; the caller closes it. Needs root."""
+    """A detached mount of this path; the caller closes it. Needs root."""
     return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), _TREE_CLONE | _TREE_CLOEXEC), path)
 
 
 def change_owner(tree: int, mapping: int) -> None:
-    """Files of a cloned tree belong to whom a user namespace maps their owner to; the tree becomes read-only."""
+    """Maps the owners of a cloned tree's files by a user namespace, and makes the tree read-only."""
     attributes = struct.pack("=QQQQ", _ATTR_IDMAP | _ATTR_RDONLY, 0, 0, mapping)
     _checked(_syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, attributes, len(attributes)), "mount_setattr")
 
 
 def seal(path: str, *, below: bool = False, links: bool = True) -> None:
-    """A mount becomes read-only, without devices or setuid: and all `below` it; `links`: they are followed."""
+    """Makes a mount read-only, without devices or setuid, with all mounts `below` it; `links` follows links."""
     flags = _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV | (0 if links else _ATTR_NOSYMFOLLOW)
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
     _checked(
@@ -107,7 +104,7 @@ def place_tree(tree: int, target: str) -> None:
 
 
 def open_in_root(root: int, path: bytes) -> int:
-    """A descriptor of what is at a path for whoever has that root, to look at only; the caller closes it."""
+    """Opens a path as seen from that root, with O_PATH; the caller closes the descriptor."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT)
     return _checked(_syscall(_OPENAT2, root, path, how, len(how)), "openat2")
 
@@ -119,24 +116,24 @@ def raise_loopback() -> None:
 
 
 def make_dumpable() -> None:
-    """Gives this process its own /proc entries back after a change of user."""
+    """Makes this process's /proc entries accessible again after a change of user."""
     _libc().prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def forgo_privileges() -> None:
-    """No program that this process or its children execute gains rights."""
+    """Keeps this process and its children from gaining privileges by executing a program."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
 def filter_calls(program: bytes) -> None:
-    """Puts a filter on this process and its children."""
+    """Installs a filter on this process and its children."""
     _filter(program, 0)
 
 
 def listen_to_calls(program: bytes) -> int:
-    """The same; the descriptor tells of the calls that the filter picks out.
+    """Installs a filter and returns the descriptor that reports the calls it selects.
 
-    A signal that comes while we look at a call does not interrupt it, from Linux 5.19 on; one that comes before may.
+    From Linux 5.19 on, a signal does not interrupt a call while it is examined; it may do so before that.
     """
     try:
         return _filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
@@ -161,12 +158,13 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _THIRD_AT = 0, 4, 16, 32
 _ALLOW, _REFUSE, _TELL = 0x7FFF0000, 0x00050000, 0x7FC00000
 _X32 = 0x40000000
-"""Numbers from here on are those of a second table on x86_64."""
+"""Numbers from here on belong to the x32 table of x86_64."""
 
 FAMILIES = (int(socket.AF_UNIX), int(socket.AF_INET), int(socket.AF_INET6))
 _NETLINK, _NETLINK_ROUTE = 16, 0
 BANNED = ("io_uring_setup", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd")
-"""io_uring can open sockets behind a filter's back; keys are shared with the host; the rest only serve attacks."""
+"""io_uring can open sockets that the filter does not see; keys are shared with the host; the rest only serve attacks.
+"""
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NUMBERS: Mapping[str, Mapping[str, int]] = {
@@ -202,13 +200,13 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
 
 
 def can_filter(machine: str = "") -> bool:
-    """Whether filters can be built for this machine."""
+    """Whether filters can be built for this architecture."""
     return (machine or platform.machine()) in NUMBERS
 
 
 @cache
 def guard(machine: str = "") -> bytes:
-    """What holds in every sandbox: native calls only, no banned ones, sockets of the usual families."""
+    """The filter of every sandbox: native calls only, no banned ones, sockets of the usual families."""
     machine = machine or platform.machine()
     numbers = NUMBERS[machine]
     return b"".join(
@@ -234,7 +232,7 @@ def program_calls(machine: str = "") -> tuple[int, int, int]:
 
 
 def tell_of_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
-    """Every attempt to execute a program, every exit and `more` are told before they are made; all else passes."""
+    """A filter that reports every exec, every exit and `more` before they happen; all other calls pass."""
     machine = machine or platform.machine()
     numbers = sorted({*program_calls(machine), *more})
     return b"".join(
@@ -250,7 +248,7 @@ def tell_of_programs(machine: str = "", more: Collection[int] = ()) -> bytes:
 
 
 def _families() -> list[bytes]:
-    """The family is the first argument; netlink is for asking after addresses only."""
+    """Filters sockets by family, the first argument; netlink is limited to asking for addresses."""
     steps = [_step(_LOAD, _FIRST_AT)]
     for family in FAMILIES:
         steps += [_step(_EQUAL, family, yes=0, no=1), _step(_RETURN, _ALLOW)]

@@ -1,4 +1,4 @@
-"""Memory and processor time of a whole sandbox, by control groups where the machine lets us."""
+"""Memory and CPU limits of a complete sandbox, by control groups if the machine allows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.model.world import Resources
 from holdfast.processes.program import KILL_S
 
 PREFIX = "holdfast-"
-"""Of every group that we make: so that what a killed run left is found."""
+"""The name prefix of every group, to find those that a killed run left."""
 _PERIOD_US = 100_000
 _PAUSE_S = 0.002
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -26,7 +26,7 @@ class ControlGroup:
     """The control groups of one sandbox, one per controller. Close it once the sandbox is empty."""
 
     def __init__(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        """`wanted`: what to write, by controller and file."""
+        """`wanted` holds the values to write, by controller and file."""
         self._folders: dict[str, Path] = {}
         self._name = f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
         try:
@@ -39,13 +39,13 @@ class ControlGroup:
             ) from broken
 
     def entrances(self) -> list[int]:
-        """Descriptors by which a process without rights can enter, with all that it starts; the caller closes them."""
+        """Descriptors through which an unprivileged process can enter the groups; the caller closes them."""
         return [os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC) for folder in self._folders.values()]
 
     def limit(self, controller: str, limit: float | None, everybody: Callable[[], Iterable[int]]) -> bool:
-        """Sets a limit while programs run, or lifts it; False if they have more memory by now than they may.
+        """Sets or lifts a limit at runtime; returns False if the programs already use more memory than that.
 
-        OSError or KeyError where the machine cannot. `everybody` gives the processes that it holds for.
+        Raises OSError or KeyError if the machine cannot. `everybody` returns the processes to limit.
         """
         folder = self._folders.get(controller) or self._make(controller)
         self._gather(folder, everybody)
@@ -58,7 +58,7 @@ class ControlGroup:
         return True
 
     def strained(self, controller: str) -> int | None:
-        """How often its limit was run into, as the kernel counts; None if there is no such group, or no count."""
+        """How often the limit was hit, by the kernel's count; None if there is no such group or count."""
         folder = self._folders.get(controller)
         if folder is None:
             return None
@@ -68,21 +68,21 @@ class ControlGroup:
         return _count(folder / file, name)
 
     def memory_kills(self) -> int:
-        """How many processes the kernel ended since all of them together had more memory than they may."""
+        """How many processes the kernel killed because together they exceeded the memory limit."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
         return _count(folder / ("memory.events" if _unified(folder) else "memory.oom_control"), "oom_kill ") or 0
 
     def memory_held(self) -> int:
-        """Bytes in use, those of files that are kept in memory included."""
+        """Bytes in use, including cached files."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
         return _count(folder / ("memory.current" if _unified(folder) else "memory.usage_in_bytes"), "") or 0
 
     async def close(self) -> None:
-        """Waits for the last process to be gone: its supervisor closes our line a moment before it is."""
+        """Removes the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
         until = time.monotonic() + KILL_S
         while not self._remove():
             if time.monotonic() > until:
@@ -102,7 +102,7 @@ class ControlGroup:
             (folder / file).write_text(value)
 
     def _gather(self, folder: Path, everybody: Callable[[], Iterable[int]]) -> None:
-        """Takes in all processes, also those that start meanwhile."""
+        """Moves all processes into the group, including those that start meanwhile."""
         there: set[int] = set()
         while new := set(everybody()) - there:
             for pid in sorted(new):
@@ -120,10 +120,10 @@ class ControlGroup:
 
 
 def wanted(resources: Resources) -> dict[str, dict[str, str]]:
-    """What to write for these limits, where the machine can keep them."""
+    """The values to write for these limits, as far as the machine supports them."""
     found: dict[str, dict[str, str]] = {}
     asked = {name: limit for name, limit in (("memory", resources.memory), ("cpu", resources.cpu)) if limit is not None}
-    can = parents() if asked else {}  # a third of a millisecond to find out
+    can = parents() if asked else {}  # finding out takes a third of a millisecond
     for controller, limit in asked.items():
         folder = can.get(controller)
         if folder is not None:
@@ -132,7 +132,7 @@ def wanted(resources: Resources) -> dict[str, dict[str, str]]:
 
 
 def parents() -> dict[str, Path]:
-    """Our own control group, by controller, where groups can be made below it."""
+    """Holdfast's own control group by controller, where groups can be created below it."""
     own = _own_groups()
     found: dict[str, Path] = {}
     for mounted, kind, controllers in _hierarchies():
@@ -149,7 +149,7 @@ def parents() -> dict[str, Path]:
 
 
 def sweep() -> tuple[str, ...]:
-    """Removes the groups of runs that were killed; their names."""
+    """Removes the groups of killed runs and returns their names."""
     removed = []
     for parent in set(parents().values()):
         for folder in parent.glob(f"{PREFIX}*-*"):
@@ -175,7 +175,7 @@ def _settings(controller: str, limit: float | None, *, unified: bool) -> Iterato
 
 
 def _own_groups() -> dict[str, str]:
-    """Our group by controller; the unified hierarchy's is at the empty name."""
+    """Holdfast's control group by controller; the unified hierarchy's is at the empty name."""
     found: dict[str, str] = {}
     for line in _lines(_OWN):
         _, controllers, path = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""The processes of a sandbox while they run: found, and limited from now on."""
+"""Limits the processes of a sandbox at runtime."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from holdfast.world.sandbox.limits import ControlGroup, parents
 NO_GROUP = "no control group may be made here, so processor time cannot be limited: it needs root, or delegated groups"
 
 LEAST = 64_000_000
-"""Address space that our own process inside needs, and whatever it starts inherits its limit."""
+"""Address space that a Holdfast process inside needs; the programs it starts inherit its limit."""
 _PAUSE_S = 0.01
 
 Everybody = Callable[[], Iterable[int]]
 
 
 def family(pids: Iterable[int]) -> Iterator[int]:
-    """These processes and all below them."""
+    """These processes and all their descendants."""
     waiting = [*pids]
     while waiting:
         pid = waiting.pop()
@@ -41,9 +41,9 @@ class LiveLimits:
     def __init__(
         self, group: ControlGroup, resources: Resources, everybody: Everybody, ours: Callable[[], Container[int]] = set
     ) -> None:
-        """`resources` are the limits that hold otherwise; `everybody` gives the processes that they hold for.
+        """`resources` are the usual limits; `everybody` returns the processes that they apply to.
 
-        `ours` are those of them that must outlive the agent, so they are never in its group.
+        `ours` are those that must outlive the agent, so they never enter its group.
         """
         self._group = group
         self._ours = ours
@@ -51,16 +51,19 @@ class LiveLimits:
         self._everybody = everybody
         self._now: dict[str, float] = {}
         self._ended = 0
-        """How often programs were ended since they had more memory than they may."""
+        """How many programs were killed because they exceeded the memory limit."""
 
     async def limit(self, memory: int | None, cpu: float | None, too_big: Callable[[], object]) -> None:
-        """`too_big` ends those that have more memory by now; HarnessError where this machine cannot."""
+        """Sets limits; `too_big` kills programs that already use more memory.
+
+        Raises HarnessError if this machine cannot.
+        """
         self._now |= {} if memory is None else {"memory": memory}
         self._now |= {} if cpu is None else {"cpu": cpu}
         await self.again(too_big)
 
     async def again(self, too_big: Callable[[], object]) -> None:
-        """The same limits for programs that have started since."""
+        """Applies the same limits to programs that have started since."""
         can = parents() if self._now else {}
         if "cpu" in self._now and "cpu" not in can:
             raise HarnessError(NO_GROUP, code="limits-failed")
@@ -71,12 +74,12 @@ class LiveLimits:
                 _limit_each(int(limit), self._everybody)
 
     def strained(self, controller: str) -> int | None:
-        """How often the limit was run into so far; None where that is not counted."""
+        """How often the limit was hit so far; None if that is not counted."""
         counted = self._group.strained(controller)
         return counted if counted is None or controller != "memory" else counted + self._ended
 
     def memory_end(self) -> MemoryEnd:
-        """For a program that starts now: what tells, at its end, whether memory was the reason."""
+        """For a program that starts now: returns a function that tells, at its end, whether memory was the cause."""
         killed, ended = self._group.memory_kills(), self._ended
 
         def told(status: int | None, by_us: bool) -> str:
@@ -93,10 +96,7 @@ class LiveLimits:
         return f"used more than its {written_size(int(size or 0))} of memory ({source})"
 
     def lift(self) -> None:
-        """The limits are the usual ones again: what looks at the agent's work is not to suffer from them.
-
-        Nor from what the agent has left in files, which is kept in memory.
-        """
+        """Restores the usual limits, so that neither they nor cached files of the agent affect checks."""
         can = parents() if self._now else {}
         with contextlib.suppress(OSError):
             for controller in self._now:
@@ -128,13 +128,13 @@ class LiveLimits:
 
 
 def written_size(size: int) -> str:
-    """Bytes as a spec writes them: 64Mi."""
+    """Bytes in the format of a spec, such as 64Mi."""
     units = ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
     return next((f"{size // unit}{name}" for unit, name in units if size and size % unit == 0), f"{size} bytes")
 
 
 def _limit_each(size: int | None, everybody: Everybody) -> None:
-    """Address space of each process, which those that it starts inherit; None: as much as it could have before."""
+    """Limits the address space of each process, which its children inherit; None restores the original limit."""
     if size is not None and size < LEAST:
         raise HarnessError(
             f"no control group may be made here, and a single process needs {LEAST} bytes at least",

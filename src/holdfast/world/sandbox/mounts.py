@@ -1,6 +1,6 @@
 """The mounts of one sandbox, made in its supervisor's mount namespace: they vanish with it. Standard library only.
 
-None of it is a file of the host. In that namespace a new file system covers `/sys`, which every machine has and neither
+No mount is visible on the host. In that namespace a new file system covers `/sys`, which every machine has and neither
 a supervisor nor bubblewrap needs. The complete tree that programs see is built here, once: bubblewrap takes it as it
 is, which is three times as fast as building it for every program.
 """
@@ -35,28 +35,28 @@ _LINKS = {
 }
 _FOLDERS = ("/dev/pts", SHM, "/proc", "/run", TMP, WORKSPACE, HOME)
 _INODES = 1_000_000
-"""Files that an agent can make: each costs about a kilobyte of the kernel's memory."""
+"""Maximum number of files of an agent: each costs about a kilobyte of kernel memory."""
 _LEAST_INODES = 16_384
 _PLAIN = kernel.NOSUID | kernel.NODEV
 
 
 @dataclass(frozen=True)
 class WritableLayer:
-    """What programs write to: the workspace, their home, /tmp and /dev/shm."""
+    """The folders that programs write to: the workspace, their home, /tmp and /dev/shm."""
 
     workspace: str
     home: str
     tmp: str
     shm: str
     shown: tuple[str, ...] = ()
-    """What is visible below /tmp, /dev/shm or the home: a Python that lives there, for one."""
+    """Paths below /tmp, /dev/shm or the home that stay visible, such as a Python installed there."""
 
 
 class SandboxMounts:
-    """The place of one sandbox. `layer` is where programs work; changes count from the last `snapshot`."""
+    """The file systems of one sandbox. `layer` is where programs work; changes count from the last `snapshot`."""
 
     def __init__(self, system: System) -> None:
-        """All that is the same for every sandbox, made ahead."""
+        """Makes everything that is the same for every sandbox, ahead of the first order."""
         kernel.unshare(kernel.NEWNS)
         kernel.mount("none", "/", flags=kernel.REC | kernel.SLAVE)
         kernel.mount("tmpfs", TOP, "tmpfs", _PLAIN, "mode=0755,size=64m")
@@ -65,16 +65,16 @@ class SandboxMounts:
         _build(system)
         self._size = ""
         self._lower: list[str] = []
-        """Topmost first, as overlayfs wants it."""
+        """The lower layers, topmost first, as overlayfs expects them."""
         self._uppers = 0
         self._asides = 0
         self._shown: tuple[str, ...] = ()
         self._home: list[str] = [_OWN_HOME]
-        """What the home is made of, topmost first."""
+        """The layers of the home, topmost first."""
         self.upper = ""
 
     def furnish(self, layout: SandboxLayout, trees: tuple[int, ...]) -> int:
-        """All that is this sandbox's own; the first view of its workspace, for us to read."""
+        """Adds what belongs to this sandbox only; returns a read-only view of its workspace."""
         self._size = _size(layout.disk)
         self._lower = [f"{SOURCES}/{n}" for n in reversed(layout.layers)]
         _place(layout, trees)
@@ -90,7 +90,7 @@ class SandboxMounts:
         return self.snapshot()
 
     def _furnish_home(self, source: int) -> None:
-        """A folder of its own on the sandbox's disk, above what it is filled with."""
+        """Makes the home a folder on the sandbox's disk, above its initial content."""
         if source < 0:
             os.mkdir(_OWN_HOME)
         else:
@@ -99,13 +99,13 @@ class SandboxMounts:
         _bind(_OWN_HOME, f"{ROOT}{HOME}")
 
     def home_view(self) -> int:
-        """The home, for us to read."""
+        """A read-only view of the home."""
         _bind(_OWN_HOME, HOME_VIEW)
         kernel.seal(HOME_VIEW, links=False)
         return os.open(HOME_VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _show_again(self, layout: SandboxLayout) -> None:
-        """What lies below /tmp, /dev/shm and the home was hidden when programs got their own."""
+        """Mounts paths below /tmp, /dev/shm and the home again, as the sandbox's own folders hide them."""
         sources = {_straight(path): f"{SOURCES}/{n}" for path, n in layout.visible.items()}
         self._shown = tuple(sorted(path for path in sources if path.startswith(_WRITTEN)))
         for path in self._shown:
@@ -119,7 +119,7 @@ class SandboxMounts:
         return WritableLayer(f"{DISK}/merged{self._uppers}", _OWN_HOME, _OWN_TMP, _OWN_SHM, self._shown)
 
     def snapshot(self) -> int:
-        """Changes count from what is there now; a new view of the workspace, for us to read."""
+        """Counts changes from the current state on; returns a new read-only view of the workspace."""
         # The upper layer so far becomes the topmost lower one, and a new, empty upper layer takes what is written from
         # now on: reading the changes is then a walk through that layer alone, however large the workspace is. BEFORE is
         # the workspace without it.
@@ -133,11 +133,11 @@ class SandboxMounts:
         kernel.mount("overlay", BEFORE, "overlay", kernel.RDONLY, _lowers([*self._lower, _EMPTY, _NOTHING]))
         _bind(self.layer.workspace, f"{ROOT}{WORKSPACE}")
         _bind(self.layer.workspace, VIEW)
-        kernel.seal(VIEW, links=False)  # so that no link that an agent made leads a reader out
+        kernel.seal(VIEW, links=False)  # so that no link that an agent made can lead a reader out
         return os.open(VIEW, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def throwaway(self) -> tuple[str, WritableLayer]:
-        """A layer whose changes are gone with it, and what to tell `forget`."""
+        """A layer whose changes are discarded, and the key to pass to `forget`."""
         self._asides += 1
         aside = f"{_ASIDE}/{self._asides}"
         os.mkdir(aside)
@@ -157,7 +157,7 @@ class SandboxMounts:
 
 
 def _place(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
-    """The sources, where this user can reach them."""
+    """Mounts the sources where this user can reach them."""
     coming = iter(trees)
     for n, (path, folder) in enumerate(zip(layout.sources, layout.folders, strict=True)):
         target = f"{SOURCES}/{n}"
@@ -171,7 +171,7 @@ def _place(layout: SandboxLayout, trees: tuple[int, ...]) -> None:
 
 
 def _build(system: System) -> None:
-    """The tree that programs see, as far as it is the machine's."""
+    """Builds the part of the tree that comes from this machine."""
     kernel.mount("tmpfs", ROOT, "tmpfs", _PLAIN, "mode=0755,size=64m")
     for folder in _FOLDERS:
         os.makedirs(f"{ROOT}{folder}")
@@ -190,10 +190,10 @@ def _build(system: System) -> None:
 
 
 def _add(layout: SandboxLayout) -> None:
-    """What only this sandbox sees."""
+    """Adds what only this sandbox sees."""
     for path, text in layout.files.items():
         _write(path, text.encode())
-    for inside, n in sorted(layout.visible.items()):  # a folder before what lies in it
+    for inside, n in sorted(layout.visible.items()):  # a folder before its contents
         os.makedirs(os.path.dirname(f"{ROOT}{inside}"), exist_ok=True)
         _point(f"{ROOT}{inside}", layout.folders[n])
         _show(f"{SOURCES}/{n}", f"{ROOT}{inside}")
@@ -201,7 +201,7 @@ def _add(layout: SandboxLayout) -> None:
 
 
 def _link(links: Mapping[str, str]) -> None:
-    """Links, where nothing else is: last, so that no mount is made through one."""
+    """Makes links, last, so that no mount is made through one."""
     for path, says in links.items():
         if not os.path.lexists(f"{ROOT}{path}"):
             os.makedirs(os.path.dirname(f"{ROOT}{path}"), exist_ok=True)
@@ -209,7 +209,7 @@ def _link(links: Mapping[str, str]) -> None:
 
 
 def _straight(path: str) -> str:
-    """The path inside, not through the link that leads to /tmp there."""
+    """The path inside, without the link that leads to /tmp."""
     return TMP + path.removeprefix(_OTHER_TMP) if path.startswith(f"{_OTHER_TMP}/") else path
 
 
@@ -219,7 +219,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _point(target: str, folder: bool) -> None:
-    """Something to mount on."""
+    """Makes the mount point."""
     if folder:
         os.makedirs(target, exist_ok=True)
     elif not os.path.lexists(target):
@@ -231,7 +231,7 @@ def _bind(source: str, target: str) -> None:
 
 
 def _show(source: str, target: str) -> None:
-    """Read-only at once: what is made below it later must not be made on the host."""
+    """Mounts read-only immediately: mount points made below it later must not be made on the host."""
     _bind(source, target)
     kernel.seal(target, below=True)
 

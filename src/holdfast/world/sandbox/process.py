@@ -1,4 +1,4 @@
-"""The process backend: plain processes of this machine, in a private folder. It isolates nothing, and says so."""
+"""The process backend: plain processes of this machine in a private folder. It isolates nothing, and reports that."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ProcessBackend:
 
     @classmethod
     async def open_backend(cls, folder: Path, image: str | None = None) -> ProcessBackend:
-        """The backend; `folder` holds its workspaces. There are no images."""
+        """Opens the backend; `folder` holds its workspaces. It has no images."""
         return cls(folder)
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._launcher = Launcher(marks=False)  # its environment is as given
+        self._launcher = Launcher(marks=False)  # its environment is exactly the one passed
 
     @property
     def isolation(self) -> tuple[Isolation, ...]:
@@ -56,7 +56,7 @@ class ProcessBackend:
 
 
 class ProcessSandbox(FolderSandbox):
-    """One folder and the programs that were started in it."""
+    """One folder and the programs started in it."""
 
     def __init__(self, sandbox_spec: SandboxSpec, folder: Path, launcher: Launcher) -> None:
         super().__init__(sandbox_spec, ISOLATION, folder)
@@ -65,7 +65,7 @@ class ProcessSandbox(FolderSandbox):
         self._launcher = launcher
         self._programs: list[Program] = []
         self._agents: list[Program] = []
-        """Those of them that are the agent's."""
+        """The programs of the agent."""
         self._group = ControlGroup({})
         self._strain = LiveLimits(self._group, Resources(), self._everybody)
 
@@ -82,12 +82,12 @@ class ProcessSandbox(FolderSandbox):
         await self.snapshot()
 
     def address(self, host: str, port: int) -> tuple[str, int]:
-        """There is one network for all, so every listener has a port of its own in it."""
+        """All sandboxes share one network, so every listener has its own port."""
         real = self._listeners[host, port].getsockname()
         return str(real[0]), int(real[1])
 
     def inside(self, path: str) -> str:
-        """Nothing can be placed at a path of our choice: programs use what is meant itself."""
+        """Returns the original path: this backend cannot place a file at another one."""
         return str(self._sandbox_spec.visible[path].resolve())
 
     async def connect(self, port: int) -> socket.socket:
@@ -107,7 +107,7 @@ class ProcessSandbox(FolderSandbox):
         return program
 
     def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """A throwaway command leaves its traces here: `isolation` says so."""
+        """A throwaway command is not isolated here; `isolation` says so."""
         return nullcontext(self._start)
 
     async def freeze(self) -> None:
@@ -115,11 +115,11 @@ class ProcessSandbox(FolderSandbox):
         await all_ended(program.end(0.0) for program in self._programs)
 
     async def kill(self) -> int:
-        """It does not wait: whoever waits for a program may learn of its end only after this returns."""
+        """Kills without waiting: a program's own waiter may learn of its end after this returns."""
         return self._kill()
 
     async def limit(self, *, memory: int | None = None, cpu: float | None = None) -> None:
-        """The memory that a program has by then does not count where the machine limits all of them together."""
+        """Where the machine limits all programs together, memory that a program already uses does not count."""
         await self._strain.limit(memory, cpu, self._kill)
 
     def strained(self, what: Literal["memory", "cpu"]) -> int | None:

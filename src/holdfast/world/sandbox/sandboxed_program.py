@@ -1,4 +1,4 @@
-"""One program in a sandbox as its supervisor sees it: whether it is there, how bubblewrap starts it, how it ends."""
+"""One program in a sandbox as its supervisor sees it: whether it exists, how bubblewrap starts it, how it ends."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from holdfast.world.supervisors.conventions import HOME, WORKSPACE
 from holdfast.world.supervisors.messages import StartOrder, file_in_memory
 
 _STATUS, _OPTIONS = 3, 4
-"""Descriptors that bubblewrap gets, beside stdin, stdout and stderr; none of them reaches the program."""
+"""Descriptors of bubblewrap besides stdin, stdout and stderr; the program inherits none of them."""
 _LINKS = 40
-"""As many as the kernel follows."""
+"""Maximum number of links to follow, as in the kernel."""
 _DEFAULT_PATH = "/bin:/usr/bin"
-"""Where execvp looks without a PATH."""
+"""The folders that execvp searches without a PATH."""
 
 
 class ProgramLookup:
-    """Paths of a sandbox, from where they are outside: the longest that fits counts."""
+    """Maps paths of a sandbox to paths outside; the longest matching prefix wins."""
 
     def __init__(self, mounts: Mapping[str, str]) -> None:
         self._mounts = mounts
 
     def refused(self, name: str, path: str | None, cwd: str) -> int:
-        """The errno that executing it would give; 0 if it can be executed or lies where we do not look."""
+        """The errno that executing it would give; 0 if it can be executed or its place cannot be examined."""
         if "/" in name:
             return self._executable(posixpath.join(cwd, name))
         found = [self._executable(posixpath.join(cwd, folder or ".", name)) for folder in _folders(path)]
@@ -42,7 +42,7 @@ class ProgramLookup:
         return errno.EACCES if errno.EACCES in found else errno.ENOENT
 
     def outside(self, path: str) -> str | None:
-        """Where that is outside, links followed; None where it is not known. OSError if it is not there."""
+        """The path outside, links followed; None if unknown. Raises OSError if it does not exist."""
         left = [part for part in reversed(path.split("/")) if part not in ("", ".")]
         at, links = "/", 0
         while left:
@@ -89,9 +89,9 @@ def _folders(path: str | None) -> list[str]:
 
 
 _ABOVE = 100
-"""Descriptors from here on are in nobody's way."""
+"""Descriptors from here on do not collide with others."""
 _SIGNALS = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
-"""Python has settings of its own for these; a program gets the system's."""
+"""Signals that Python changes; a program gets the system's default."""
 ALWAYS = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
     f"--die-with-parent --new-session --uid {ID} --gid {ID} --hostname holdfast --cap-drop ALL --clearenv "
@@ -100,16 +100,16 @@ ALWAYS = (
 
 
 class SandboxedProgram:
-    """A program under way inside."""
+    """A running program inside."""
 
     def __init__(self, ticket: int, pid: int, told: int, aside: str) -> None:
         self.ticket = ticket
         self.pid = pid
-        """Of bubblewrap, which watches from outside."""
+        """The pid of bubblewrap, outside."""
         self.aside = aside
         self.killed = False
         self._told = told
-        """What bubblewrap tells of it: small enough to stay in the pipe until we read it."""
+        """The pipe on which bubblewrap reports; its messages are small enough to stay there until they are read."""
         self._text = b""
         self._began = time.monotonic_ns()
 
@@ -118,18 +118,18 @@ class SandboxedProgram:
         return time.monotonic_ns() - self._began
 
     def signal(self, number: int) -> None:
-        """To the program's group; SIGKILL to all that is inside."""
+        """Sends a signal to the program's group; SIGKILL goes to everything inside."""
         init = self._reported("child-pid")
         if number == signal.SIGKILL or init is None:
             self.killed = True
             if init is not None:
-                kill(init, signal.SIGKILL)  # the kernel ends everything below it
+                kill(init, signal.SIGKILL)  # the kernel kills everything below it
             kill(self.pid, signal.SIGKILL)
             return
-        kill_group(init, number)  # the first process of a pid namespace does not heed it, and leads the program's group
+        kill_group(init, number)  # the first process of a pid namespace ignores it, and leads the program's group
 
     def ran(self) -> bool:
-        """Whether the program was executed at all, once it has ended."""
+        """Whether the program was executed at all; call it after its end."""
         return self.killed or self._reported("exit-code") is not None
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ def start(
     *,
     nested: bool = False,
 ) -> tuple[int, int]:
-    """Bubblewrap's process id, and the pipe on which it tells of the program. It is in these groups from its start."""
+    """Starts a program in these groups; returns bubblewrap's pid and the pipe on which it reports."""
     told, tell = os.pipe()
     options = file_in_memory(b"".join(os.fsencode(word) + b"\0" for word in options_of(order, instead, nested=nested)))
     fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for fd in (*stdio, tell, options)]
@@ -181,7 +181,7 @@ def _spawn(bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
 
 
 def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[int]) -> int:
-    """The same in control groups. OSError if it cannot enter them, or cannot be executed."""
+    """Starts it inside control groups. Raises OSError if it cannot enter them or cannot be executed."""
     failed, low = os.pipe()
     fail = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     os.close(low)
@@ -209,9 +209,9 @@ def _spawn_in(groups: Sequence[int], bwrap: str, argv: list[str], fds: Sequence[
 
 
 def options_of(order: StartOrder, instead: WritableLayer | None, *, nested: bool = False) -> list[str]:
-    """All of bubblewrap's options: handed over as a file, as the environment holds secrets.
+    """All options of bubblewrap, passed as a file because the environment holds secrets.
 
-    `nested`: the program may have user namespaces of its own.
+    `nested` lets the program create its own user namespaces.
     """
     alone = [] if nested else ["--disable-userns"]
     binds = [word for inside, source in instead_of(instead).items() for word in ("--bind", source, inside)]
@@ -222,7 +222,7 @@ def options_of(order: StartOrder, instead: WritableLayer | None, *, nested: bool
 
 
 def instead_of(layer: WritableLayer | None) -> dict[str, str]:
-    """What of a layer is seen where; nothing of the one that every program sees."""
+    """The mounts that a throwaway layer replaces; none for the usual layer."""
     if layer is None:
         return {}
     return {WORKSPACE: layer.workspace, HOME: layer.home, TMP: layer.tmp, SHM: layer.shm}

@@ -1,6 +1,6 @@
 """The process that holds one sandbox: its namespaces, its mounts, its programs. Standard library only.
 
-It serves its line to Holdfast until that closes; then it ends all programs and itself, and with it go the mounts.
+It serves its line to Holdfast until that closes; then it kills all programs and exits, and the mounts vanish with it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from holdfast.world.supervisors.messages import SandboxLayout, SupervisorMessage
 _OWN_MEMORY = 64_000_000
 """Address space that a supervisor itself needs."""
 _DEPTH = 10_000
-"""Calls below each other: more than a path can have folders."""
+"""Recursion limit: more than the folders a path can have."""
 
 
 def settle(machine: System) -> SandboxMounts:
-    """Leaves the host's users, network and mounts behind; the place for a sandbox, made ahead. OSError if it cannot."""
+    """Leaves the host's users, network and mounts and prepares a sandbox ahead of its order.
+
+    Raises OSError if it cannot.
+    """
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.NEWUSER | kernel.NEWNET)
     kernel.map_self(uid, gid)
@@ -40,25 +43,28 @@ def settle(machine: System) -> SandboxMounts:
     mounts = SandboxMounts(machine)
     if kernel.can_filter():
         kernel.guard()
-    wire.layout_of(wire.written(SandboxLayout()))  # the memory that an order writes to is this process's own by then
+    wire.layout_of(wire.written(SandboxLayout()))  # by then, only this process uses the memory that an order writes to
     return mounts
 
 
 class Supervisor:
-    """Keeps one sandbox."""
+    """Serves one sandbox."""
 
     def __init__(self, line: socket.socket, mounts: SandboxMounts) -> None:
         self._line = line
         self._mounts = mounts
         self._programs: dict[int, SandboxedProgram] = {}
-        """By bubblewrap's process id."""
+        """Programs by the pid of their bubblewrap."""
         self._freezing: list[int] = []
-        """Tickets that wait until no program is left."""
+        """Tickets of freeze requests that wait for the last program to end."""
         self._clerk: CommandRecorder | None = None
         self._groups: tuple[int, ...] = ()
-        """Where a program enters its control groups. We are in none: what the agent uses up must not end us."""
+        """The descriptors of the control groups that programs enter.
+
+        The supervisor stays outside to survive the agent's limits.
+        """
         self._readers: set[int] = set()
-        """Children that read changes."""
+        """Child processes that read changes."""
         self._orders: Mapping[int, Callable[[SupervisorMessage], None]] = {
             wire.START: self._start,
             wire.SIGNAL: self._signal,
@@ -70,8 +76,8 @@ class Supervisor:
         }
 
     def run(self, layout: SandboxLayout, fds: tuple[int, ...]) -> None:
-        """Until the line closes; nothing is left afterwards."""
-        gc.disable()  # nothing here goes round in circles
+        """Serves requests until the line closes; then ends everything."""
+        gc.disable()  # nothing here makes reference cycles
         died, dying = os.pipe()
         os.set_blocking(dying, False)
         signal.set_wakeup_fd(dying, warn_on_full_buffer=False)
@@ -86,7 +92,7 @@ class Supervisor:
         finally:
             for program in self._programs.values():
                 program.signal(signal.SIGKILL)
-            end_orphans(self._spared)  # the recorder ends with us: till then our own exit needs it
+            end_orphans(self._spared)  # the recorder ends with this process: until then, even this exit needs it
 
     @property
     def _spared(self) -> set[int]:
@@ -98,7 +104,7 @@ class Supervisor:
         view = self._mounts.furnish(layout, trees)
         kernel.forgo_privileges()
         if kernel.can_filter():
-            kernel.filter_calls(kernel.guard())  # here, so that it holds for bubblewrap's own processes inside, too
+            kernel.filter_calls(kernel.guard())  # set here, so that it also holds for bubblewrap's own processes inside
         if layout.commands or layout.watched:
             self._clerk = CommandRecorder(self._line, layout.bwrap, layout.watched)
         _limit(layout)
@@ -164,7 +170,10 @@ class Supervisor:
             self._clerk.settle(ticket)
 
     def _ended(self, program: SandboxedProgram, status: int) -> None:
-        """Bubblewrap may be gone before what it started is: that has become our child by now."""
+        """Handles the end of a program.
+
+        Bubblewrap may end before its child, which then becomes a child of this process.
+        """
         took = program.took_ns
         end_orphans({*self._programs, *self._readers, *self._spared})
         self._forget(program.aside)
@@ -200,14 +209,14 @@ class Supervisor:
         os.close(view)
 
     def _watch(self, message: SupervisorMessage) -> None:
-        """Handed on to the recorder, which replies."""
+        """Forwards the request to the recorder, which replies."""
         (order,) = message.fds
         if self._clerk is not None:
             self._clerk.watch(message.ticket, message.value, order, self._mounts.upper)
         os.close(order)
 
     def _connect(self, message: SupervisorMessage) -> None:
-        """Hands over a connection that may still be under way: nothing inside can keep us waiting."""
+        """Hands over a connection that may still be in progress: a program inside cannot block this process."""
         family = socket.AF_INET6 if message.text == b"6" else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as way:
             way.setblocking(False)
@@ -218,7 +227,7 @@ class Supervisor:
             self._tell(wire.DONE, message.ticket, fds=[way.fileno()])
 
     def _changes(self, message: SupervisorMessage) -> None:
-        """Read by a child: here, where no file mode keeps anything from us, and as slowly as its reader wants."""
+        """Reads changes in a child process: with permission for every file here, and at the speed of its reader."""
         reader = os.fork()
         if reader:
             self._readers.add(reader)
@@ -247,7 +256,7 @@ class Supervisor:
             data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
             wire.send(self._line, what, ticket, value, took_ns, text=data, fds=fds or ())
         except OSError:
-            return  # nobody listens any more: the closed line ends us
+            return  # nobody reads any more: the closed line ends this process
 
 
 def _inside(layer: WritableLayer | None) -> ProgramLookup:
@@ -255,7 +264,7 @@ def _inside(layer: WritableLayer | None) -> ProgramLookup:
 
 
 def _limit(layout: SandboxLayout) -> None:
-    """Of this process, and so of every program: they are counted in our user namespace, apart from all others."""
+    """Limits this process and so every program: the kernel counts them per user namespace."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (layout.pids, layout.pids))
     if layout.memory is not None:

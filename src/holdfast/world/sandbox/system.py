@@ -1,4 +1,4 @@
-"""What every sandbox sees of the machine: read-only programs and libraries, and a small /etc of its own.
+"""The parts of the machine that every sandbox sees: read-only programs and libraries, and a small /etc of its own.
 
 Standard library only: supervisors use it.
 """
@@ -16,14 +16,14 @@ from holdfast.world.supervisors.conventions import HOME, hosts_file
 
 USER = "agent"
 ID = 1000
-"""The agent's user and group, as seen inside."""
+"""The agent's user and group id inside the sandbox."""
 
 _TOP = ("/usr", "/opt", "/nix")
 _LIBRARIES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr on most machines, folders on some."""
 _ETC_FOLDERS = ("alternatives", "crypto-policies", "fonts", "java", "pki", "ssl")
 _ETC_FILES = ("ld.so.cache", "localtime", "magic", "mime.types", "os-release", "protocols", "services", "timezone")
-"""Of the machine's /etc: what programs need to work, nothing that says who uses the machine."""
+"""Files of the machine's /etc that programs need and that do not identify the machine's users."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class System:
     """What is shared with every sandbox."""
 
     folders: tuple[str, ...] = ()
-    """At the same path, read-only."""
+    """Folders mounted read-only at the same path."""
     links: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Copied: small, and there are many."""
+    """Files that are copied, because they are small and many."""
 
 
 def shared() -> System:
-    """What this machine has of it, read once."""
+    """Finds out once what this machine has."""
     top = [path for path in (*_TOP, *_LIBRARIES) if os.path.isdir(path) and not os.path.islink(path)]
     etc = [f"/etc/{name}" for name in _ETC_FOLDERS if os.path.isdir(f"/etc/{name}")]
     links = {path: os.readlink(path) for path in _LIBRARIES if os.path.islink(path)}
@@ -46,7 +46,7 @@ def shared() -> System:
 
 
 def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
-    """The files that are the sandbox's own."""
+    """The files that Holdfast writes for the sandbox."""
     return {
         "/etc/hosts": hosts_file(hosts),
         "/etc/passwd": f"{USER}:x:{ID}:{ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
@@ -58,45 +58,45 @@ def own_files(hosts: Mapping[str, str]) -> dict[str, str]:
 
 
 def interpreters() -> dict[str, Path]:
-    """The folders of the Python that runs Holdfast, where they are no part of the system."""
+    """The folders of the Python that runs Holdfast, where they are outside the system's."""
     found = present([sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])
     return {path: real for path, real in found.items() if not in_system(path)}
 
 
 def interpreter_links() -> dict[str, str]:
-    """The links that lead to the Python that runs Holdfast: it finds its own folders by following them."""
+    """The links to the Python that runs Holdfast, which finds its own folders by following them."""
     return {at: says for at, says, _ in links_on(sys.executable)} if os.path.exists(sys.executable) else {}
 
 
 def present(paths: Iterable[str], without: Sequence[str] = ()) -> dict[str, Path]:
-    """What there is to show of these paths: where each is, by the path it is to be seen at.
+    """The paths to mount, each with its source.
 
-    A path that is not there is left out: a Python names folders that nobody made. One that is a link, or lies behind
-    one, is seen where the link leads, too, or a link to it would lead nowhere inside. What lies in another, or in
-    `without`, is seen there.
+    A missing path is left out: a Python may list folders that do not exist. A path that is a link, or behind one, is
+    also mounted where the link leads, so that links to it work inside. A path within another one, or within `without`,
+    needs no mount of its own.
     """
     found = {place: Path(os.path.realpath(path)) for path in paths if os.path.exists(path) for place in _places(path)}
     kept: dict[str, Path] = {}
-    for place in sorted(found):  # a folder before what lies in it
+    for place in sorted(found):  # a folder before its contents
         if place != "/" and not _within(place, (*without, *kept)):
             kept[place] = found[place]
     return kept
 
 
 def in_system(path: str) -> bool:
-    """Whether every sandbox sees it anyway."""
-    linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, not shown as the links they are
+    """Whether every sandbox sees this path already."""
+    linked = [path for path in _TOP if os.path.islink(path)]  # unlike the libraries, these are not shown as links
     return _within(path, (*_TOP, *_LIBRARIES)) and not _within(path, linked)
 
 
 def _places(path: str) -> Iterator[str]:
-    """The path without dots, and every further one that its links lead through."""
+    """The path without dots, and every other path that its links lead through."""
     yield os.path.abspath(path)
     yield from (os.path.abspath(beyond) for _, _, beyond in links_on(path))
 
 
 def links_on(path: str) -> Iterator[tuple[str, str, str]]:
-    """Each link on the way to what a path names: where it is, what it says, and the whole path with it followed."""
+    """Each link on the way to a path: its location, its target, and the complete path after following it."""
     place, at = os.path.abspath(path), ""
     for name in place.split("/")[1:]:
         at = f"{at}/{name}"
@@ -109,7 +109,7 @@ def links_on(path: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _public(name: str) -> bytes:
-    """A file of /etc that everybody may read; nothing if there is none."""
+    """A file of /etc that everybody may read; empty if there is none."""
     try:
         with open(f"/etc/{name}", "rb") as file:
             return file.read() if os.fstat(file.fileno()).st_mode & stat.S_IROTH else b""

@@ -1,6 +1,6 @@
-"""What the sandboxes of all backends have in common, and the workspace that is a folder of this machine.
+"""The common part of all sandbox backends, and the workspace that is a folder of this machine.
 
-A path of it is found without ever leaving it, whatever links an agent has made.
+Its paths are resolved without ever leaving the workspace, whatever links an agent has made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.world.supervisors.conventions import HOME, WORKSPACE
 
 
 class OpenSandbox:
-    """A sandbox with a network of its own, in which paths are where the spec wants them."""
+    """A sandbox with its own network, whose paths are exactly those of the spec."""
 
     def __init__(self, sandbox_spec: SandboxSpec, isolation: tuple[Isolation, ...]) -> None:
         self.workspace = WORKSPACE
@@ -60,7 +60,10 @@ class OpenSandbox:
             return await run_to_end(begin, argv, env, stdin, timeout_s, keep)
 
     def _starter(self, throwaway: bool) -> AbstractAsyncContextManager[BeginProgram]:
-        """What starts a command of ours inside; `throwaway`: its changes are gone with it, where that can be had."""
+        """Returns the function that starts a Holdfast command inside.
+
+        `throwaway` discards its changes if the backend can.
+        """
         raise NotImplementedError
 
     def _refuse_if_frozen(self) -> None:
@@ -105,7 +108,7 @@ class FolderSandbox(OpenSandbox):
         return None if found is None else self._root / found
 
     def view(self) -> Path:
-        """A copy, made once: what a script does there changes nothing."""
+        """A copy, made once, so that scripts cannot change the workspace."""
         if self._seen is None:
             seen = self._folder / "view"
             copy_tree(self._root, seen)
@@ -120,7 +123,7 @@ S = TypeVar("S", bound=FolderSandbox)
 
 
 async def opened(sandbox: S) -> S:
-    """Opens a sandbox, and closes it again if that fails; HarnessError if its workspace cannot be made."""
+    """Opens a sandbox, and closes it again on failure; raises HarnessError if its workspace cannot be made."""
     try:
         await sandbox.open()
     except BaseException as broken:
@@ -132,29 +135,29 @@ async def opened(sandbox: S) -> S:
 
 
 def unavailable(code: str, **values: object) -> UserError:
-    """The error for a user on whose machine a backend does not work, with what to do."""
+    """The error for a machine on which a backend does not work, with what to do."""
     return UserError(words(code, **values), code=code, hint=remedy(code, **values))
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder of an agent's, also where it took its own rights away."""
+    """Removes a folder of an agent, even if the agent removed its own permissions."""
     for at, folders, _ in os.walk(folder):
         for name in folders:
             if not os.path.islink(os.path.join(at, name)):
-                with suppress(OSError):  # another's, or gone: then it stays
+                with suppress(OSError):  # owned by another user, or gone: leave it
                     os.chmod(os.path.join(at, name), 0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 _LINKS = 40
-"""As many as the kernel follows."""
+"""Maximum number of links to follow, as in the kernel."""
 
 
 def resolve(root: int, workspace: str, path: str) -> str | None:
-    """The same place without links, relative to the folder `root` is open at; None if there is nothing.
+    """Resolves all links of a path, relative to the open folder `root`; None if it does not exist.
 
-    `workspace` is how programs inside name that folder. OutsideError if the path leaves it, or leads to what is
-    neither a regular file nor a folder.
+    `workspace` is the folder's path inside. Raises OutsideError if the path leaves it or is neither a regular file nor
+    a folder.
     """
     left = _parts(path, workspace, path)
     done: list[str] = []
@@ -183,7 +186,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
 
 
 def _parts(path: str, workspace: str, asked: str) -> list[str]:
-    """Last part first; an absolute path must begin with the workspace."""
+    """The parts of a path, last first; an absolute path must begin with the workspace."""
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
         base = PurePosixPath(workspace).parts
@@ -232,7 +235,7 @@ class TreeEntry(NamedTuple):
 
 
 def tree_entries(root: str) -> Iterator[TreeEntry]:
-    """All of a folder, sorted by path; no link is followed. Folders count only where they are empty."""
+    """All entries of a folder, sorted by path, without following links. Only empty folders are listed."""
     waiting = [*_listed(root, "")]
     while waiting:
         path = waiting.pop()
@@ -247,7 +250,7 @@ def tree_entries(root: str) -> Iterator[TreeEntry]:
 
 
 def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iterator[FileChange]:
-    """How two sorted lists differ."""
+    """The differences between two sorted lists."""
     was, found = next(before, None), next(now, None)
     while was is not None or found is not None:
         if found is None or (was is not None and was.path < found.path):
@@ -264,12 +267,12 @@ def compare_trees(before: Iterator[TreeEntry], now: Iterator[TreeEntry]) -> Iter
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Files, folders and links, over what is there; what is none of these is left out."""
+    """Copies files, folders and links over existing ones; skips everything else."""
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=_odd, copy_function=_copy_file)
 
 
 def _listed(root: str, at: str) -> Iterator[str]:
-    """Last first; a folder sorts as what lies in it."""
+    """The names in a folder, last first; a folder sorts like its contents."""
     try:
         names = listdir(f"{root}/{at}")
     except (PermissionError, FileNotFoundError):
@@ -300,7 +303,7 @@ def _odd(folder: str, names: list[str]) -> set[str]:
 
 
 def _copy_file(source: str, target: str) -> None:
-    """A file that is there is replaced, not written through: it may be a link."""
+    """Copies a file and replaces an existing one instead of writing to it: it may be a link."""
     if os.path.lexists(target):
         os.unlink(target)
     shutil.copy2(source, target, follow_symlinks=False)

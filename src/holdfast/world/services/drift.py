@@ -1,4 +1,4 @@
-"""Seeded bad data in a table: what real tables look like after a few years. The same luck gives the same damage."""
+"""Seeded bad data in a table, like real tables after a few years. The same seed gives the same damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.sqltext.lexer import Dialect
 
 READ_S = 60.0
 MOST = 100_000
-"""Rows of a table that can be damaged; a larger one is refused, not half done."""
+"""Maximum number of rows of a table; a larger table is rejected, not partly damaged."""
 _COLUMNS = """
 SELECT c.column_name, c.is_nullable, c.data_type, c.column_default, {extra},
        (SELECT count(*) FROM information_schema.key_column_usage k
@@ -112,7 +112,7 @@ def _column(row: Sequence[Any]) -> Column:
 
 
 def as_text(name: str, dialect: Dialect) -> str:
-    """A column in the database's own words, so that its value can be written back as it was."""
+    """Selects a column as text that can be written back unchanged."""
     return f"CAST({quoted(name, dialect)} AS {'text' if dialect == 'postgres' else 'char'})"
 
 
@@ -126,7 +126,7 @@ def full(table: str, dialect: Dialect) -> str:
 
 
 def literal(value: Any, dialect: Dialect) -> str:
-    """A value as SQL text; text that stands for a number or a date becomes one where the column is one."""
+    """A value as SQL text; text for a number or date column becomes a number or date."""
     if value is None:
         return "NULL"
     text = str(value).replace("'", "''")
@@ -153,7 +153,7 @@ async def drift(database: Database, table: str, rate: float, kinds: Sequence[Dri
 
 
 async def _try(database: Database, statement: str) -> bool:
-    """Whether the table's own rules allow the damage."""
+    """Executes the statement; returns False if the table's constraints forbid it."""
     try:
         await database.execute(statement)
     except QueryFailed:
@@ -206,7 +206,7 @@ def _older(value: str) -> str:
 
 
 def _duplicate(table: Table, row: int, rng: Random) -> str:
-    """The row again. A key that the database does not fill in itself counts on from its largest."""
+    """Inserts the row again. A key that the database does not fill in is counted up from its maximum."""
     names, values = [], []
     for n, column in enumerate(table.columns):
         if column.made:

@@ -1,4 +1,4 @@
-"""What each kind of server takes to run, by the name that its kind has for it."""
+"""How each kind of server is run, by the name of its kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.world.services.redis import open_redis
 
 
 class Driver(NamedTuple):
-    """How one kind is run: by a server of this machine, in a container, or elsewhere."""
+    """How one kind is run: as a server of this machine, in a container, or externally."""
 
     open_keeper: Callable[[ServiceSpec], Awaitable[ServiceKeeper]]
     contained: Callable[[ServiceContainer, tuple[str, ...]], Awaitable[WarmService]]

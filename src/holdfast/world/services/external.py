@@ -1,4 +1,4 @@
-"""A service that runs elsewhere: any URL. It is not fresh, and trials share it."""
+"""A service that runs elsewhere, given by its URL. It is not fresh, and trials share it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.world.services.postgres.session import PgSession
 from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
-"""Of schemes that no kind of ours speaks."""
+"""Default ports of schemes that no service kind handles."""
 SHARED = "is external: its state stays between trials, and they share it"
 UNSEEN = (
     "its writes are known from row counters and the list of tables alone: they have no statement, and other users' are "
@@ -27,7 +27,7 @@ UNSEEN = (
 
 
 class External:
-    """One trial's way to a service that is shared."""
+    """One trial's access to a shared service."""
 
     def __init__(self, spec: ServiceSpec, url: SplitResult) -> None:
         self.spec = spec
@@ -36,7 +36,7 @@ class External:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The same URL, with our address in it."""
+        """The same URL with Holdfast's address in it."""
         parts = [part.replace("{", "{{").replace("}", "}}") for part in self._url]
         login, at, _ = parts[1].rpartition("@")
         parts[1] = f"{login}{at}{{host}}:{{port}}"
@@ -47,7 +47,7 @@ class External:
         return (f"service {self.spec.name} {SHARED}",)
 
     async def close(self) -> None:
-        """Nothing of it is ours."""
+        """Does nothing: the service is not Holdfast's."""
 
 
 class ExternalSql(SqlService, External):
@@ -86,7 +86,7 @@ class ExternalKeeper:
         self._url = url
 
     async def provide(self, trial: Trial, *, alone: bool) -> Service:
-        """Faults act on the way to it, never on the server: it is not ours."""
+        """Provides the service. Faults act on connections to it, never on the server."""
         name = service_kinds.of_url(self._url.geturl())
         kind = None if name is None else service_kinds.made(ServiceSpec(self._spec.name, name))
         if isinstance(kind, ReachableKind):
@@ -94,11 +94,11 @@ class ExternalKeeper:
         return External(self._spec, self._url)
 
     async def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
 
 async def open_external(spec: ServiceSpec) -> ServiceKeeper:
-    """Checks the URL; the service itself is first reached by a trial."""
+    """Validates the URL; the first trial is the first to connect."""
     url = urlsplit(service_kinds.url_of(spec))
     _address(spec, url)
     return ExternalKeeper(spec, url)

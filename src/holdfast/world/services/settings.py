@@ -1,4 +1,4 @@
-"""What the environment of a service means, as the official images read it; passwords as servers store them. Pure."""
+"""Reads the environment of a service as the official images do; hashes passwords as servers store them. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.errors import NoServer, UserError
 from holdfast.model.world import ServiceSpec
 
 OURS = "holdfast_observer"
-"""The account of our own in every database server."""
+"""Holdfast's own account in every database server."""
 _METHODS = {"scram-sha-256", "md5", "password", "trust"}
 
 
@@ -27,7 +27,7 @@ class PostgresSettings(Struct, frozen=True):
     method: str
     initdb: tuple[str, ...]
     server: dict[str, str]
-    """What reaches the server's own environment."""
+    """Variables for the server's own environment."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -45,7 +45,7 @@ class MysqlSettings(Struct, frozen=True):
 
     @property
     def account(self) -> tuple[str, str]:
-        """The user that the agent is told of, and its password."""
+        """The user whose name and password the agent gets."""
         return (self.user, self.password) if self.user else ("root", self.root_password)
 
     @property
@@ -64,7 +64,7 @@ class RedisSettings(Struct, frozen=True):
 
 
 def postgres_settings(spec: ServiceSpec) -> PostgresSettings:
-    """POSTGRES_*: a user that is superuser and owns a database of its name."""
+    """POSTGRES_*: a superuser that owns a database of its name."""
     known = {"USER", "PASSWORD", "DB", "HOST_AUTH_METHOD", "INITDB_ARGS"}
     env, server = _split(spec, ("POSTGRES_",), known)
     user = env.get("USER") or "postgres"
@@ -125,7 +125,7 @@ def redis_settings(spec: ServiceSpec) -> RedisSettings:
 def _split(
     spec: ServiceSpec, prefixes: tuple[str, ...], known: Collection[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The variables of the image by their short names, the first prefix first, and the rest."""
+    """The image's variables by their short names, the first prefix first, and the rest."""
     found: dict[str, str] = {}
     for prefix in prefixes:
         for name, value in spec.env.items():
@@ -154,7 +154,7 @@ def _open(spec: ServiceSpec, variable: str) -> str:
 
 
 def url(scheme: str, user: str, password: str, path: str) -> str:
-    """Where the agent finds it, with places for {host} and {port}."""
+    """The URL for the agent, with placeholders {host} and {port}."""
     from urllib.parse import quote
 
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
@@ -174,11 +174,11 @@ _FORBIDDEN = (
     stringprep.in_table_c9,
 )
 ITERATIONS = 4096
-"""PostgreSQL's own number."""
+"""PostgreSQL's own default."""
 
 
 def scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
-    """What PostgreSQL keeps of a password (RFC 5803)."""
+    """The stored form of a password in PostgreSQL (RFC 5803)."""
     salted = hashlib.pbkdf2_hmac("sha256", _normal(password).encode(), salt, iterations)
     stored = hashlib.sha256(_signed(salted, b"Client Key")).digest()
     keys = f"{b64encode(stored).decode()}:{b64encode(_signed(salted, b'Server Key')).decode()}"
@@ -186,7 +186,7 @@ def scram(password: str, salt: bytes, iterations: int = ITERATIONS) -> str:
 
 
 def _normal(password: str) -> str:
-    """As a client sends it (RFC 4013): one text for all ways to write the same signs; a forbidden sign stays."""
+    """Normalises a password as a client does (RFC 4013); forbidden characters stay."""
     kept = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     normal = unicodedata.normalize("NFKC", kept)
     right = [stringprep.in_table_d1(c) for c in normal]
@@ -195,7 +195,7 @@ def _normal(password: str) -> str:
 
 
 def native(password: str) -> str:
-    """What MariaDB and MySQL keep of a password (mysql_native_password)."""
+    """The stored form of a password in MariaDB and MySQL (mysql_native_password)."""
     if not password:
         return ""
     once = hashlib.sha1(password.encode()).digest()  # noqa: S324  # the server's own format

@@ -17,14 +17,14 @@ from holdfast.world.services.programs import ServerProgram, note
 from holdfast.world.services.server import Server, SocketFolder
 
 MOST = 2
-"""Servers that wait: more would only use memory, since starting one takes less time than a trial."""
+"""Maximum number of waiting servers: more would only use memory, because starting one is faster than a trial."""
 
 
 S = TypeVar("S", bound=WarmService)
 
 
 class Endings:
-    """Ends in the background what a trial is done with; a failure is told by whoever waits for them all."""
+    """Ends servers in the background after their trials; `wait` raises the first failure."""
 
     def __init__(self) -> None:
         self._under_way: set[asyncio.Task[None]] = set()
@@ -36,7 +36,7 @@ class Endings:
         task.add_done_callback(self._ended)
 
     async def wait(self) -> None:
-        """Until nothing is left of any; raises the first failure."""
+        """Waits until all have ended; raises the first failure."""
         while self._under_way:
             await asyncio.wait(self._under_way)
         if self._failed:
@@ -50,7 +50,7 @@ class Endings:
 
 @dataclass(frozen=True)
 class ServerSetup:
-    """What all servers of one spec have in common."""
+    """The common settings of all servers of one spec."""
 
     spec: ServiceSpec
     found: ServerProgram
@@ -61,14 +61,14 @@ class ServerSetup:
 
 
 def set_up(spec: ServiceSpec, found: ServerProgram, user: User | None, *notes: str) -> ServerSetup:
-    """A folder for their sockets, and what the reader should know of them."""
+    """Makes the folder for their sockets and the notes about them."""
     scratch.sweep()
     told = (*note(spec.image, spec.name, found.version), *notes, *unconfined(spec.name, user))
     return ServerSetup(spec, found, user, SocketFolder(user), told)
 
 
 class ServerOfTrial:
-    """A service that is a server of the trial's own."""
+    """A service that is a server of its own for each trial."""
 
     def __init__(self, setup: ServerSetup, server: Server, socket: str, url: str) -> None:
         self.spec = setup.spec
@@ -88,7 +88,7 @@ class ServerOfTrial:
 
 
 class SpareKeeper(Generic[S]):
-    """Starts the next server while a trial runs. Nothing is shared, so `alone` is how it always is."""
+    """Starts the next server while a trial runs. Servers are never shared, so `alone` makes no difference."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SpareKeeper(Generic[S]):
         endings: Endings | None = None,
         taken: Callable[[S], None] = lambda service: None,
     ) -> None:
-        """`done` is called when no server is left, `taken` with each one that a trial gets."""
+        """`done` is called when no server is left, `taken` with each server that a trial gets."""
         self._start = start
         self._done = done
         self._endings = endings or Endings()
@@ -124,7 +124,7 @@ class SpareKeeper(Generic[S]):
         return found
 
     async def close(self) -> None:
-        """No server of it is left."""
+        """Ends all servers."""
         spares, self._wanted = list(self._waiting), 0
         self._waiting.clear()
         for spare in spares:

@@ -1,7 +1,7 @@
-"""A database of one trial, wherever it runs: a server of the trial's own, a container, or one elsewhere.
+"""A database of one trial: a server of its own, a container, or an external one.
 
-What PostgreSQL and MySQL do each in their own way is behind three drivers: a session, row counters, a statement log.
-The rows of a result are kept in bounded memory.
+The differences between PostgreSQL and MySQL are behind three drivers: a session, row counters, a statement log. The
+rows of a result are stored in bounded memory.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from holdfast.world.services.spares import ServerOfTrial
 from holdfast.world.services.write_tally import Counters, WriteTally, events
 
 _SESSIONS = 1_000
-"""Sessions of the agent of which a log remembers anything."""
+"""Maximum number of agent sessions that a log tracks."""
 
 AgentSession = TypeVar("AgentSession")
 
 
 class SqlSession(Protocol):
-    """How we reach one database."""
+    """Access to one database."""
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows: ...
 
@@ -48,10 +48,10 @@ class RowCounters(Protocol):
 
 
 class StatementLog(ABC, Generic[AgentSession]):
-    """Reads the log of a server line by line and adds up the writes of sessions that are not ours."""
+    """Reads a server's log line by line and adds up the writes of sessions that are not Holdfast's."""
 
     entry: ClassVar[re.Pattern[bytes]]
-    """A complete entry; its group `session` is the number of the session."""
+    """Matches the start of an entry; its group `session` is the number of the session."""
 
     def __init__(self, remember: Callable[[], AgentSession]) -> None:
         self.tally = WriteTally()
@@ -61,7 +61,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._sessions: OrderedDict[int, AgentSession] = OrderedDict()
 
     def opened(self, number: int) -> None:
-        """A session of ours."""
+        """Registers a session of Holdfast."""
         self._ours.add(number)
 
     def line(self, line: bytes) -> None:
@@ -73,7 +73,7 @@ class StatementLog(ABC, Generic[AgentSession]):
         self._held += line
 
     def flush(self) -> None:
-        """The entry is complete."""
+        """Processes the entry, which is complete."""
         found = self.entry.match(bytes(self._held))
         self._held.clear()
         if found is not None and int(found["session"]) not in self._ours:
@@ -81,11 +81,11 @@ class StatementLog(ABC, Generic[AgentSession]):
 
     @abstractmethod
     def continuation(self, line: bytes) -> bytes | None:
-        """What the line adds to the entry before it; None if it begins one."""
+        """The text that the line adds to the entry before it; None if it begins a new one."""
 
     @abstractmethod
     def read(self, session: AgentSession, found: re.Match[bytes]) -> None:
-        """Adds up what a session of the agent did."""
+        """Adds up the statements of a session of the agent."""
 
     def _session(self, number: int) -> AgentSession:
         session = self._sessions.get(number) or self._sessions.setdefault(number, self._remember())
@@ -96,7 +96,7 @@ class StatementLog(ABC, Generic[AgentSession]):
 
 
 class SqlService:
-    """The part of a service that makes it a Database."""
+    """Implements Database for a service."""
 
     spec: ServiceSpec
     _own_session: SqlSession
@@ -119,12 +119,12 @@ class SqlService:
         return events(self.spec.name, self._tally(), counters, time.time())
 
     def _tally(self) -> WriteTally:
-        """The statements since the snapshot; only a server of our own logs them to us."""
+        """The statements since the snapshot; only Holdfast's own server logs them."""
         return WriteTally()
 
 
 class SqlServerOfTrial(SqlService, ServerOfTrial):
-    """A database server of the trial's own, whose statements are logged to us."""
+    """A separate database server for each trial, with its statements logged for the audit."""
 
     _log: StatementLog[Any]
 
@@ -136,11 +136,11 @@ class SqlServerOfTrial(SqlService, ServerOfTrial):
 
 _LARGEST = 2**63
 KEPT_BYTES = 10_000_000
-"""Of values that one query keeps; rows beyond are only counted."""
+"""Maximum number of bytes of values that one query stores; rows beyond are only counted."""
 
 
 class KeptRows:
-    """Takes rows one by one; keeps the first, counts all."""
+    """Collects rows one by one: stores the first, counts all."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
@@ -160,7 +160,7 @@ class KeptRows:
 
 
 def as_json(value: Any) -> Any:
-    """Dates as ISO text, decimals as numbers where that is exact, bytes as text or hex, the rest by its own text."""
+    """Dates as ISO text, decimals as numbers if exact, bytes as text or hex, other values by their own text."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
@@ -199,7 +199,7 @@ def _bytes(value: bytes) -> str:
 
 
 def size(value: Any) -> int:
-    """About how many bytes a value takes."""
+    """The approximate size of a value in bytes."""
     if isinstance(value, dict):
         return sum(len(key) + size(one) for key, one in value.items())
     if isinstance(value, list):

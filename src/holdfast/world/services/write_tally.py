@@ -1,6 +1,6 @@
-"""Writes of one database, added up by table and operation, whatever their number, and how tables are made.
+"""Adds up the writes of one database by table and operation, and compares how tables are made.
 
-Two looks at the tables tell what no statement and no row counter says.
+Two looks at the tables show changes that neither statements nor row counters do.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from holdfast.sqltext.writes import Write
 
 
 class TableShape(Struct, frozen=True):
-    """One table, or a part of one."""
+    """One table, or a partition of one."""
 
     columns: str
-    """Changes with its columns."""
+    """A fingerprint of its columns."""
     file: tuple[object, ...]
     """Changes when its rows get a new file: a TRUNCATE, or a rewrite of the table."""
     of: str = ""
-    """The table whose part it is; empty: its own."""
+    """The table that it is a partition of; empty if it is a table itself."""
     empty: bool = False
-    """It holds no row, so far as its server knows without counting."""
+    """Whether it has no rows, as far as its server knows without counting."""
     dated: bool = False
-    """Its file is known by the second in which it was made alone; but the server counts its rows."""
+    """Its file is known only by the second of its creation; but the server counts its rows."""
 
 
 Tables = dict[str, TableShape]
 
 
 def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) -> dict[str, str]:
-    """Which tables are made in another way now, and by what operation."""
+    """The tables that were remade, and by which operation."""
     found: dict[str, str] = {}
     for name in sorted(before.keys() | after.keys()):
         was, now = before.get(name), after.get(name)
@@ -47,12 +47,12 @@ def remade(before: Mapping[str, TableShape], after: Mapping[str, TableShape]) ->
 
 
 MOST = 10_000
-"""Tables and operations that are told apart; the rest is one entry."""
+"""Maximum number of distinct tables and operations; the rest is one entry."""
 BEYOND = Write("write", "*", counted=False)
 
 
 class WriteEntry(Struct):
-    """One table and operation, as the log has it."""
+    """One table and operation, as written to the audit log."""
 
     ts: float
     statements: int
@@ -60,7 +60,7 @@ class WriteEntry(Struct):
 
 
 class WriteTally:
-    """Statements that the log showed since the snapshot."""
+    """Statements in the log since the snapshot."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], WriteEntry] = {}
@@ -76,7 +76,7 @@ class WriteTally:
         entry.counted = entry.counted and write.counted
 
     def drop(self, write: Write) -> None:
-        """Takes back a statement that failed."""
+        """Removes a statement that failed."""
         entry = self._entries.get((write.table, write.op))
         if entry is not None:
             entry.statements -= 1
@@ -88,22 +88,22 @@ class WriteTally:
 
 
 class Counters(Struct, frozen=True):
-    """Rows that changed since the snapshot, and every table there is."""
+    """Rows that changed since the snapshot, and all tables."""
 
     changed: dict[str, dict[str, int]]
-    """By table and operation."""
+    """Counts by table and operation."""
     tables: frozenset[str]
-    """By full name: a bare name in a statement means the one table of that name."""
+    """Tables by full name: a bare name in a statement means the only table of that name."""
     by_operation: bool = True
-    """False: the server only counts changes, and all are under `write`."""
+    """If False, the server only counts changes, and all are counted as `write`."""
     remade: dict[str, str] = {}
-    """Tables that were made, dropped, altered or got a new file, and by which operation, whatever the log says."""
+    """Tables that were created, dropped, altered or got a new file, by operation, whatever the log says."""
     default: str = ""
-    """The schema that a bare name leads to when the agent starts."""
+    """The schema of unqualified names when the agent starts."""
 
 
 def events(service: str, tally: WriteTally, counters: Counters, now: float) -> list[AuditEvent]:
-    """The log and the row counters as one list, in order of time. A statement that changed no row is no write."""
+    """Merges log and row counters into one list, in order of time. A statement that changed no row is not a write."""
     whole = _Names(counters.tables)
     told: dict[tuple[str, str], WriteEntry] = {}
     for table, op, entry in tally.entries():
@@ -121,7 +121,7 @@ def events(service: str, tally: WriteTally, counters: Counters, now: float) -> l
 
 
 def _untold(told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> Iterator[tuple[str, str, int | None]]:
-    """What no statement of the log stands for: done inside a function, by a trigger or a cascade."""
+    """Changes that no logged statement explains: made by a function, a trigger or a cascade."""
     for table, changed in counters.changed.items():
         for op, rows in changed.items():
             if rows > 0 and not _explained(table, op, told):
@@ -136,7 +136,7 @@ _COUNTED = ("insert", "update", "delete")
 
 
 def _rows(key: tuple[str, str], told: Mapping[tuple[str, str], WriteEntry], counters: Counters) -> int | None:
-    """How many rows, if the counters can say; 0 if the statement changed nothing."""
+    """The number of rows, if the counters have it; 0 if the statement changed nothing."""
     table, op = key
     if not told[key].counted:
         return None
@@ -149,7 +149,7 @@ def _rows(key: tuple[str, str], told: Mapping[tuple[str, str], WriteEntry], coun
 
 
 def _explained(table: str, op: str, told: Mapping[tuple[str, str], WriteEntry]) -> bool:
-    """Whether a statement of the log stands for these rows."""
+    """Whether a logged statement explains these rows."""
     ops = {found for (name, found), entry in told.items() if name == table and entry.counted}
     return op in ops or bool(ops - set(_COUNTED)) or (op == "write" and bool(ops))
 
@@ -172,7 +172,7 @@ def _event(service: str, key: tuple[str, str], entry: WriteEntry, rows: int | No
 
 
 class _Names:
-    """Bare names to full ones."""
+    """Maps bare names to full ones."""
 
     def __init__(self, tables: Iterable[str]) -> None:
         self._full = set(tables)

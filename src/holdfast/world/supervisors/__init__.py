@@ -1,1 +1,1 @@
-"""The line to a process that holds programs for us, and those programs as we see them."""
+"""The connection to a supervisor process, and the programs it runs."""

@@ -1,4 +1,4 @@
-"""Our end of the line to a supervisor: orders, replies, the programs it runs, and the connections it opens inside."""
+"""Holdfast's end of the line to a supervisor: orders, replies, the programs it runs, connections into the sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GONE = "the process that held the sandbox is gone"
 
 
 class SupervisorConnection:
-    """One line to a supervisor: orders and their replies, and notices in between."""
+    """The line to one supervisor: orders and their replies, and notices in between."""
 
     def __init__(
         self, ours: socket.socket, notice: Callable[[SupervisorMessage], None], lost: Callable[[], None]
@@ -39,25 +39,28 @@ class SupervisorConnection:
         return self._ours.fileno()
 
     def ticket(self) -> int:
-        """A number for the next order."""
+        """A new ticket number for an order."""
         self._tickets += 1
         return self._tickets
 
     def expect(self, ticket: int) -> None:
-        """A reply will come to that number: say so before it can."""
+        """Registers a reply to that ticket; call it before the reply can arrive."""
         self._asked[ticket] = self._loop.create_future()
 
     async def ask(
         self, what: int, value: int = 0, *, ticket: int = 0, text: bytes = b"", fds: Sequence[int] = ()
     ) -> SupervisorMessage:
-        """Gives an order and waits for its reply; OSError if it is refused, HarnessError if the supervisor is gone."""
+        """Sends an order and waits for its reply.
+
+        Raises OSError if it is refused, HarnessError if the supervisor is gone.
+        """
         ticket = ticket or self.ticket()
         self.expect(ticket)
         self.tell(what, ticket, value, text=text, fds=fds)
         return await self.reply(ticket)
 
     def tell(self, what: int, ticket: int, value: int = 0, *, text: bytes = b"", fds: Sequence[int] = ()) -> None:
-        """Gives an order that has no reply."""
+        """Sends an order that has no reply."""
         if self.closed.is_set():
             raise HarnessError(GONE, code="sandbox-lost")
         try:
@@ -69,7 +72,7 @@ class SupervisorConnection:
             raise HarnessError(GONE, code="sandbox-lost") from None
 
     def listen(self) -> None:
-        """Takes what the supervisor has told."""
+        """Reads the supervisor's messages."""
         while not self.closed.is_set():
             try:
                 message = wire.receive(self._ours)
@@ -85,7 +88,7 @@ class SupervisorConnection:
                 asked.set_result(message)
 
     async def close(self) -> None:
-        """Ends the supervisor and all that it holds."""
+        """Ends the supervisor and everything it holds."""
         if self.closed.is_set():
             return
         with contextlib.suppress(OSError):
@@ -98,7 +101,7 @@ class SupervisorConnection:
             raise SandboxFailed("a sandbox could not be closed: its processes do not end") from None
 
     async def reply(self, ticket: int) -> SupervisorMessage:
-        """Waits for the reply to an order; OSError if it was refused, HarnessError if the supervisor is gone."""
+        """Waits for the reply to an order; raises OSError if it was refused, HarnessError if the supervisor is gone."""
         asked = self._asked[ticket]
         try:
             async with asyncio.timeout(KILL_S):
@@ -125,14 +128,14 @@ class SupervisorConnection:
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_exception(HarnessError(GONE, code="sandbox-lost"))
-                asked.exception()  # whoever asked may have left
+                asked.exception()  # the caller may have left
         self._lost()
 
 
 class SupervisedPrograms:
-    """The programs that a supervisor runs for us, by the ticket of the order that started each.
+    """The programs that a supervisor runs, by the ticket of the order that started each.
 
-    `line` is set once the supervisor is connected; `closing` before we close it ourselves.
+    `line` is set once the supervisor is connected; `closing` is set before Holdfast closes it.
     """
 
     def __init__(self) -> None:
@@ -140,7 +143,7 @@ class SupervisedPrograms:
         self.closing = False
         self._running: dict[int, Program] = {}
         self._agents: set[int] = set()
-        """Tickets of the agent's own programs; the others are commands that we run."""
+        """Tickets of the agent's own programs; the others are Holdfast's commands."""
 
     async def start(
         self,
@@ -152,7 +155,10 @@ class SupervisedPrograms:
         throwaway: bool = False,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> Program:
-        """Starts what `order`, a descriptor that is closed here, describes; OSError if it cannot be executed."""
+        """Starts the program described by `order`, a descriptor that is closed here.
+
+        Raises OSError if it cannot be executed.
+        """
         ticket = self.line.ticket()
         program = Program(lambda number: self._signal(ticket, number), memory_end=memory_end)
         self._running[ticket] = program
@@ -167,16 +173,16 @@ class SupervisedPrograms:
         except BaseException:
             self._running.pop(ticket, None)
             with contextlib.suppress(HarnessError):
-                self._signal(ticket, signal.SIGKILL)  # it may start all the same
+                self._signal(ticket, signal.SIGKILL)  # it may start nevertheless
             raise
         finally:
             os.close(order)
         return program
 
     def kill_agents(self) -> int:
-        """Sends SIGKILL to the agent's programs and all below them; how many were running.
+        """Sends SIGKILL to the agent's programs and their children; returns how many were running.
 
-        It does not wait: whoever waits for a program may learn of its end only after this returns.
+        It does not wait: a program's own waiter may learn of its end after this returns.
         """
         running = self._agents & self._running.keys()
         for ticket in running:
@@ -184,11 +190,11 @@ class SupervisedPrograms:
         return len(running)
 
     def ended(self, ticket: int) -> Program | None:
-        """The program that has ended, which is forgotten; None if nobody waits for it."""
+        """Removes and returns the program that has ended; None if nobody waits for it."""
         return self._running.pop(ticket, None)
 
     def lost(self) -> None:
-        """The supervisor is gone, and all of its programs with it."""
+        """Ends all waits, because the supervisor and its programs are gone."""
         for program in self._running.values():
             program.finish(None, lost=not self.closing, note=GONE)
         self._running.clear()
@@ -199,21 +205,21 @@ class SupervisedPrograms:
 
 
 def _drop(asked: asyncio.Future[SupervisorMessage]) -> None:
-    """A reply that nobody waits for any more: its descriptors are closed."""
+    """Closes the descriptors of a reply that nobody waits for any more."""
     if asked.done() and not asked.cancelled() and asked.exception() is None:
         for fd in asked.result().fds:
             os.close(fd)
 
 
 async def connected(fd: int) -> socket.socket:
-    """The socket of a connection that has begun, once it is there; OSError if it is refused."""
+    """Waits until a started connection is established; returns its socket, or raises OSError if it is refused."""
     way = socket.socket(fileno=fd)
     way.setblocking(False)
     try:
         await _writable(way)
         failed = way.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if not failed and way.getsockname() == way.getpeername():
-            failed = errno.ECONNREFUSED  # nothing listens: a port of the system's own range can meet itself
+            failed = errno.ECONNREFUSED  # nothing listens: a connection to an ephemeral port can connect to itself
         if failed:
             raise OSError(failed, os.strerror(failed))
     except BaseException:

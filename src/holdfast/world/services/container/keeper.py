@@ -1,7 +1,8 @@
-"""Any image as a service: a container of its own for every trial. Only under the docker backend.
+"""Any image as a service: a separate container for every trial. Only under the docker backend.
 
-The container has no network but its loopback. A second one, a program of ours, shares that and nothing else, and opens
-connections in there for us. So neither the agent nor anybody else on this machine reaches a port of it but through us.
+The container has only a loopback network. A second container with a Holdfast program shares that network and nothing
+else, and opens connections there. So the agent and other programs on this machine reach its ports only through
+Holdfast.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from holdfast.world.supervisors.conventions import hosts_file, sandbox_user
 from holdfast.world.supervisors.messages import file_in_memory
 
 KEEPER = "holdfast.keeper"
-"""The label of the containers that one line holds."""
+"""The label of the containers that one lifeline holds."""
 _SCRIPT = """read -r word
 left=$(docker ps --all --quiet --filter "label=$1")
 [ -z "$left" ] || docker rm --force --volumes $left"""
@@ -53,20 +54,20 @@ PIDS = 4096
 _LOG = ("--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _LONGEST = 60_000
-"""Characters of a line that the client still reads from a file."""
+"""Maximum number of characters of a line that the client reads from a file."""
 _BESIDE_PIDS = 16
 
 
 class EngineImage(Struct, frozen=True):
-    """What the engine has under a name."""
+    """An image as the engine stores it."""
 
     id: str
     digest: str = ""
-    """As a registry knows it; empty for one that was made here."""
+    """The digest in its registry; empty for an image built here."""
 
 
 class RunningContainer:
-    """A container under way, with our program beside it and our sockets in front. Close it after use."""
+    """A running container with its helper container and sockets. Close it after use."""
 
     def __init__(self, spec: ServiceSpec, folder: Path, socket_folder: Path, first: Path, lifeline: Lifeline) -> None:
         self.spec = spec
@@ -88,7 +89,10 @@ class RunningContainer:
         return self._ports.path(port)
 
     async def open(self) -> None:
-        """Starts it, and waits until it is ready; HarnessError with the end of its log if it is not."""
+        """Starts it and waits until it is ready.
+
+        Raises HarnessError with the end of its log if it does not become ready.
+        """
         await self._start()
         self._folder.mkdir(mode=0o700)
         await asyncio.to_thread(make_folders, self._shape, hosts_file({}))
@@ -103,7 +107,7 @@ class RunningContainer:
         await self._ports.open(self.spec.ports or (port_of(self.spec),))
 
     async def close(self) -> None:
-        """Nothing is left of it, in the engine too."""
+        """Removes it, also from the engine."""
         try:
             await self._ports.close()
             await self._beside.close()
@@ -129,7 +133,7 @@ class RunningContainer:
 
 
 async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmService]:
-    """Keeps fresh containers ready for trials; UserError if the engine lacks the image."""
+    """Keeps fresh containers ready for trials; raises UserError if the engine lacks the image."""
     image = await find_image(spec)
     first = await first_process()
     await asyncio.to_thread(sweep)
@@ -154,7 +158,7 @@ async def open_container(spec: ServiceSpec, folder: Path) -> SpareKeeper[WarmSer
 
 
 async def _service(running: RunningContainer, notes: tuple[str, ...]) -> WarmService:
-    """What a container is, by what its image is known as."""
+    """The service for a container, chosen by its image."""
     kind = service_kinds.made(running.spec)
     if isinstance(kind, ContainedKind):
         return await kind.contained(running, notes)
@@ -162,7 +166,7 @@ async def _service(running: RunningContainer, notes: tuple[str, ...]) -> WarmSer
 
 
 async def find_image(spec: ServiceSpec) -> EngineImage:
-    """What the engine has under the name that the spec gives; UserError if that is nothing."""
+    """Finds the image that the spec names; raises UserError if the engine does not have it."""
     name = spec.image or ""
     try:
         found = json.loads(await docker("image", "inspect", "--format", "{{json .}}", name))
@@ -176,12 +180,12 @@ async def find_image(spec: ServiceSpec) -> EngineImage:
 
 
 def note(spec: ServiceSpec, image: EngineImage) -> str:
-    """What the reader is told of the image that is used."""
+    """A note about the image that is used."""
     return f"service {spec.name}: {spec.image} runs as a container of {image.digest or image.id}"
 
 
 def options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str]:
-    """Of `docker run`, in order. No value of the environment is among them: others could read it."""
+    """The options of `docker run`, in order, without values of the environment, which others could read."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", spec.name).strip("-")[:63] or "service"
     return [
         *("--detach", "--pull", "never", "--network", "none", "--name", name, *_LOG),
@@ -194,13 +198,13 @@ def options(spec: ServiceSpec, name: str, label: str, env_path: str) -> list[str
 
 
 def env_file(env: Mapping[str, str]) -> int:
-    """The variables that lines can hold, as a file in memory; the caller closes it."""
+    """The variables that fit on one line each, as a file in memory; the caller closes it."""
     lines = "".join(f"{name}={value}\n" for name, value in env.items() if _fits(name, value))
     return file_in_memory(lines.encode())
 
 
 def client_env(env: Mapping[str, str]) -> dict[str, str]:
-    """The other variables: the client passes them on from its own environment."""
+    """The other variables, which the client passes on from its own environment."""
     return {name: value for name, value in env.items() if not _fits(name, value)}
 
 
@@ -210,10 +214,10 @@ def _fits(name: str, value: str) -> bool:
 
 
 class Lifeline:
-    """A shell that waits for our end and then removes every container of its label. Close it after use.
+    """A shell that removes all containers of its label when Holdfast ends. Close it after use.
 
-    It waits for the end of a pipe. A client that is about to start a container holds the pipe, too, so that nothing
-    begins after the shell has looked.
+    It waits for the end of a pipe. A client that starts a container holds the pipe, too, so no container can start
+    after the shell has looked.
     """
 
     def __init__(self) -> None:
@@ -235,7 +239,7 @@ class Lifeline:
             os.close(read)
 
     def close(self) -> None:
-        """Every container is gone; so is the shell."""
+        """Waits until every container and the shell are gone."""
         kill_group(self._shell.pid, signal.SIGKILL)
         self._shell.wait()
         os.close(self.fd)

@@ -1,6 +1,6 @@
-"""Ports of a container as Unix sockets of ours, as the container itself has no network; and when it is ready.
+"""Connects Unix sockets to the ports of a container without a network, and waits until the container is ready.
 
-That is when its first port takes a connection, and `wait_for` succeeds inside.
+It is ready when its first port accepts a connection and `wait_for` succeeds inside.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from holdfast.world.containers.container import docker
 
 Connect = Callable[[int], Awaitable[socket]]
 AT_ONCE = 1_000
-"""Connections that are carried at a time; the rest is closed."""
+"""Maximum number of concurrent connections; more are closed."""
 
 
 class ContainerPorts:
-    """Listens in a folder of its own, and carries what comes to the ports behind it. Close it after use."""
+    """Listens on sockets in a folder and forwards connections to the container's ports. Close it after use."""
 
     def __init__(self, folder: Path, connect: Connect) -> None:
         self._folder = folder
@@ -41,11 +41,11 @@ class ContainerPorts:
             self._servers.append(server)
 
     def path(self, port: int) -> str:
-        """Where a port is found; the name is the one that clients of PostgreSQL look for."""
+        """The socket of a port, named as PostgreSQL clients expect it."""
         return str(self._folder / f".s.PGSQL.{port}")
 
     async def close(self) -> None:
-        """No connection, no task and no socket is left."""
+        """Closes all connections, tasks and sockets."""
         for server in self._servers:
             server.close()
         carried = dict(self._open)
@@ -74,7 +74,8 @@ class ContainerPorts:
         try:
             await asyncio.get_running_loop().create_connection(lambda: behind, sock=await self._connect(port))
             await join(client, behind)
-        except (OSError, HarnessError):  # nothing listens there, or all is gone: the client sees its connection end
+        # Nothing listens there, or the container is gone: the client sees its connection end.
+        except (OSError, HarnessError):
             return
         finally:
             client.abort()
@@ -82,15 +83,15 @@ class ContainerPorts:
 
 
 LIMIT_S = 60.0
-"""Longer than for servers of this machine: many images first prepare their data."""
+"""Seconds to wait: more than for servers of this machine, because many images first prepare their data."""
 PAUSE_S = 0.02
 _ALIVE_S = 0.5
-"""How often we ask whether it still runs."""
+"""Seconds between two checks that the container still runs."""
 _LOG_LINES = 20
 
 
 async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
-    """Waits for it; HarnessError with the end of its log if it ends first, or is late."""
+    """Waits until it is ready; raises HarnessError with the end of its log if it ends first or is too slow."""
     late = f"takes no connection on port {port_of(spec)}"
     try:
         async with asyncio.timeout(LIMIT_S):
@@ -107,7 +108,7 @@ async def ready(spec: ServiceSpec, name: str, connect: Connect) -> None:
 
 
 async def state(name: str) -> str:
-    """How it has ended; empty while it runs."""
+    """How the container ended; empty while it runs."""
     form = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
     running, hungry, code = (await docker("inspect", "--format", form, name)).split()
     if running == "true":
@@ -116,7 +117,7 @@ async def state(name: str) -> str:
 
 
 async def said(name: str) -> str:
-    """The end of its log, as the end of a message."""
+    """The end of its log, formatted to follow a message."""
     try:
         text = await docker("logs", "--tail", str(_LOG_LINES), name, merged=True)
     except HarnessError as refused:

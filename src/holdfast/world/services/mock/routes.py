@@ -1,4 +1,4 @@
-"""Which route of a mock answers a request, and what it says. No sockets here."""
+"""Selects the route of a mock that answers a request, and builds its response. No sockets here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.reading.durations import Written
 _PART = re.compile(r"\{(\w+)\}|\*\*|\*|[^{}*]+|.", re.DOTALL)
 _PLACE = re.compile(r"\{\{\s*([\w.\-\[\]]+)\s*\}\}")
 PATH_READ = 8_000
-"""A longer path fits no route: an agent must not keep us busy with matching it."""
+"""Maximum length of a path that is matched: an agent must not keep Holdfast busy with a longer one."""
 
 
 class MockRequest(NamedTuple):
@@ -28,13 +28,13 @@ class MockRequest(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     body: str
     cut: bool = False
-    """The body was longer."""
+    """The body was longer than what is stored."""
     unread: str = ""
-    """Why the body cannot be understood."""
+    """Why the body cannot be decoded."""
 
 
 class Replied(NamedTuple):
-    """What is answered."""
+    """The response to a request."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -43,7 +43,7 @@ class Replied(NamedTuple):
 
 
 class Routes:
-    """The routes of one mock of one trial: tried in order; one whose `times` are used up is passed over."""
+    """The routes of one mock of one trial, tried in order; a route whose `times` are used up is skipped."""
 
     def __init__(self, routes: Sequence[MockRoute], default_response: int) -> None:
         self._routes = [(route, PathPattern(route.path)) for route in routes]
@@ -51,7 +51,7 @@ class Routes:
         self._default = default_response
 
     def reply(self, asked: MockRequest) -> Replied:
-        """The answer to a request, which counts for the route that gives it."""
+        """The response to a request; it counts for the route that gives it."""
         path = unquote(asked.path)
         for n, (route, pattern) in enumerate(self._routes if len(path) <= PATH_READ else ()):
             if not _method_fits(route.method.upper(), asked.method):
@@ -81,7 +81,7 @@ def _reply(route: MockRoute, asked: MockRequest, named: Mapping[str, str], n: in
 
 
 def _body(response: Any) -> tuple[str, str]:
-    """The body of a route, and what it is: text that is JSON is said to be."""
+    """The body of a route and its content type; text that is JSON is labelled as JSON."""
     if response is None:
         return "", "text/plain"
     if not isinstance(response, str):
@@ -91,7 +91,7 @@ def _body(response: Any) -> tuple[str, str]:
 
 
 def _filled(text: str, asked: MockRequest, named: Mapping[str, str], n: int) -> str:
-    """`{{ request.body.x }}` and its like replaced by what the request has; what it has not is empty."""
+    """Replaces `{{ request.body.x }}` and similar placeholders by values of the request; missing ones become empty."""
 
     def value(found: re.Match[str]) -> str:
         words = found[1].replace("[", ".").replace("]", "").split(".")
@@ -137,7 +137,7 @@ def _inside(body: str, words: list[str]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value inside of a body: quoted as JSON would, without the quotes around it."""
+    """A value inside a JSON string: escaped, without quotes around it."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -161,7 +161,7 @@ class _Literal(NamedTuple):
 
 
 class _Anything(NamedTuple):
-    """`**`: any text, slashes too."""
+    """`**`: any text, including slashes."""
 
     def reaches(self, path: str, ends: bytes) -> bytes:
         last = ends.rfind(1)
@@ -172,7 +172,7 @@ class _Anything(NamedTuple):
 
 
 class _Within(NamedTuple):
-    """`*` and `{name}`: text of one segment, of at least so many characters."""
+    """`*` and `{name}`: text within one segment, with a minimum length."""
 
     name: str = ""
     least: int = 0
@@ -191,7 +191,7 @@ class _Within(NamedTuple):
 
 
 class PathPattern:
-    """`/users/{id}` takes one segment by name, `*` part of one, `**` any number of them; the rest is literal.
+    """`/users/{id}` matches one segment by name, `*` part of one, `**` any number of them; the rest is literal.
 
     It is compared with a path whose percent escapes are decoded, so those of the pattern are, too: `%2A` is a star.
     """
@@ -200,11 +200,11 @@ class PathPattern:
         self._parts = [*_parts(pattern)]
 
     def match(self, path: str) -> dict[str, str] | None:
-        """What was taken by name, None if the path does not fit. Where there is a choice, the first part takes most."""
+        """The values of named segments; None if the path does not match. If ambiguous, the first part takes most."""
         if not self._begins(path):
             return None
         rows = [bytes(len(path)) + b"\1"]
-        """From which places on the last parts fit the rest of the path, one part more in each."""
+        """Row k holds the positions from which the last k parts match the rest of the path."""
         for part in reversed(self._parts):
             rows.append(part.reaches(path, rows[-1]))
         if not rows[-1][0]:
@@ -217,7 +217,7 @@ class PathPattern:
         return named
 
     def _begins(self, path: str) -> bool:
-        """Whether it is worth a look: most routes differ from a path in how they begin."""
+        """Whether the path starts like the pattern, which rules most routes out quickly."""
         first = self._parts[0] if self._parts else None
         return path.startswith(first.text) if isinstance(first, _Literal) else True
 
@@ -237,7 +237,7 @@ def _parts(pattern: str) -> Iterator[_Literal | _Anything | _Within]:
 
 
 def _segments(path: str) -> Iterator[tuple[int, int]]:
-    """Where each begins and ends."""
+    """The start and end of each segment."""
     first = 0
     while (end := path.find("/", first)) >= 0:
         yield first, end

@@ -1,4 +1,4 @@
-"""http_mock: a service that answers by its routes and records what it was asked."""
+"""http_mock: a service that answers by its routes and records the requests."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied,
 
 REQUESTS_KEPT = 10_000
 BODY_KEPT = 1_000_000
-"""Bytes of a body that are read and kept."""
+"""Maximum number of bytes of a body that are read and stored."""
 RECORD_KEPT = 32_000_000
-"""Characters of all requests and responses together that are kept."""
+"""Maximum number of characters of all requests and responses together."""
 _LAYERS = 4
-"""Content encodings one over the other that are undone."""
+"""Maximum number of content encodings, one inside the other, that are decoded."""
 _BITS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
-"""Some clients send deflate without its frame."""
+"""Window sizes for zlib: some clients send deflate without its frame."""
 _CHARSETS = ("utf", "ascii", "iso8859", "cp125", "koi8", "gb", "big5", "shift_jis", "euc")
-"""How names of charsets begin that are read: others take long with a long text, or are no text."""
+"""Prefixes of supported charset names: others decode slowly or are not text."""
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
 
 
 class MockKeeper:
-    """Gives every trial a mock of its own. Nothing has to be kept warm: a mock is a listener in our own process."""
+    """Gives every trial its own mock. Nothing is kept warm: a mock is a listener in this process."""
 
     def __init__(self, spec: ServiceSpec, routes: Sequence[MockRoute], default_response: int) -> None:
         self._spec = spec
@@ -43,11 +43,11 @@ class MockKeeper:
         return await HttpMock.open(self._spec, Routes(self._routes, self._default))
 
     async def close(self) -> None:
-        """Mocks are closed by their trials."""
+        """Does nothing: trials close their mocks."""
 
 
 class HttpMock:
-    """One trial's mock, on a port of loopback that only we know."""
+    """One trial's mock, on a loopback port that only Holdfast knows."""
 
     def __init__(self, spec: ServiceSpec, routes: Routes) -> None:
         self.spec = spec
@@ -83,7 +83,10 @@ class HttpMock:
         await self._listener.close()
 
     async def answer(self, exchange: Exchange) -> None:
-        """One request: the first route that fits, else the default response. It counts though the client may leave."""
+        """Answers one request by the first route that matches, else by the default response.
+
+        It counts even if the client disconnects.
+        """
         ts = time.time()
         asked = await self._asked(exchange)
         replied = self._routes.reply(asked)
@@ -109,17 +112,17 @@ class Body(NamedTuple):
 
     text: str
     cut: bool = False
-    """There is more of it than is kept."""
+    """The text is incomplete."""
     unread: str = ""
-    """Why the text is not what was meant."""
+    """Why the text could not be decoded."""
 
 
 class _Unreadable(Exception):
-    """The body cannot be understood."""
+    """The body cannot be decoded."""
 
 
 def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut: bool) -> Body:
-    """The body as a server would read it, at most `limit` bytes of it; `cut`: the data is only its beginning."""
+    """Decodes a body as a server would, up to `limit` bytes; `cut` means that the data is incomplete."""
     said: dict[str, list[str]] = {}
     for name, value in headers:
         said.setdefault(name.lower(), []).append(value)
@@ -132,7 +135,7 @@ def body_of(headers: Iterable[tuple[str, str]], data: bytes, limit: int, *, cut:
 
 
 def _unpacked(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[bytes, bool]:
-    """The data without its encodings, and whether there is more."""
+    """Removes the content encodings; returns the data and whether there is more."""
     names = [name for one in encodings.split(",") if (name := one.strip().lower()) not in ("", "identity")]
     if len(names) > _LAYERS:
         raise _Unreadable(f"it has {len(names)} content encodings")
@@ -154,7 +157,7 @@ def _inflated(name: str, data: bytes, limit: int, *, whole: bool) -> tuple[bytes
 
 
 def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes, bool]:
-    """Every member: gzip may have several, one behind the other. Never more than the limit is made."""
+    """Decompresses every member: gzip may have several in sequence. Never produces more than the limit."""
     found = b""
     while data:
         member = zlib.decompressobj(bits)
@@ -168,7 +171,7 @@ def _members(bits: int, data: bytes, limit: int, *, whole: bool) -> tuple[bytes,
 
 
 def _charset(content_type: str, data: bytes) -> str:
-    """The one that is named; of JSON without one, what its first bytes say."""
+    """The charset that is named; for JSON without one, the one its first bytes suggest."""
     message = Message()
     message["content-type"] = content_type or "text/plain"
     named = message.get_param("charset")
@@ -184,15 +187,15 @@ def _charset(content_type: str, data: bytes) -> str:
 
 
 class RequestRecord:
-    """The first requests, in the order in which they came; those after them are only counted."""
+    """The first requests, in order of arrival; later ones are only counted."""
 
     def __init__(self, service: str) -> None:
         self.requests: list[Recorded] = []
         self.dropped = 0
         self._cut = False
-        """A body was longer than what is kept of one."""
+        """Whether a body was longer than what is stored."""
         self._unread = ""
-        """Why a body could not be understood."""
+        """Why a body could not be decoded."""
         self._service = service
         self._size = 0
 
@@ -221,7 +224,7 @@ class RequestRecord:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know, as far as it is known now."""
+        """Notes for the reader, from what is known so far."""
         kept = f"{self._service} got {self.dropped} more requests than it keeps: the first {len(self.requests)}"
         cut = f"a body that {self._service} got was cut at {BODY_KEPT} bytes"
         unread = f"a body that {self._service} got cannot be read: {self._unread}"

@@ -1,9 +1,11 @@
-"""The writes of an agent in MariaDB or MySQL: the general log and the row counters.
+"""The agent's writes in MariaDB or MySQL, from the general log and the row counters.
 
-The log has every statement before it is run; the counters have every row that changed, also by procedures, triggers and
-cascades, and also in transactions that were rolled back; the list of tables, before and after, has those that were
-truncated or made in another way inside a procedure. Not seen: which row, the size of a TRUNCATE, whether a change of
-the schema failed, whether a procedure undid one; temporary tables. MariaDB counts changes of any kind together.
+The log has every statement before it runs. The counters have every changed row, also by procedures, triggers and
+cascades, and in transactions that were rolled back. The list of tables, before and after, shows those that a procedure
+truncated or changed.
+
+Not visible: which row, the size of a TRUNCATE, whether a schema change failed or a procedure undid one; temporary
+tables. MariaDB counts changes of any kind together.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ _NUMBERS = {
     True: "SELECT name, table_id FROM information_schema.innodb_sys_tables",
     False: "SELECT name, table_id FROM information_schema.innodb_tables",
 }
-"""InnoDB gives a table that is truncated a new number; MariaDB's and MySQL's words for it."""
+"""InnoDB gives a truncated table a new number; the query for it, in MariaDB and MySQL."""
 _NO_PROCESS = 1227
-"""Who may not see the processes of others does not get the numbers."""
+"""The error of a user who may not see other users' processes: the numbers are then unavailable."""
 _PART = re.compile("#p#", re.IGNORECASE)
 _CHAR = re.compile("@([0-9a-f]{4})")
 
@@ -46,7 +48,7 @@ AUDITED = (
     "not seen), so root has no SUPER, no SHUTDOWN, no FILE while the agent runs"
 )
 SETTLE_S = 1.0
-"""For sessions of the agent to end by themselves once it is gone."""
+"""Seconds for the agent's sessions to end on their own after the agent."""
 _ENTRY = re.compile(
     rb"(?:\d{6} [ \d]\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+Z?)?\t+ *(?P<session>\d+) "
     rb"(Connect|Query|Execute|Prepare|Init DB|Quit|Close stmt|Reset stmt|Ping|Statistics|Field List|Change user"
@@ -65,7 +67,7 @@ _OTHERS = (
 
 
 class _MysqlAgentSession(Struct):
-    """What is remembered of one session of the agent's."""
+    """What is stored about one session of the agent."""
 
     database: str = ""
     temporary: set[str] = set()
@@ -74,8 +76,8 @@ class _MysqlAgentSession(Struct):
 class MyLog(StatementLog[_MysqlAgentSession]):
     """Reads the general log of MariaDB or MySQL.
 
-    A statement of several lines could hold what looks like an entry. It can only add to what its author is seen to do:
-    our own sessions are known by their numbers, and the row counters have the last word.
+    A statement of several lines could imitate a log entry. It can only add to what its author is seen to do: Holdfast's
+    own sessions are known by their numbers, and the row counters have the last word.
     """
 
     entry = _ENTRY
@@ -111,7 +113,7 @@ class MyLog(StatementLog[_MysqlAgentSession]):
                 self.tally.add(Write(write.op, name, counted=write.counted), time.time())
 
     def _named(self, session: _MysqlAgentSession, table: str) -> str:
-        """Bare in the database of the service, with its database elsewhere."""
+        """The table's bare name in the service's database, with its database otherwise."""
         if "." not in table and " " not in table and session.database not in ("", self._database):
             return f"{session.database}.{table}"
         return table.removeprefix(f"{self._database}.") if self._database else table
@@ -124,7 +126,7 @@ class MyCounters:
         self._own_session = own_session
         self._database = database
         self._shared = shared
-        """Others use the server, too: nobody is waited for."""
+        """Whether others use the server, too: then sessions are not waited for."""
         self._mariadb = True
         self._marked: dict[str, tuple[int, ...]] = {}
         self._made: Tables = {}
@@ -164,7 +166,7 @@ class MyCounters:
 
 
 def _alone(cursor: Any, *, end: bool) -> None:
-    """Waits until the other sessions are over, so that their counts are in; ends them if they should be."""
+    """Waits until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while cursor.execute(_OTHERS):
         numbers = [row[0] for row in cursor.fetchall()]
@@ -184,12 +186,12 @@ def _kill(cursor: Any, number: int) -> None:
     try:
         cursor.execute(f"KILL {int(number)}")
     except pymysql.Error as refused:
-        if refused.args[0] != 1094:  # it has ended by itself
+        if refused.args[0] != 1094:  # it has ended already
             raise
 
 
 def tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Tables:
-    """Every table of the server that the session sees; `name` makes one of database and table."""
+    """Every table that the session sees; `name` builds its name from database and table."""
     numbers, columns = _numbers(cursor, mariadb=mariadb), _columns(cursor)
     cursor.execute(_SHAPES)
     found: Tables = {}
@@ -201,7 +203,10 @@ def tables(cursor: Any, name: Callable[[str, str], str], *, mariadb: bool) -> Ta
 
 
 def emptied(before: Mapping[str, TableShape], after: Mapping[str, TableShape], changed: Mapping[str, object]) -> Tables:
-    """The tables as they are; one that was truncated in the second in which it was made has another file, too."""
+    """The tables after the trial.
+
+    A table truncated in the second in which it was created gets a new file, too.
+    """
     return {
         name: replace(now, file=(*now.file, "emptied"))
         if now.dated and now.empty and name not in changed and name in before and not before[name].empty
@@ -211,7 +216,7 @@ def emptied(before: Mapping[str, TableShape], after: Mapping[str, TableShape], c
 
 
 def _numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
-    """The numbers of each table's parts, in order."""
+    """The numbers of each table's partitions, in order."""
     import pymysql
 
     try:
@@ -228,12 +233,12 @@ def _numbers(cursor: Any, *, mariadb: bool) -> dict[_Key, list[int]]:
 
 
 def _decoded(name: str) -> str:
-    """A name as it is, of one as InnoDB keeps it."""
+    """Decodes a name from InnoDB's file name encoding."""
     return _CHAR.sub(lambda found: chr(int(found[1], 16)), name)
 
 
 def _columns(cursor: Any) -> dict[_Key, str]:
-    """A mark of each table's columns."""
+    """A fingerprint of each table's columns."""
     cursor.execute(_COLUMNS)
     marks: dict[_Key, Any] = {}
     for database, table, *column in cursor.fetchall():

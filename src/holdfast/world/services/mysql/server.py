@@ -1,4 +1,4 @@
-"""MariaDB or MySQL: a server of its own for every trial, from a prepared data directory."""
+"""MariaDB or MySQL: a separate server for every trial, started from a prepared data directory."""
 
 from __future__ import annotations
 
@@ -44,19 +44,22 @@ SERVER = (
     "--general-log-file=/dev/stderr",
     "--default-time-zone=+00:00",
 )
-"""Quick, forgetful, and its statements logged to us. Nothing listens on the network."""
+"""Fast, not durable, with statements logged for the audit. It does not listen on the network."""
 _ONLY = {
     True: ("--userstat=1", "--innodb-undo-tablespaces=0", "--innodb-temp-data-file-path=ibtmp1:1M:autoextend"),
     False: ("--skip-log-bin", "--performance-schema=1", "--mysqlx=0", "--mysql-native-password=ON"),
 }
-"""What MariaDB and MySQL each have alone."""
+"""Options that only MariaDB or only MySQL has."""
 POWERS = {
     True: "SUPER, SHUTDOWN, FILE",
     False: "SUPER, SHUTDOWN, FILE, SYSTEM_VARIABLES_ADMIN, SESSION_VARIABLES_ADMIN",
 }
-"""What root loses when the agent starts: it could turn the audit off, or have the server read files of this machine."""
+"""Privileges that root loses when the agent starts.
+
+With them the agent could turn off the audit or read files of this machine.
+"""
 _EMPTY = "performance_schema"
-"""A folder that every MariaDB has, and that holds no file of anybody's: MariaDB cannot be told that there is none."""
+"""A folder that every MariaDB has and that contains no files: MariaDB requires one."""
 _DATABASES = """SELECT schema_name FROM information_schema.schemata
 WHERE schema_name NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY 1"""
 
@@ -82,11 +85,11 @@ class Mysql(SqlServerOfTrial):
         self._dump = dump
 
     async def execute(self, sql: str) -> None:
-        """As root, so that what a fixture defines is root's."""
+        """Executes fixtures as root, so that root owns what they define."""
         await self._own_session.execute(sql, user="root", password=self._settings.root_password)
 
     async def mark(self) -> None:
-        """Writes count from here, and root can no longer stop the log or the server."""
+        """Takes the snapshot that writes count from, and keeps root from stopping the log or the server."""
         await asyncio.to_thread(self._restrict)
         await self._counters.mark()
         self._tally().clear()
@@ -98,7 +101,7 @@ class Mysql(SqlServerOfTrial):
         return ""
 
     async def restore(self, path: Path) -> None:
-        """All but the passwords of the spec's accounts is as it was written."""
+        """Restores everything except the passwords of the spec's accounts."""
         databases = await asyncio.to_thread(self._databases)
         await asyncio.to_thread(self._perform, [f"DROP DATABASE {quoted(name)}" for name in databases])
         with (
@@ -131,7 +134,7 @@ class Mysql(SqlServerOfTrial):
 
 @contextmanager
 def _ours() -> Iterator[None]:
-    """What the server refuses here is no failure of an agent's."""
+    """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import pymysql
 
     try:
@@ -142,7 +145,7 @@ def _ours() -> Iterator[None]:
 
 @contextmanager
 def _no_events(cursor: Any) -> Iterator[None]:
-    """MySQL begins an event as soon as it is there: one of root's would run while root still has all powers."""
+    """Turns the event scheduler off: MySQL would run root's events while root still has all privileges."""
     cursor.execute("SELECT @@GLOBAL.event_scheduler")
     ((before,),) = cursor.fetchall()
     if before != "ON":
@@ -154,7 +157,7 @@ def _no_events(cursor: Any) -> Iterator[None]:
 
 
 async def open_mysql(spec: ServiceSpec) -> SpareKeeper[Mysql]:
-    """Keeps fresh servers ready for trials; UserError if the machine has neither MariaDB nor MySQL."""
+    """Keeps fresh servers ready for trials; raises UserError if the machine has neither MariaDB nor MySQL."""
     settings = mysql_settings(spec)
     user = server_user("mysql")
     found = _server(spec.image, user)
@@ -208,7 +211,10 @@ def _launch(setup: ServerSetup, settings: MysqlSettings, data: PreparedData) -> 
 
 
 def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
-    """One statement a line: our own account, root, and the user of one database. Passwords only as hashes."""
+    """The statements, one per line, that create Holdfast's account, root, and the user of one database.
+
+    Passwords appear only as hashes.
+    """
     everyone = {("root", "localhost"): settings.root_password, ("root", "%"): settings.root_password}
     lines = (
         ["DELETE FROM mysql.global_priv WHERE User='root' AND Host<>'localhost'", "FLUSH PRIVILEGES"] if mariadb else []
@@ -227,7 +233,7 @@ def accounts(settings: MysqlSettings, password: str, *, mariadb: bool) -> str:
 
 
 def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]:
-    """An account with that password, whether or not it was there."""
+    """Creates or changes an account with that password."""
     who = f"{text(name)}@{text(host)}"
     how = f"IDENTIFIED VIA mysql_native_password USING '{native(password)}'"
     if not mariadb:
@@ -236,7 +242,7 @@ def _account(name: str, host: str, password: str, *, mariadb: bool) -> list[str]
 
 
 def no_passwords(settings: MysqlSettings, *, mariadb: bool) -> list[str]:
-    """Takes them from the accounts of the spec that are left: not even their hashes are to be found in a file."""
+    """Removes passwords from the accounts of the spec, so that no file contains even their hashes."""
     how = "VIA mysql_native_password USING ''" if mariadb else "WITH mysql_native_password AS ''"
     named = [("root", "localhost"), ("root", "%"), *([(settings.user, "%")] if settings.user else [])]
     return [f"ALTER USER IF EXISTS {text(name)}@{text(host)} IDENTIFIED {how}" for name, host in named]
@@ -251,7 +257,7 @@ def quoted(name: str) -> str:
 
 
 class MysqlTemplate:
-    """Makes the data directory that all servers start from."""
+    """Makes the data directory from which all servers start."""
 
     def __init__(self, program: Path, mariadb: bool) -> None:
         self._program = program
@@ -262,7 +268,7 @@ class MysqlTemplate:
             run([str(self._program), *_SHARED, f"--datadir={data}", "--initialize-insecure"])
             return
         install = _installer(self._program)
-        plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # looks no host up
+        plain = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]  # does not resolve host names
         run([str(install), *_SHARED, *_INSTALL[True], f"--datadir={data}", *plain])
 
 

@@ -1,6 +1,6 @@
-"""How we reach a MariaDB or MySQL database: queries, fixtures, preparing, and all that it holds as a script.
+"""Holdfast's access to a MariaDB or MySQL database: queries, fixtures, preparation, and dumps.
 
-PyMySQL blocks, so it works in a thread.
+PyMySQL blocks, so it runs in a thread.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from holdfast.world.services.sql_service import KeptRows
 
 CONNECT_S = 10
 LATE_S = 2.0
-"""For the server to stop a query at its own timeout; then we stop waiting."""
+"""Seconds for the server to stop a query at its own timeout; after that Holdfast stops waiting."""
 _LATE = {1969, 3024}
-"""A statement that took too long, in MariaDB's and MySQL's words."""
+"""Error codes of a statement that took too long, in MariaDB and MySQL."""
 _LOST = {2006, 2013}
-"""The server has gone away, or the connection was lost: also what PyMySQL says when we stop waiting."""
+"""Error codes of a lost connection, which PyMySQL also uses when Holdfast stops waiting."""
 _DENIED = {1044, 1045, 1698}
 _NO_DATABASE = 1046
 
@@ -44,9 +44,9 @@ class MySqlSession:
 
     @contextmanager
     def session(self, **login: Any) -> Iterator[Any]:
-        """A session of its own in autocommit mode; HarnessError if the server cannot be reached.
+        """A separate session in autocommit mode; raises HarnessError if the server cannot be reached.
 
-        QueryFailed if there is no such database: an agent may have dropped it.
+        Raises QueryFailed if the database does not exist: an agent may have dropped it.
         """
         import pymysql
 
@@ -63,15 +63,15 @@ class MySqlSession:
             session.close()
 
     async def query(self, sql: str, *, timeout_s: float, keep: int) -> Rows:
-        """One statement in a read-only transaction."""
+        """Runs one statement in a read-only transaction."""
         return await asyncio.to_thread(self._query, sql, timeout_s, keep)
 
     async def execute(self, sql: str, **login: Any) -> None:
-        """Statements one after the other."""
+        """Runs statements one after the other."""
         await asyncio.to_thread(self._execute, sql, login)
 
     async def prepare(self, sql: str) -> None:
-        """Lets the server read the statement without running it."""
+        """Lets the server parse the statement without running it."""
         await asyncio.to_thread(self._prepare, sql)
 
     def _query(self, sql: str, timeout_s: float, keep: int) -> Rows:
@@ -82,7 +82,7 @@ class MySqlSession:
             with self.session(read_timeout=timeout_s + LATE_S) as session:
                 _limit(session, timeout_s)
                 with session.cursor(pymysql.cursors.SSCursor) as cursor:
-                    cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also of those that a routine begins
+                    cursor.execute("SET SESSION TRANSACTION READ ONLY")  # also those that a routine begins
                     cursor.execute("START TRANSACTION READ ONLY")
                     cursor.execute(sql)
                     kept = KeptRows(keep)
@@ -116,7 +116,7 @@ class MySqlSession:
 
 
 def _limit(session: Any, timeout_s: float) -> None:
-    """The server's own timeout, in its own words."""
+    """Sets the server's own timeout, by the setting of MariaDB or MySQL."""
     mariadb = "MariaDB" in session.get_server_info()
     setting = f"max_statement_time = {timeout_s:.3f}" if mariadb else f"max_execution_time = {round(timeout_s * 1000)}"
     with session.cursor() as cursor:
@@ -138,7 +138,7 @@ def _code(refused: BaseException) -> int:
 
 
 def said(refused: BaseException) -> str:
-    """What the server said."""
+    """The server's message."""
     text = str(refused.args[1]) if len(refused.args) > 1 else str(refused)
     if _code(refused) != _NO_DATABASE:
         return text
@@ -172,11 +172,11 @@ class MyDump:
     programs: Programs
     server: Path
     password: str
-    """Of our own account."""
+    """The password of Holdfast's own account."""
     mariadb: bool
 
     async def write(self, socket_folder: Path, path: Path, databases: Sequence[str]) -> None:
-        """Accounts only from MariaDB: MySQL's program cannot write them."""
+        """Writes the script; it includes accounts only from MariaDB, because MySQL's program cannot write them."""
         if databases:
             whole = ["--single-transaction", "--routines", "--events", "--triggers", "--databases", "--", *databases]
             await self._run(socket_folder, _WRITERS, whole, (OURS, self.password), to=path)
@@ -186,7 +186,7 @@ class MyDump:
             )
 
     async def read(self, socket_folder: Path, path: Path, root_password: str) -> None:
-        """As root: our own account may not grant what root has from the beginning."""
+        """Runs the script as root, because Holdfast's own account may not grant what root has from the start."""
         self.programs.refuse_unconfined()
         await self._run(socket_folder, ("mariadb", "mysql"), ["--binary-mode"], ("root", root_password), given=path)
 

@@ -1,9 +1,11 @@
-"""The writes of an agent in PostgreSQL: its statement log and its row counters.
+"""The agent's writes in PostgreSQL, from the statement log and the row counters.
 
-The log has what `log_statement=mod` shows, before it is run; the counters have every row that was inserted, updated or
-deleted, also by functions, triggers and cascades, and also in transactions that were rolled back; the catalog, before
-and after, has tables that were truncated or made in another way inside a function. Not seen: which row, the size of a
-TRUNCATE, whether a change of the schema was rolled back, whether a function undid one; temporary tables.
+The log has what `log_statement=mod` shows, before it runs. The counters have every inserted, updated or deleted row,
+also by functions, triggers and cascades, and in transactions that were rolled back. The catalog, before and after,
+shows tables that a function truncated or changed.
+
+Not visible: which row, the size of a TRUNCATE, whether a schema change was rolled back or a function undid one;
+temporary tables.
 """
 
 from __future__ import annotations
@@ -39,19 +41,19 @@ LEFT JOIN pg_class r ON r.oid = pg_partition_root(c.oid) AND r.oid <> c.oid
 LEFT JOIN pg_namespace rn ON rn.oid = r.relnamespace
 WHERE c.relkind IN ('r', 'p', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 """
-"""Temporary tables are in schemas whose names begin with pg_, too."""
+"""Temporary tables are excluded, too: their schemas begin with pg_."""
 AUDITED = (
     "writes are known from the statement log, row counters and the catalog (rows of rolled-back transactions count, as "
     "does VACUUM FULL; temporary tables, and other objects than tables that a function makes, are not seen), so its "
     "user is no superuser while the agent runs"
 )
 SETTLE_S = 1.0
-"""For sessions of the agent to end by themselves once it is gone."""
+"""Seconds for the agent's sessions to end on their own after the agent."""
 FLUSH_S = 0.5
-"""For the counts of a session that has ended to come in, where we cannot see it end."""
+"""Seconds for the counts of an ended session to arrive if its end is not visible."""
 _LOOK_S = 0.002
 PREFIX = "@%n %p "
-"""Of every entry: seconds since 1970 and the session. Lines that belong to an entry begin with a tab."""
+"""The prefix of every log entry: seconds since 1970 and the session. Continuation lines begin with a tab."""
 _ENTRY = re.compile(
     rb"@(\d+\.\d+) (?P<session>\d+) (LOG|ERROR|FATAL|PANIC):  (?:(?:statement|execute [^\n]*?): )?(.*)", re.DOTALL
 )
@@ -75,7 +77,7 @@ Counts = dict[str, tuple[int, int, int]]
 
 
 def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]) -> Tables:
-    """Every table of a database, of the rows that TABLES gave; `name` makes one of database, schema and table."""
+    """Every table of a database, from the rows of TABLES; `name` builds its name from database, schema and table."""
     found: Tables = {}
     for database, schema, table, root_schema, root, oid, file, empty, columns in rows:
         of = name(database, root_schema, root) if root else ""
@@ -84,14 +86,14 @@ def tables(rows: Iterable[tuple[Any, ...]], name: Callable[[str, str, str], str]
 
 
 class _ServerSnapshot(Struct):
-    """One look at a server, database by database."""
+    """The state of a server at one moment, by database."""
 
     counts: Counts = {}
     tables: dict[str, Tables] = {}
 
 
 class _PgAgentSession:
-    """What is remembered of one session of the agent's."""
+    """What is stored about one session of the agent."""
 
     def __init__(self) -> None:
         self.last: list[Write] = []
@@ -106,13 +108,13 @@ class PgLog(StatementLog[_PgAgentSession]):
     def __init__(self) -> None:
         super().__init__(_PgAgentSession)
         self.default = "public"
-        """The schema whose tables have bare names."""
+        """The schema whose tables are named without it."""
 
     def continuation(self, line: bytes) -> bytes | None:
         return line[1:] if line.startswith(b"\t") else None
 
     def read(self, session: _PgAgentSession, found: re.Match[bytes]) -> None:
-        if found[3] != b"LOG":  # what the session said last did not happen
+        if found[3] != b"LOG":  # the session's last statement failed
             for write in session.last:
                 self.tally.drop(write)
             session.last.clear()
@@ -133,25 +135,28 @@ class PgLog(StatementLog[_PgAgentSession]):
 
 
 class PgCounters:
-    """The row counters and the tables of every database of a server, since the snapshot."""
+    """The row counters and tables of every database of a server, since the snapshot."""
 
     def __init__(self, own_session: PgSession, database: str, *, shared: bool = False) -> None:
         self._own_session = own_session
         self._database = database
         self._shared = shared
-        """Others use the server, too: nobody is waited for, and only its one database is looked into."""
+        """Whether others use the server, too.
+
+        Then sessions are not waited for, and only its one database is examined.
+        """
         self.default = "public"
-        """The schema that a bare name leads to when the agent starts."""
+        """The schema of unqualified names when the agent starts."""
         self._marked = _ServerSnapshot()
         self._sums: dict[str, int] = {}
-        """Rows changed so far in each database, catalogs included: one that stays the same need not be looked into."""
+        """Rows changed so far in each database, catalogs included: a database with the same sum is not examined."""
 
     async def begin(self, session: AsyncConnection[Any]) -> None:
-        """The server is fresh. Asks all that will be asked: a session that has read the catalogs answers sooner."""
+        """Warms up a session of a fresh server: once it has read the catalogs, it answers faster."""
         self._sums = await self._look(session, self._database, _ServerSnapshot())
 
     async def mark(self, first: Sequence[str] = ()) -> None:
-        """The snapshot, once a session has done what is to be done first."""
+        """Takes the snapshot after `first` has run in the same session."""
         async with self._own_session.short() as session:
             first = [*first, *(() if self._shared else _flush(session))]
             self.default = part(await self._own_session.pin(session, first))
@@ -172,14 +177,14 @@ class PgCounters:
             if (before := self._marked.counts.get(table, (0, 0, 0))) != counts
         }
         found: dict[str, str] = {}
-        for database, there in now.tables.items():  # one that is not looked into has not changed
+        for database, there in now.tables.items():  # a database that was not examined has not changed
             found |= remade(self._marked.tables.get(database, {}), there)
         known = frozenset({*now.counts, *self._marked.counts})
         return Counters(changed, known, remade=found, default=self.default)
 
     async def _read(self, session: AsyncConnection[Any], *, end: bool) -> _ServerSnapshot:
-        # Row counters reach the statistics when the session that changed the rows ends or is told to flush. So we wait
-        # until we are alone, and end the agent's sessions if it left some. On a shared server we can only wait.
+        # Row counters reach the statistics when the session that changed the rows ends or is told to flush. So Holdfast
+        # waits until no other session is left, and ends those of the agent. On a shared server it can only wait.
         found = _ServerSnapshot()
         if self._shared:
             await asyncio.sleep(FLUSH_S if end else 0)
@@ -195,26 +200,26 @@ class PgCounters:
         return found
 
     async def _look(self, session: AsyncConnection[Any], database: str, found: _ServerSnapshot) -> dict[str, int]:
-        """Into one database; and the sums of all."""
+        """Examines one database, and reads the sums of all."""
         counts, shapes, sums = await results(session, [_COUNTS, TABLES, _SUMS])
         found.counts |= {self._named(*row[:3]): (row[3], row[4], row[5]) for row in counts}
         found.tables[database] = tables(shapes, self._named)
         return dict(sums)
 
     def _named(self, database: str, schema: str, table: str) -> str:
-        """Bare in the schema and database that one works in by default."""
+        """The table's bare name in the default schema and database, with them otherwise."""
         if database != self._database:
             return named(database, schema, table)
         return part(table) if part(schema) == self.default else named(schema, table)
 
 
 def _flush(session: AsyncConnection[Any]) -> list[str]:
-    """Has the session hand in its own counts; a new one of an old server has none."""
+    """Makes the session report its own counts; a new session of an old server has none."""
     return ["SELECT pg_catalog.pg_stat_force_next_flush()"] if session.info.server_version >= FLUSHES else []
 
 
 async def _alone(session: AsyncConnection[Any], *, end: bool) -> None:
-    """Waits until the other sessions are over, so that their counts are in; ends them if they should be."""
+    """Waits until other sessions end, so that their counts are complete; `end` ends them."""
     until = time.monotonic() + SETTLE_S
     while await (await session.execute(f"SELECT 1 {_OTHERS} LIMIT 1")).fetchone():
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""All that a PostgreSQL server holds, as a script: roles, databases, sequences, extensions, rows."""
+"""The complete content of a PostgreSQL server as a script: roles, databases, sequences, extensions, rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from holdfast.world.services.programs import Programs, beside
 from holdfast.world.services.settings import OURS
 
 _GLOBALS = b"\n\\connect "
-"""What comes before the first of these is about the whole server."""
+"""Everything before the first of these lines concerns the complete server."""
 _BLOCK = 1 << 20
 _AS_HEX = "-c bytea_output=hex"
-"""Whatever a database says of itself: secrets are found in this form."""
+"""Settings that make databases print bytes as hex: secrets are masked in this form."""
 _OUR_OWN = re.compile(rb"^(?:DROP ROLE IF EXISTS|CREATE ROLE|ALTER ROLE) %s\b[^\n]*" % OURS.encode(), re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class PgDump:
-    """Writes the script, and runs it on another server, where all that is there gives way to it."""
+    """Writes the script, and runs it on another server, whose content it replaces."""
 
     programs: Programs
     server: Path
     password: str
-    """Of our own account."""
+    """The password of Holdfast's own account."""
 
     async def write(self, socket_folder: Path, path: Path, without: Iterable[str] = ()) -> None:
-        """Without some databases, and without passwords: not even their hashes are left in a file."""
+        """Writes the script without the databases in `without` and without passwords or their hashes."""
         program = beside(self.server, "pg_dumpall")
         less = [f"--exclude-database={quoted(name)}" for name in without]
 
@@ -43,7 +43,7 @@ class PgDump:
         _leave_out_ours(path)
 
     async def read_roles(self, socket_folder: Path, path: Path) -> None:
-        """The part that is about the whole server: nothing in it runs what an agent wrote."""
+        """Runs the server-wide part; nothing in it executes code that an agent wrote."""
         self.programs.refuse_unconfined()
         with tempfile.NamedTemporaryFile() as roles:
             end = _end_of_globals(path)
@@ -53,7 +53,7 @@ class PgDump:
             await self._run(socket_folder, Path(roles.name))
 
     async def read(self, socket_folder: Path, path: Path) -> None:
-        """All else. Functions that an agent wrote may run, with our rights: for a constraint, or for an index."""
+        """Runs the rest. Functions that an agent wrote may run with Holdfast's rights, for a constraint or an index."""
         self.programs.refuse_unconfined()
         await self._run(socket_folder, path, skip=_end_of_globals(path))
 
@@ -68,7 +68,7 @@ class PgDump:
 
 
 def _leave_out_ours(path: Path) -> None:
-    """Our own account is in every server: whoever runs the script cannot replace it."""
+    """Removes Holdfast's own account: every server has it, and its own session cannot replace it."""
     if not path.stat().st_size:
         return
     end = _end_of_globals(path)
@@ -78,7 +78,7 @@ def _leave_out_ours(path: Path) -> None:
 
 
 def _end_of_globals(path: Path) -> int:
-    """Where the part begins that is about one database after the other."""
+    """The position at which the parts of the single databases begin."""
     size = path.stat().st_size
     if not size:
         return 0

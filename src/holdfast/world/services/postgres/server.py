@@ -1,4 +1,4 @@
-"""PostgreSQL: a server of its own for every trial, from a prepared data directory."""
+"""PostgreSQL: a separate server for every trial, started from a prepared data directory."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ SERVER = {
     "log_destination": "stderr",
     "logging_collector": "off",
 }
-"""Quick, forgetful, quiet, and its statements logged to us. Nothing listens on the network."""
+"""Fast, not durable, quiet, with statements logged for the audit. It does not listen on the network."""
 FORESEEN_S = 0.05
-"""For checks to ask whether they could ask, after the snapshot; then only the agent is there."""
+"""Seconds for checks to test their queries after the snapshot; after that only the agent has access."""
 POWERS = "NOSUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS"
-"""What the user of the spec keeps when the agent starts. A superuser could turn the audit off."""
+"""Privileges that the spec's user has once the agent starts. A superuser could turn off the audit."""
 FILE_ROLES = ("pg_read_server_files", "pg_write_server_files", "pg_execute_server_program")
-"""Up to version 15 whoever may create roles may join these, but not a superuser, as which they are marked."""
+"""Up to version 15, whoever may create roles could join these roles. Marked as superusers, they are out of reach."""
 GROUPS = "pg_monitor, pg_read_all_data, pg_write_all_data, pg_signal_backend"
 
 _UNNAMEABLE = r"SELECT datname FROM pg_catalog.pg_database WHERE datname ~ '[\n\r]' ORDER BY 1"
-"""Databases that pg_dumpall cannot hand to pg_dump: one would cost all others."""
+"""Databases whose names pg_dumpall cannot pass to pg_dump: one would break the dump of all others."""
 
 
 class Postgres(SqlServerOfTrial):
@@ -95,11 +95,11 @@ class Postgres(SqlServerOfTrial):
         self._dump = dump
 
     def taken(self) -> None:
-        """By a trial: until now nobody else could reach it."""
+        """Called when a trial takes the server: until then nobody else could reach it."""
         self._own_session.wait()
 
     async def mark(self) -> None:
-        """Writes count from here, and the agent's user is a superuser no longer."""
+        """Takes the snapshot that writes count from, and removes superuser rights from the agent's user."""
         user = quoted(self._settings.user)
         await self._counters.mark([f"GRANT {GROUPS} TO {user}", f"ALTER ROLE {user} {POWERS}"])
         self._own_session.wait(FORESEEN_S)
@@ -114,12 +114,13 @@ class Postgres(SqlServerOfTrial):
         return f"left out, as a line break is in the name: database {', '.join(map(repr, names))}" if names else ""
 
     async def restore(self, path: Path) -> None:
-        """All but the password of the spec's user is as it was written; what runs meanwhile gives nobody more power."""
+        """Restores everything except the password of the spec's user; nothing that runs meanwhile gains privileges."""
         socket_folder = self._server.socket_folder
         self._own_session.end()
         async with _ours():
             async with self._own_session.session(dbname="template1") as session:
-                await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")  # else its owner cannot be dropped
+                # Otherwise its owner cannot be dropped.
+                await session.execute(f"ALTER DATABASE postgres OWNER TO {OURS}")
             await self._dump.read_roles(socket_folder, path)
             async with self._own_session.session(dbname="template1") as session:
                 before = await powers(session)
@@ -136,7 +137,7 @@ class Postgres(SqlServerOfTrial):
 
 @asynccontextmanager
 async def _ours() -> AsyncIterator[None]:
-    """What the server refuses here is no failure of an agent's."""
+    """Turns errors of the server into HarnessError: they are not the agent's failure."""
     import psycopg
 
     try:
@@ -146,7 +147,7 @@ async def _ours() -> AsyncIterator[None]:
 
 
 async def open_postgres(spec: ServiceSpec) -> SpareKeeper[Postgres]:
-    """Keeps fresh servers ready for trials; UserError if the machine has no PostgreSQL."""
+    """Keeps fresh servers ready for trials; raises UserError if the machine has no PostgreSQL."""
     settings = postgres_settings(spec)
     user = server_user("postgres")
     found = _server(spec.image, user)
@@ -220,7 +221,7 @@ def _server(image: str | None, user: User | None) -> ServerProgram:
 
 
 class PostgresTemplate:
-    """Makes the data directory that all servers of these settings start from."""
+    """Makes the data directory from which all servers with these settings start."""
 
     def __init__(self, program: Path, settings: PostgresSettings) -> None:
         self._program = program
@@ -229,7 +230,8 @@ class PostgresTemplate:
     def __call__(self, data: Path, password: str, run: RunAsUser) -> None:
         locale = "C.UTF-8" if sys.platform == "linux" else "C"
         initdb = [str(self._program.with_name("initdb")), "-D", str(data), "-U", OURS, "-A", "trust", "-E", "UTF8"]
-        small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]  # 16 MB of log would be copied for every trial
+        # Otherwise 16 MB of log would be copied for every trial.
+        small = ["--wal-segsize=1", "--no-sync", "--no-instructions"]
         run([*initdb, f"--locale={locale}", *small, *self._settings.initdb])
         run([str(self._program), "--single", "-D", str(data), "-c", "fsync=off", "postgres"], self._sql(password))
         method = self._settings.method
@@ -237,9 +239,10 @@ class PostgresTemplate:
         (data / "pg_hba.conf").write_text(rules)
 
     def _sql(self, password: str) -> str:
-        """One statement a line: a user that owns a database of its own."""
+        """The statements, one per line, that create a user with its own database."""
         user, database = quoted(self._settings.user), quoted(self._settings.database)
-        ours = scram(password, secrets.token_bytes(16), 1)  # long and random: stretching it would only cost time
+        # The password is long and random: stretching it would only cost time.
+        ours = scram(password, secrets.token_bytes(16), 1)
         lines = [
             f"ALTER ROLE {OURS} PASSWORD '{ours}'",
             f"CREATE ROLE {user} SUPERUSER LOGIN CREATEDB CREATEROLE REPLICATION BYPASSRLS",
@@ -252,21 +255,21 @@ class PostgresTemplate:
 
 @dataclass(frozen=True)
 class Powers:
-    """The powers of every role but ours, and who belongs to which: role, member, and who granted it."""
+    """The privileges of every role except Holdfast's, and the memberships: role, member, grantor."""
 
     roles: dict[str, tuple[bool, ...]]
     members: tuple[tuple[str, str, str], ...]
 
 
 async def powers(session: AsyncConnection[Any]) -> Powers:
-    """As they are now."""
+    """The current privileges."""
     roles = await (await session.execute(_ROLES, [OURS])).fetchall()
     members = await (await session.execute(_MEMBERS)).fetchall()
     return Powers({name: tuple(has) for name, *has in roles}, tuple(members))
 
 
 async def give_back(session: AsyncConnection[Any], before: Powers) -> None:
-    """Whoever has more than before, or other powers, has those again; a role that is new has none."""
+    """Restores the privileges of every role; a role that is new loses all of them."""
     now = await powers(session)
     for role, member, giver in now.members:
         if (role, member) not in {granted[:2] for granted in before.members}:

@@ -129,7 +129,7 @@ class PgSession:
         *,
         keeps: bool = False,
     ) -> None:
-        """`keeps`: a session may stay open for a moment, because nobody else is affected."""
+        """`keeps` allows a session to stay open for a moment, because nobody else is affected."""
         self.name = name
         self._kept = KeptSession(self._connect) if keeps else None
         self._login: dict[str, Any] = dict(login)
@@ -152,12 +152,12 @@ class PgSession:
 
     @asynccontextmanager
     async def short(self, *, changes: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        """A session for a short use after which another may follow; with `changes` it may be left in any state."""
+        """A session for a short use that another may follow; with `changes` it may be left in any state."""
         async with self._kept.use(changes=changes) if self._kept is not None else self.session() as session:
             yield session
 
     def wait(self, idle_s: float | None = None) -> None:
-        """Others may use the database from now on: the next short use follows soon, or it logs in again."""
+        """Shortens the wait between two short uses, because others may use the database from now on."""
         if self._kept is not None:
             self._kept.wait(idle_s)
 
