@@ -153,7 +153,7 @@ def test_a_variable_that_the_spec_names_may_be_another_today(made: Project, tmp_
     counts = []
     for tone in ("friendly", "friendly", "unfriendly"):
         told = made.run("--cached", env={"TONE": tone})
-        assert "--cached: everything is asked, since TONE may have another value today" in told.err
+        assert "--cached: every trial runs, because TONE may have another value today" in told.err
         counts.append(asked(tmp_path))
     assert counts[0] < counts[1] < counts[2]
 

@@ -79,9 +79,7 @@ class Builder:
         holder = re.sub(r"\[\d+\]$", "", path).rpartition(".")[2]
         family = next(one for one in FAMILIES.values() if one.plane == value.plane)
         if holder != family.name:
-            self._wrong(
-                path, f"a {value.plane} fault stands in {holder or 'the spec'}", hint=f"put it in {family.name}"
-            )
+            self._wrong(path, f"a {value.plane} fault is in {holder or 'the spec'}", hint=f"put it in {family.name}")
         return self._plain(value.entry, path, 0)
 
     def _code(self, value: Any, path: str) -> str:

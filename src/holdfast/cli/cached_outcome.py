@@ -28,7 +28,7 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     refuse_uncacheable(job.spec, job.options)
     named = ", ".join(dict.fromkeys(variables(job)))
     if named:
-        print(f"--cached: everything is asked, since {named} may have another value today", file=sys.stderr)
+        print(f"--cached: every trial runs, because {named} may have another value today", file=sys.stderr)
         return None, ""
     runs = runs_folder(job.spec.file)
     files = files_digest(job, [*outputs, *stored_files(runs)])
@@ -36,10 +36,10 @@ def cached_outcome(job: Job, outputs: Sequence[Path]) -> tuple[RunOutcome | None
     if run is None:
         changed = ", ".join(changed_variables(runs, job))
         if changed:
-            print(f"--cached: everything is asked, since these variables changed: {changed}", file=sys.stderr)
+            print(f"--cached: every trial runs, because these variables changed: {changed}", file=sys.stderr)
         return None, files
     outcome = look(run, environ=os.environ)
     said = f"cached: run {run.id} of {outcome.run.started[:16].replace('T', ' ')} UTC, no trial ran"
     print(said, file=sys.stderr)
-    note = RunNote("cached", f"{said}; what models and services give today was not looked at")
+    note = RunNote("cached", f"{said}; models and services may answer differently today")
     return replace(outcome, run=replace(outcome.run, notes=(*outcome.run.notes, note))), files

@@ -23,4 +23,4 @@ def command(name: str | None, as_json: bool) -> None:
     show("check", name, as_json=as_json)
     if not as_json and name is None:
         print("Every rule also takes severity, when, negate, probes, over, replica_aggregation, weight, gate.")
-        print("holdfast checks NAME tells all about one.")
+        print("holdfast checks NAME describes one in full.")

@@ -41,7 +41,7 @@ def command() -> int:
     except _Left:
         return 2
     for line in surprises:
-        print(f"error: not what the demo must show: {line}", file=sys.stderr)
+        print(f"error: unexpected result of the demo: {line}", file=sys.stderr)
     if surprises:
         return 1
     print(f"{_SEEN}\n{_NEXT}{_where()}")

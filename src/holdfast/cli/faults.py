@@ -27,7 +27,7 @@ def command(name: str | None, as_json: bool) -> None:
     from holdfast.faults import profiles
 
     print("Every fault also takes probability, after_calls, times, every, on_call, match;")
-    print("those of the world take after_ms or on_event instead. holdfast faults NAME tells all about one.\n")
+    print("those of the world take after_ms or on_event instead. holdfast faults NAME describes one in full.\n")
     print("profiles: --profile NAME, or `profile:` in a scenario")
     names = profiles.names()
     for profile in names:

@@ -112,5 +112,5 @@ def _tell(url: str, port: int, as_json: bool) -> None:
         sys.stdout.write(encode({"url": url, "port": port, "pid": os.getpid()}).decode() + "\n")
     else:
         print(url)
-        print("For you alone: who has this address sees every run. Ctrl-C ends it.", file=sys.stderr)
+        print("Keep this address to yourself: it shows every run. Ctrl-C ends it.", file=sys.stderr)
     sys.stdout.flush()

@@ -100,7 +100,7 @@ def outgoing(
 def _head(method: str, place: Endpoint, headers: Fields) -> bytes:
     """The head, up to the line with the body's length."""
     if method not in _WITH_BODY and not _METHOD.fullmatch(method):
-        raise ValueError(f"not a method: {method[:80]!r}")
+        raise ValueError(f"not an HTTP method: {method[:80]!r}")
     rest, names = lines(headers, _DROPPED)
     if b"host" not in names:
         name = place.authority

@@ -69,7 +69,7 @@ def test_a_bomb_is_read_up_to_the_limit() -> None:
 
 @pytest.mark.parametrize("packing", ["br", "zstd"])
 def test_a_packing_that_was_not_asked_for_is_unpackable(packing: str) -> None:
-    with pytest.raises(Unpackable, match=f"{packing}, which was not asked for"):
+    with pytest.raises(Unpackable, match=f"{packing}, which was not requested"):
         read(packing, b"anything")
 
 

@@ -66,9 +66,9 @@ def test_user_and_password_of_the_url_are_sent_as_a_header() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"endpoint": "http://u:p@x.test/", "headers": {"Authorization": "Bearer x"}}, "exclude each other"),
-        ({"headers": {"Content-Length": "3"}}, "content-length follows from the body"),
-        ({"headers": {"transfer-encoding": "chunked"}}, "transfer-encoding follows from the body"),
+        ({"endpoint": "http://u:p@x.test/", "headers": {"Authorization": "Bearer x"}}, "cannot be combined"),
+        ({"headers": {"Content-Length": "3"}}, "content-length is computed from the body"),
+        ({"headers": {"transfer-encoding": "chunked"}}, "transfer-encoding is computed from the body"),
         ({"headers": {"not a name": "x"}}, "not a header name"),
     ],
 )

@@ -99,7 +99,7 @@ def test_messages_in_which_no_model_speaks_are_no_answer(messages: list[Any]) ->
 def test_a_runnable_that_is_returned_was_not_asked() -> None:
     turn, _ = turn_of(lambda prompt: RunnableLambda(str))
     assert turn.ending == "unreadable"
-    assert "the agent returned a RunnableLambda and did not ask it" in turn.detail
+    assert "the agent returned a RunnableLambda and did not call it" in turn.detail
 
 
 def test_none_is_no_answer() -> None:

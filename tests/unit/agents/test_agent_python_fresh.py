@@ -185,7 +185,7 @@ def test_cwd_is_the_folder_of_the_spec(seen: dict[str, Observation]) -> None:
         ("dies", "crashed", "its process exited with code 7 before it answered"),
         ("segfaults", "crashed", "its process was killed by SIGSEGV"),
         ("prints_and_dies", "crashed", "its process was killed by SIGKILL"),
-        ("closes_really_all", "crashed", "its process closed the line to Holdfast before it answered"),
+        ("closes_really_all", "crashed", "its process closed its connection to Holdfast before it answered"),
     ],
 )
 def test_a_bad_end_is_a_result(seen: dict[str, Observation], name: str, ending: str, detail: str) -> None:

@@ -31,7 +31,7 @@ CASES = [
     ({}, "1 / 0", "importing the agent failed: ZeroDivisionError: division by zero", ""),
     ({}, "def ask(:", "importing the agent failed: SyntaxError", ""),
     ({}, "import sys; sys.exit(5)", "the agent's module called exit(5) while it was imported", ""),
-    ({}, "ask = 5", "agent.endpoint 'agent:ask' is a int, which cannot be asked", "name a function"),
+    ({}, "ask = 5", "agent.endpoint 'agent:ask' is a int, which cannot be called", "name a function"),
     (
         {},
         "class ask:\n    def __init__(self, key): pass",

@@ -153,7 +153,7 @@ def test_a_module_that_hides_a_library_of_ours_is_refused(tmp_path: Path, monkey
         monkeypatch.delitem(sys.modules, name)  # another test may have loaded it
     with pytest.raises(AgentUnavailable) as caught:
         inline(tmp_path, "import stdnum\ndef ask(p): return p")
-    assert "stdnum beside the spec hides the module 'stdnum'" in str(caught.value)
+    assert "stdnum next to the spec hides the module 'stdnum'" in str(caught.value)
     assert "stdnum" not in sys.modules
 
 

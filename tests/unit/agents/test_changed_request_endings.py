@@ -97,7 +97,7 @@ def test_a_server_that_a_malformed_request_ended_has_crashed() -> None:
 
     turn = asyncio.run(go()).turns[0]
     assert turn.ending == "crashed"
-    assert "takes no connections" in turn.detail
+    assert "stopped accepting connections" in turn.detail
 
 
 def test_an_agent_that_is_not_there_is_no_ending() -> None:

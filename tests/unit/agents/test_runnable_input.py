@@ -191,14 +191,14 @@ UNTOLD: list[tuple[Any, str]] = [
     (graph(Answered), "a mapping with question, answer"),
     (graph(Documents), "a mapping with documents, summary"),
     (graph(Counted), "a mapping with count"),
-    (graph(Strict), "nothing is known to give for user"),
+    (graph(Strict), "no value is known for user"),
     (graph(dict), "object"),
     (bare_task, "anything"),
     (Bare(), "anything"),
     (RunnableLambda(of_anything), "anything"),
     ({"context": RunnableLambda(of_anything), "question": RunnablePassthrough()} | PROMPT | MODEL, "anything"),
     (graph(MessagesState).map(), "array"),
-    (CHAT | MODEL, "nothing is known to give for chat_history"),
+    (CHAT | MODEL, "no value is known for chat_history"),
     (ChatPromptTemplate.from_template("{a}{b}") | MODEL, "a mapping with a, b"),
 ]
 

@@ -97,7 +97,7 @@ def test_a_function_of_a_module_is_named_and_one_that_no_other_process_finds_is_
 def test_a_fault_must_stand_in_the_list_of_its_plane() -> None:
     matrix = [{"name": "down", "llm_faults": [holdfast.fault("tool", "error", tool="x")]}]
     assert problems(lambda: holdfast.build(written(chaos_matrix=matrix))) == [
-        "contract.chaos_matrix[0].llm_faults[0]: a tool fault stands in llm_faults"
+        "contract.chaos_matrix[0].llm_faults[0]: a tool fault is in llm_faults"
     ]
 
 

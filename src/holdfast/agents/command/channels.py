@@ -44,8 +44,8 @@ _IN_SANDBOX = (
     ),
     (
         _BROWSER,
-        "it seems to want a browser: a sandbox has no display, and of programs those below /usr and /opt and what"
-        " agent.dir shows; a browser of a package's own (playwright) lies in a home that is not the agent's",
+        "it seems to want a browser: a sandbox has no display, and shows only programs below /usr, /opt"
+        " and agent.dir; a package's own browser (playwright) is in a home folder that the agent cannot see",
     ),
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")

@@ -124,7 +124,7 @@ class HttpAgent:
             return
         await self._reset()
         if left_s(world) <= 0:
-            why = f"no time was left to ask the agent: it was being reset when the trial's was over ({WHOLE})"
+            why = f"the trial's time ran out while the agent was being reset ({WHOLE})"
             raise HarnessError(why, code="no-time-left")
 
     async def close(self) -> None:

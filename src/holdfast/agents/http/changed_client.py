@@ -218,7 +218,7 @@ class ChangedClient:
             gone = came[-1]
             assert isinstance(gone, NotConnected)
             raise unreachable(gone.kind, gone.__cause__, self._client.url, limit_s) from gone
-        found = [one or HttpExchange("closed", "it took no connection while it had others") for one in seen]
+        found = [one or HttpExchange("closed", "it accepted no new connection while others were open") for one in seen]
         if change.others and all(_rank(one) < _BAD for one in found):
             worst = found[_OWN]  # only that one sent the task's own question
         else:

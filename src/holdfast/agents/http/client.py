@@ -228,7 +228,7 @@ class FixedHead:
         """The cookies of the spec."""
         authorization = url.authorization
         if authorization is not None and "authorization" in given:
-            raise ValueError("a user in the URL and a header Authorization exclude each other")
+            raise ValueError("a user in the URL and an Authorization header cannot be combined")
         fields = {
             "host": ("Host", _authority(url)),
             "user-agent": ("User-Agent", f"holdfast/{__version__}"),
@@ -240,7 +240,7 @@ class FixedHead:
         }
         rest, names = lines([(name.encode(), value.encode()) for name, value in fields.values()], _NOTHING)
         if framing := _FRAMING.intersection(names):
-            raise ValueError(f"the header {min(framing).decode()} follows from the body, and is not set by hand")
+            raise ValueError(f"the header {min(framing).decode()} is computed from the body and cannot be set")
         block(self.cookie.encode(), rest)  # raises for a line break
         self.lines = tuple(rest)
         """The header lines without their line ends."""
@@ -249,7 +249,7 @@ class FixedHead:
     def written(self, method: str, target: str, body: bytes | None, cookie: str) -> bytes:
         """A complete request; `target` needs no more quoting. Raises ValueError for an invalid method."""
         if method not in _WITH_BODY and not _METHOD.fullmatch(method):
-            raise ValueError(f"not a method: {method[:80]!r}")
+            raise ValueError(f"not an HTTP method: {method[:80]!r}")
         first = f"{method} {target} HTTP/1.1\r\n".encode()
         cookies = b"Cookie: %b\r\n" % cookie.encode() if cookie else b""
         if body is None and method not in _WITH_BODY:

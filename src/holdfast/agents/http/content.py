@@ -47,7 +47,7 @@ def unpacked(fields: RawFields, body: bytes, limit: int, *, whole: bool) -> byte
     if not body or not packing:
         return body
     if packing in _OTHERS:
-        raise Unpackable(f"its Content-Encoding is {packing}, which was not asked for")
+        raise Unpackable(f"its Content-Encoding is {packing}, which was not requested")
     if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
         return _inflated(body, zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS, limit, whole)
     wbits = _WBITS.get(packing)

@@ -144,6 +144,6 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
 
 def _no_such_field(unknown: UnknownField) -> AgentUnavailable:
     return AgentMisconfigured(
-        f"the request asks for {{{unknown.name}}}, and this prompt has no such field",
+        f"the request uses {{{unknown.name}}}, but this prompt has no such field",
         hint=f"known here: {', '.join(unknown.known)}; fields come from `key: value` lines of the prompt",
     )

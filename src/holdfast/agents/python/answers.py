@@ -105,7 +105,7 @@ def text_of(value: Any, asked: str = "") -> str | None:
     if isinstance(value, dict | tuple | int | float):
         return _as_json(value)
     if callable(getattr(value, "invoke", None)):
-        raise NoText(f"the agent returned a {type(value).__name__} and did not ask it: name that in agent.endpoint")
+        raise NoText(f"the agent returned a {type(value).__name__} and did not call it: name it in agent.endpoint")
     if not _speaks(type(value)):
         raise NoText(f"the agent returned a {type(value).__name__}, which has no text")
     return str(value)

@@ -279,7 +279,7 @@ def _exactly(fd: int, size: int) -> bytes:
     while len(parts) < size:
         piece = os.read(fd, min(size - len(parts), 1 << 20))
         if not piece:
-            raise EOFError("the other side closed the line")
+            raise EOFError("the other process closed the connection")
         parts += piece
     return parts
 

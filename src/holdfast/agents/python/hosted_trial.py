@@ -120,7 +120,7 @@ class HostedTrial:
         try:
             message = _messages.decode(data)
         except msgspec.DecodeError as broken:
-            self.fail(f"the agent's process sent what cannot be read: {broken}", "agent-lost")
+            self.fail(f"the agent's process sent a message that cannot be read: {broken}", "agent-lost")
             return
         if isinstance(message, protocol.Piece):
             self._piece(message.text)
@@ -228,7 +228,7 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
 
 def _death(status: int | None) -> str:
     if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) == protocol.LOST:
-        return "its process closed the line to Holdfast before it answered"
+        return "its process closed its connection to Holdfast before it answered"
     return f"its process {how_it_ended(status)} before it answered"
 
 

@@ -77,7 +77,7 @@ class InlineFolder:
         for name in self._loaded_here():
             if "." not in name and name not in self._modules and _elsewhere(name, self._root):
                 raise UserError(
-                    f"{name} beside the spec hides the module {name!r} that Holdfast may need in this process",
+                    f"{name} next to the spec hides the module {name!r} that Holdfast may need in this process",
                     code="agent-config-invalid",
                     hint="rename it, or use isolation: fresh",
                 )

@@ -81,9 +81,9 @@ def load_agent(endpoint: str, given: str | None = None) -> Loaded:
     if not callable(target):
         graph = callable(getattr(target, "compile", None))
         raise UserError(
-            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be asked",
+            f"agent.endpoint {endpoint!r} is a {type(target).__name__}, which cannot be called",
             code="agent-config-invalid",
-            hint="name what its compile() gives"
+            hint="name the result of its compile()"
             if graph
             else "name a function, or an object with invoke, ainvoke or __call__",
         )

@@ -167,7 +167,7 @@ class PythonHost:
         if await hosted.wait(lambda: hosted.begun > 0 or bool(hosted.broke), limit_s):
             return
         await self._stop(hosted)
-        what = "reset did not finish" if self._has_reset else "the agent's process did not begin"
+        what = "reset did not finish" if self._has_reset else "the agent's process did not start"
         raise HarnessError(f"{what} within {limit_s:g} s", code="agent-not-started")
 
     async def _stop(self, hosted: HostedTrial) -> None:

@@ -53,7 +53,7 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
         raise _unplaced(endpoint, f"asks for {asks.told}, and that does not say where the prompt belongs")
     missing = sorted(asks.needed - {found.key}) if asks.checked else []
     if missing:
-        raise _unplaced(endpoint, f"asks for {asks.told}: nothing is known to give for {', '.join(missing)}")
+        raise _unplaced(endpoint, f"asks for {asks.told}: no value is known for {', '.join(missing)}")
     return found
 
 

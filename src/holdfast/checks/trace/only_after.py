@@ -58,7 +58,7 @@ class OnlyAfter:
             return Finding(True, f"{shorten(self.tool)} was {count}", "order-kept", details=details)
         if not wrong:
             unseen = next((e for e in bare if e.phase == "declared"), None) or asked[0]
-            why = f"the model asked for {named(unseen)}; whether it was called was not seen"
+            why = f"the model asked for {named(unseen)}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen", details=details)
         how = " successful" if self.successful else ""
         others = f"; {times(len(before), 'call')} of it failed or came too late" if before else ""

@@ -52,6 +52,6 @@ class ToolNotCalled:
             listed = [f"{named(e)} {shorten(e.input, 200)}" for e in made[:LISTED]]
             return Finding(False, said, "tool-called", (named(first),), details={"calls": listed})
         if found:
-            why = f"the model asked for {named(found[0])}; whether it was called was not seen"
+            why = f"the model asked for {named(found[0])}; whether it was called is unknown"
             return Finding(None, why, "calls-unseen")
         return Finding(True, f"{shorten(self.tool)} was not called", "tool-not-called")
