@@ -1,4 +1,4 @@
-"""How long a turn may take: `agent.timeout`, what is left of its trial's time, or until a limit is passed."""
+"""The time limit of a turn: `agent.timeout`, the rest of its trial's time, or the moment a limit is exceeded."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 def left_s(world: World) -> float:
-    """What is left of the trial's time, never below 0."""
+    """The rest of the trial's time in seconds, at least 0."""
     return max(0.0, world.time_left_s())
 
 
 def patience_ms(timeout_ms: float, world: World) -> float:
-    """For the turn that begins now."""
+    """The time limit of a turn that starts now."""
     return min(timeout_ms, left_s(world) * 1000)
 
 
 async def unless_limited(work: Coroutine[Any, Any, T], context: TrialContext, ended: T) -> T:
-    """What the work gives; `ended`, at once, when the agent passes one of its limits."""
+    """The result of the work, or `ended` as soon as the agent exceeds one of its limits."""
     if not context.sink.has_limits:
         return await work
     working = asyncio.ensure_future(work)

@@ -1,1 +1,1 @@
-"""The checks: one small file each. A check reads one exhibit and says what it found."""
+"""The checks: one small file each. A check reads one exhibit and returns a finding."""

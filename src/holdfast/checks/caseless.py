@@ -1,4 +1,4 @@
-"""Finding text without regard to case."""
+"""Case-insensitive search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a JSON value by JSONPath or dotted path, and in what it breaks a JSON Schema."""
+"""Parts of a JSON value by JSONPath or dotted path, and violations of a JSON Schema."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdfast.model.verdict import Finding
 from holdfast.reading.json_values import BadPath, loads, query, validator
 
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-"""Keys of a schema that hold schemas by names of the user's own."""
+"""Schema keys that hold schemas by user-defined names."""
 _VALUES = ("const", "enum", "default", "examples", "required", "dependentRequired")
-"""Keys that hold no schemas."""
+"""Schema keys that hold no schemas."""
 _TOO_DEEP = "Recursion limit"
-"""The validator's words where the value breaks the schema, and the part that it would show cannot be handed over."""
+"""The validator's message if the value violates the schema and the part to show cannot be passed on."""
 
 
 class KeyTwice(ValueError):
@@ -27,9 +27,10 @@ class KeyTwice(ValueError):
 
 
 def parse(text: str, *, unique: bool = False) -> Any:
-    """The text as JSON; ValueError if it is not.
+    """Parses JSON; raises ValueError if it is invalid.
 
-    `unique`: nor if an object has a key twice. A verdict must not depend on which of them a reader takes.
+    With `unique` it also raises if an object has a duplicate key: a verdict must not depend on which of them a reader
+    takes.
     """
     hook = _once if unique else None
     return loads(text, JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=hook))
@@ -53,7 +54,7 @@ JSON_CODES: Mapping[str, str] = {
 
 
 def read_answer(text: str, *, unique: bool = True) -> Any:
-    """The answer as JSON, or the Finding that it is not."""
+    """The answer as JSON, or the Finding that it is not JSON."""
     try:
         return parse(text, unique=unique)
     except KeyTwice as bad:
@@ -64,7 +65,8 @@ def read_answer(text: str, *, unique: bool = True) -> Any:
         if text.lstrip().startswith("```"):
             why, key = "it is fenced by ```; the whole answer must be JSON", "fenced"
         else:
-            # The parser's words say what kind of error it is. A text that is wrong from its first character is prose.
+            # The parser's message says what kind of error it is. A text that is wrong from its first character is
+            # prose.
             kind = bad.msg if isinstance(bad, JSONDecodeError) else str(bad)
             why, key = shorten(str(bad), 120), fingerprint(kind) if text[:stopped].strip() else "prose"
         return Finding(False, f"not JSON: {why}", "json-invalid", (key,), marks=marks)
@@ -75,12 +77,12 @@ def _refuse(name: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses to read integers of over 4,300 digits; JSON knows no such limit.
+    # Python refuses integers of over 4,300 digits; JSON has no such limit.
     return int(digits) if len(digits) < 4000 else float(digits)
 
 
 def parts(value: Any, path: str) -> list[Any]:
-    """Every part that the path names; empty if there is none."""
+    """Every part that the path selects; empty if there is none."""
     return query(path)(value)
 
 
@@ -103,12 +105,12 @@ def fault_in_schema(schema: dict[str, Any]) -> str | None:
 
 
 def why_never_fits(schema: Any) -> str | None:
-    """Why a regex in the schema can match nothing; None if all of them could match, or there is none."""
+    """Why a regex in the schema can never match; None if all of them could match, or there is none."""
     return next((why for pattern in _schema_patterns(schema) if (why := why_never(pattern))), None)
 
 
 def _schema_patterns(schema: Any) -> Iterator[str]:
-    """Every regex of a schema, also of those inside it."""
+    """Every regex of a schema and its subschemas."""
     parts = list(schema) if isinstance(schema, list) else []
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):
@@ -122,7 +124,7 @@ def _schema_patterns(schema: Any) -> Iterator[str]:
 
 
 def violation(schema: dict[str, Any], value: Any) -> str | None:
-    """The first thing in which the value breaks the schema, or None; HarnessError if the schema cannot be used."""
+    """The first violation of the schema, or None; raises HarnessError if the schema cannot be used."""
     try:
         errors = list(islice(validator(schema).iter_errors(value), 1))
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""`method: model`: a model says whether each of two texts follows from the other; asked as a judge is."""
+"""`method: model`: a model decides whether each of two texts follows from the other; it is asked like a judge."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from holdfast.model.world import Evidence
 from holdfast.protocols.check import Advice, Ask, Exhibit
 
 TRIES = 2
-"""How often a vote is asked for: a reply that cannot be read is asked for once more."""
+"""Attempts per vote: an unreadable reply is requested once more."""
 SHOWN = 65_536
-"""Bytes of each text that the model is shown."""
+"""Maximum number of bytes of each text that the model gets."""
 SYSTEM = """\
 You compare two answers to one question. You say whether the second answer follows from the first.
 
@@ -48,13 +48,13 @@ class ModelOpinion(Struct, frozen=True, omit_defaults=True):
 
 
 class ComparedTurns(Struct, frozen=True):
-    """How a model voted on each turn of a trial; without votes where there was nothing to compare."""
+    """The votes of a model on each turn of a trial; none for a turn with nothing to compare."""
 
     turns: tuple[ModelOpinion, ...]
 
 
 def question(first: str, second: str) -> str:
-    """The whole message that asks whether the second text follows from the first."""
+    """The complete message that asks whether the second text follows from the first."""
     parts: list[str] = []
     for name, text in (("first", first), ("second", second)):
         shown = capped(text, SHOWN)
@@ -67,13 +67,13 @@ def question(first: str, second: str) -> str:
 async def ask_for_turns(
     pairs: Sequence[tuple[str, str] | None], about: Sequence[Any], ask: Ask, model: str, votes: int
 ) -> Evidence:
-    """What the model says of every turn; None stands for a turn with nothing to compare."""
+    """The model's opinion on every turn; a pair of None has nothing to compare."""
     compared = [ModelOpinion() if pair is None else await _compared(pair, ask, model, votes) for pair in pairs]
     return record([*about, SYSTEM], ComparedTurns(tuple(compared)))
 
 
 async def _compared(pair: tuple[str, str], ask: Ask, model: str, votes: int) -> ModelOpinion:
-    """Each vote asks in both directions and takes the lower score: what was added counts as much as what was lost."""
+    """Asks in both directions for each vote and takes the lower score: additions count as much as omissions."""
     questions = (question(*pair), question(*reversed(pair)))
     asked = [[await _vote(message, ask, model, n) for message in questions] for n in range(votes)]
     lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in asked)
@@ -93,7 +93,7 @@ async def _vote(asked: str, ask: Ask, model: str, n: int) -> tuple[Advice, Vote]
 
 
 def decide(exhibit: Exhibit, about: Sequence[Any], what: str, needed: float) -> Finding:
-    """Whether the model holds the answer for the same."""
+    """Whether the model considers the answer to be the same."""
     turns = exhibit.observation.turns
     at = turns.index(exhibit.turn) if exhibit.turn in turns else -1
     said = recorded(exhibit, [*about, SYSTEM], ComparedTurns).turns

@@ -1,4 +1,4 @@
-"""The user's regexes: compiled once, and searched under a time limit. A doubly escaped one proves nothing."""
+"""The user's regexes: compiled once, and searched with a time limit. A doubly escaped regex proves nothing."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ def _compiled(pattern: str, flags: str) -> Any:
 
     wanted = {"s": regex.DOTALL, "i": regex.IGNORECASE}
     with warnings.catch_warnings():
-        # The library warns of what may change in later versions of itself: nothing a user can act on.
+        # The library warns of changes in its later versions: nothing a user can act on.
         warnings.simplefilter("ignore")
         return regex.compile(pattern, sum(wanted[letter] for letter in flags))
 
 
 def search(pattern: str, text: str, flags: str) -> tuple[int, int] | None:
-    """The span of the first match, or None; HarnessError over 2 s, NothingToJudge if it is doubly escaped."""
+    """The span of the first match, or None.
+
+    Raises HarnessError after 2 s, NothingToJudge if the pattern is doubly escaped.
+    """
     try:
         match = compiled(pattern, flags).search(text, timeout=LIMIT_S, concurrent=True)
     except TimeoutError as slow:

@@ -1,4 +1,4 @@
-"""The words before a number that say what it is."""
+"""The words before a number that say what kind of number it is."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def before(text: str, start: int) -> str:
 
 
 def labelled(words: str) -> bool:
-    """Whether the nearest word that names a number names one of a shop's or a machine's own."""
+    """Whether the nearest word that names a number names a technical or shop number, such as an order number."""
     return _last(_LABELS, words) > _last(_PHONE_WORDS, words)
 
 
 def announces_phone(words: str, after: str = "") -> bool:
-    """Whether the words lead to a number that is called, or the words after it say so."""
+    """Whether the words before or after a number announce a phone number."""
     said = _PHONE_WORDS.search(words) or _NUMBER_WORDS.search(words) or _PHONE_WORDS.search(after)
     return bool(said) and not labelled(words)
 

@@ -1,4 +1,4 @@
-"""The part that `similarity` and `behavior_unchanged` share: threshold, method and the words of the finding."""
+"""The common part of `similarity` and `behavior_unchanged`: threshold, method and the words of the finding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Votes: TypeAlias = Annotated[
 
 DEFAULT = 0.75
 _LISTED, _SHOWN = 5, 200
-"""How many conflicts the details list, and characters of each text in them."""
+"""How many conflicts the details list, and how many characters of each text."""
 CODES: Mapping[str, str] = {
     "answer-alike": "The answer says the same.",
     "answer-differs": "The answer says something else.",
@@ -56,7 +56,7 @@ def _is_same(before: str, after: str) -> bool:
 
 
 def compare(wanted: str, given: str, what: str, needed: float, method: Method) -> Finding:
-    """Whether `given` is the same answer as `wanted`; `what` names that in the reason."""
+    """Whether `given` is the same answer as `wanted`; `what` names the wanted text in the reason."""
     found = texts.compare(wanted, given, method)
     details: dict[str, Any] = {"method": method, "similarity": round(found.score, 4), "threshold": needed}
     if found.conflicts:
@@ -81,7 +81,7 @@ def _describe(conflict: Conflict) -> str:
 
 
 def threshold(threshold: float | None, similarity_threshold: float | None) -> float:
-    """The one of the two that is given, else the default."""
+    """Whichever of the two is set, else the default."""
     given = similarity_threshold if similarity_threshold is not None else threshold
     return DEFAULT if given is None else given
 
@@ -89,7 +89,7 @@ def threshold(threshold: float | None, similarity_threshold: float | None) -> fl
 def problems(
     threshold: float | None, similarity_threshold: float | None, method: str, model: str | None, votes: int | None
 ) -> Iterable[tuple[str, str]]:
-    """What is wrong with the settings that both checks have."""
+    """Problems of the settings that both checks have."""
     if threshold is not None and similarity_threshold is not None:
         yield "threshold", "similarity_threshold says the same: give one of them"
     if method == "semantic" and (lacking := missing()):

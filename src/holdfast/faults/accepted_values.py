@@ -1,4 +1,4 @@
-"""Values that the client takes: one whose tool declares a schema for its results refuses others."""
+"""Finds changed values that the client accepts: a client whose tool declares a result schema rejects others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.faults.values import Path, parts, put
 from holdfast.protocols.fault import FaultContext
 
 TRIES = 64
-"""Changes that are held against the schema, each of which reads the whole value; a reply may have thousands."""
+"""Maximum number of changes to validate: each reads the complete value, and a reply may have thousands."""
 NO_PLACE = "the tool declares a schema for its results, and nothing that fits it can be put there"
 _GAVE_UP = f"the tool declares a schema for its results, and nothing that fits it can go in the first {TRIES} places"
 
 
 def first_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
-    """The first change that the client takes; the value itself if it takes none."""
+    """The first change that the client accepts; the unchanged value if it accepts none."""
     others = (other for other in changed if other is not value)
     tried = False
     for other in islice(others, TRIES):
@@ -30,8 +30,11 @@ def first_fitting(value: Any, changed: Iterable[Any], ctx: FaultContext) -> Any:
 
 
 def by_text(value: Any, change: Callable[[str], str]) -> Iterator[Any]:
-    """The value with one of its texts changed: each in turn, the longest first, but one of every place before a second
-    of any. Rows of a list are one place: what refuses a text in one of them refuses it in all."""
+    """The value with one of its texts changed: each in turn, longest first.
+
+    Every field gets one turn before any gets a second. The rows of a list count as one field: a schema that rejects a
+    text in one row rejects it in all.
+    """
     texts = [(path, part) for path, part in parts(value) if isinstance(part, str) and path]
     texts.sort(key=lambda at: -len(at[1]))
     seen: Counter[Path] = Counter()

@@ -1,4 +1,4 @@
-"""What the attacks share: their payloads, the canary by which a success is recognised, and the place in a text."""
+"""The common part of attacks: payloads, the canary that reveals a success, and the position in a text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ Action: TypeAlias = Annotated[
     Annotated[str, Meta(min_length=1)] | None,
     Meta(description="The tool that the attack asks for. Calling it after the attack counts as attack success."),
 ]
-"""The setting by which judging also recognises a success; the attack itself is the same with and without."""
+"""The setting by which judging also recognises a success; the attack itself is the same with and without it."""
 
 
 def choose_payload(payload: str | None, payloads: Sequence[str], attack: str, rng: Random) -> str:
-    """One of the given payloads, else one of those that ship for this attack; `{canary}` in it becomes a new canary."""
+    """One of the configured payloads, else one of the built-in ones for this attack.
+
+    A new canary replaces `{canary}` in it.
+    """
     given = ([] if payload is None else [payload]) + list(payloads)
     chosen = rng.choice(given or read_texts(attack))
     return chosen.replace("{canary}", new_canary(rng))

@@ -1,4 +1,7 @@
-"""How answers drift: fields, formats, wording, a smaller model. Each returns the very text if nothing fits."""
+"""How answers drift: fields, formats, wording, a smaller model.
+
+Each function returns the same text if it does not apply.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _FENCED = re.compile(r"(?s)(.*?```(?:json)?[ \t]*\n)(.*?)(\n```.*)")
 
 
 def rename_fields(text: str, severity: str, rng: Random) -> str:
-    """JSON, also a fenced block of it, with one field renamed (subtle), half of them (moderate), or all."""
+    """JSON, also in a fenced block, with one field renamed (subtle), half of them (moderate), or all."""
     before, body, after = _json_body(text)
     data = parse(body)
     known = _field_names(data)
@@ -73,7 +76,7 @@ def _json_otherwise(data: Any, body: str, severity: str) -> str:
 
 
 def _prose(data: Any) -> str:
-    """The content in sentences."""
+    """The data as sentences."""
     if isinstance(data, list):
         return " ".join(_prose(item) for item in data) or "There is nothing to list."
     if isinstance(data, dict):
@@ -114,7 +117,7 @@ def _longer(text: str, times: float, rng: Random) -> str:
 
 
 def _shorter(text: str, times: float) -> str:
-    """As many whole sentences as fit; at least a part of the first."""
+    """As many complete sentences as fit; at least part of the first."""
     limit = max(1, int(count_tokens(text) / times))
     kept = ""
     for sentence in _SENTENCE_END.split(text):
@@ -126,7 +129,7 @@ def _shorter(text: str, times: float) -> str:
 
 
 def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
-    """A refusal in other words: a contraction (subtle), another phrase (moderate), or another text altogether."""
+    """A refusal in other words: a contraction (subtle), another phrase (moderate), or another text (significant)."""
     if not any(_pattern(old).search(text) for old, _ in read_pairs("refusals_moderate")):
         return text
     if severity == "significant":
@@ -135,7 +138,7 @@ def rephrase_refusal(text: str, severity: str, rng: Random) -> str:
 
 
 def shift_tone(text: str, severity: str, rng: Random) -> str:
-    """Prose with another opening (subtle), other words too (moderate), and another closing (significant)."""
+    """Prose with another opening (subtle), also other words (moderate), also another closing (significant)."""
     if not text.strip() or parse(text) is not None:
         return text
     opening, closing = rng.choice(read_pairs("tone_frames"))
@@ -147,7 +150,7 @@ def shift_tone(text: str, severity: str, rng: Random) -> str:
 
 
 def _replaced(text: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """Each phrase exchanged in one pass, so that no exchange undoes another; capitals at the start stay."""
+    """Replaces phrases in one pass, so that no replacement undoes another; initial capitals stay."""
     swaps = {_key(old): new for old, new in pairs}
     ordered = sorted(swaps, key=len, reverse=True)
     either = re.compile("|".join(_pattern(old).pattern for old in ordered), re.IGNORECASE)
@@ -177,7 +180,7 @@ _SMALLER: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\d.])(?:\d{2,}|9)b\b"), "8b"),
     (re.compile(r"(?<![\d.])[2-8]b\b"), "1b"),
 )
-"""Families of models by the word that tells their size; the first that fits is used."""
+"""Families of models by the word that gives their size; the first match is used."""
 _DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 

@@ -8,7 +8,7 @@ from holdfast.protocols.fault import Failed
 
 
 def failure(status: int, message: str = "", *, retry_after_s: float | None = None, kind: str = "") -> Failed:
-    """What a service says with that status; without a message, the usual words for it. `kind` as in Failed."""
+    """A service's reply with that status; without a message, the usual text for it. `kind` as in Failed."""
     said = message or f"{status} {_phrase(status)}"
     body = {"error": {"code": status, "message": said}}
     return Failed(said, status=status, retry_after_s=retry_after_s, body=body, kind=kind)

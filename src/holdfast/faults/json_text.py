@@ -1,4 +1,4 @@
-"""JSON text: opened as data, and written back in the style it had."""
+"""JSON text: parses it, and writes it back in its original style."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INDENT = re.compile(r"[\[{]\n([ \t]+)")
 
 
 def parse(text: str) -> Any:
-    """The object or array that the text holds, or None: a lone number or word is just text."""
+    """The object or array that the text holds; None for a lone number or word."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -21,12 +21,12 @@ def parse(text: str) -> Any:
 
 
 def dump(data: Any) -> str:
-    """Data as JSON text, whatever it holds."""
+    """Data as JSON text; values that JSON cannot hold become text."""
     return json.dumps(data, ensure_ascii=False, default=str)
 
 
 def dump_like(data: Any, text: str) -> str:
-    """Data as JSON text with the indent, the spacing and the margins of `text`."""
+    """Data as JSON text with the indentation, spacing and margins of `text`."""
     indent = _INDENT.search(text)
     body = json.dumps(
         data,

@@ -1,7 +1,7 @@
-"""Where the text is in a model's reply, and how to put another there. Never in place.
+"""Finds and replaces the text in a model's reply. Never in place.
 
-On the wire a reply is a Completion. What a model function returned may have any of the usual shapes; a streaming
-function's reply comes as the list of its chunks, and their text counts as one.
+On the wire a reply is a Completion. The result of a model function may have any of the usual shapes; a streaming
+function's reply is the list of its chunks, whose text counts as one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _REASONS: tuple[tuple[Path, dict[Early, str]], ...] = (
     (("response_metadata", "finish_reason"), {"length": "length", "content_filter": "content_filter"}),
     (("response_metadata", "stop_reason"), {"length": "max_tokens", "content_filter": "refusal"}),
 )
-"""Where providers say why a reply ended, and in which words."""
+"""The fields in which providers say why a reply ended, and their words for it."""
 
 
 class UnsupportedShape(HarnessError):
-    """A model function returned something in which no text can be found."""
+    """A model function returned a value without any text."""
 
     def __init__(self, value: Any) -> None:
         kind = type(value)
@@ -41,7 +41,7 @@ class UnsupportedShape(HarnessError):
 
 
 def text_of(value: Any) -> str | None:
-    """The text of a model's reply, all its blocks joined; None if the reply has a place for text but none in it."""
+    """The text of a model's reply, with all its blocks joined; None if the reply has a field for text but no text."""
     if isinstance(value, Completion):
         return value.text if any(isinstance(delta, Text) for delta in value.deltas) else None
     paths = _text_paths(value)
@@ -49,9 +49,9 @@ def text_of(value: Any) -> str | None:
 
 
 def with_text(value: Any, text: str) -> Any:
-    """A copy of the reply with another text, in its first block; the others become empty.
+    """A copy of the reply with another text in its first block; the other blocks become empty.
 
-    A reply without a place for text stays as it is.
+    A reply without a field for text is returned unchanged.
     """
     if isinstance(value, Completion):
         return value.with_text(text)
@@ -62,15 +62,13 @@ def with_text(value: Any, text: str) -> Any:
 
 
 def without_calls(value: Any) -> Any:
-    """A copy of the reply that asks for no tool, in any of the usual shapes; the very value if it asks for none."""
+    """A copy of the reply without tool calls, in any of the usual shapes; the same object if it has none."""
     if isinstance(value, Completion):
         if not value.tool_calls:
             return value
         kept = tuple([delta for delta in value.deltas if not isinstance(delta, ToolCall)])
         return replace(value, deltas=kept).with_finish("stop")
-    for path, part in reversed(
-        parts(value)
-    ):  # from the inside out: what is dropped moves nothing that is still to come
+    for path, part in reversed(parts(value)):  # from the inside out, so that later paths stay valid
         if is_rows(part) and part and path and path[-1] == "tool_calls":
             value = put(value, path, with_items(part, []))
         elif is_rows(part) and any(map(_is_call, part)):
@@ -83,11 +81,11 @@ def _is_call(block: Any) -> bool:
 
 
 def ended(value: Any, reason: Early) -> Any:
-    """A copy of the reply that says why it ended early, in whichever field its provider says so."""
+    """A copy of the reply that says why it ended early, in its provider's field."""
     if isinstance(value, Completion):
         return value.with_finish(reason)
     if is_rows(value):
-        # Of a stream's chunks only the one that ends it says why.
+        # Only the last chunk of a stream says why it ended.
         return with_items(value, [_marked(chunk, reason, also_null=False) for chunk in value])
     return _marked(value, reason, also_null=True)
 
@@ -107,17 +105,17 @@ def _text_paths(value: Any) -> list[Path]:
 
 
 def _has_place(value: Any, *, top: bool = False) -> bool:
-    """A reply that may hold text and does not: null content, no choices, nothing but tool calls."""
+    """Whether a reply could hold text and does not: null content, no choices, only tool calls."""
     if is_rows(value):
         return not value or (any(map(_has_place, value)) if top else all(map(is_record, value)))
     if not is_record(value):
         return value is None
-    # An empty delta is how a stream ends.
+    # A stream ends with an empty delta.
     return any(key == "delta" or (key in _USUAL and _has_place(part)) for key, part in fields(value))
 
 
 def _find(value: Any, kind: type) -> list[Path]:
-    """Paths to the parts of that kind, by way of the first usual field that leads to any."""
+    """Paths to the parts of that kind, through the first usual field that leads to any."""
     if isinstance(value, kind):
         return [()]
     if is_rows(value):

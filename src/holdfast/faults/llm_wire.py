@@ -1,4 +1,4 @@
-"""What faults do to a model's reply on the wire: its beginning, its tool calls, its end."""
+"""Changes a model's reply on the wire: its beginning, its tool calls, its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.protocols.fault import Call
 
 
 def on_wire(value: Any, mode: str) -> Completion:
-    """The reply as it is on the wire; raises HarnessError for what a model function returned."""
+    """The reply in its wire form; raises HarnessError for the result of a model function."""
     if isinstance(value, Completion):
         return value
     raise HarnessError(
@@ -35,12 +35,12 @@ def on_wire(value: Any, mode: str) -> Completion:
 
 
 def is_streamed(call: Call) -> bool:
-    """Whether the agent asked for a stream. Planes on the wire say so in the call's arguments."""
+    """Whether the agent asked for a stream, which planes on the wire write into the call's arguments."""
     return bool(call.arguments.get("stream"))
 
 
 def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
-    """The deltas up to the end of so many tokens of text, in the chunks they came in; no tool call, no end."""
+    """The deltas up to this many tokens of text, in their original chunks, without tool calls and end."""
     left = len(first_tokens(reply.text, tokens))
     kept: list[Delta] = []
     for delta in reply.deltas:
@@ -55,24 +55,24 @@ def beginning(reply: Completion, tokens: int) -> tuple[Delta, ...]:
 
 
 def ending(reply: Completion, deltas: Iterable[Delta], reason: FinishReason) -> Completion:
-    """A reply of these deltas, ended for that reason; what the provider bills stays."""
+    """A reply of these deltas with this finish reason; the billed usage stays."""
     usage = [delta for delta in reply.deltas if isinstance(delta, Usage)]
     return replace(reply, deltas=(*deltas, Finish(reason), *usage))
 
 
 def asking(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
-    """The reply exchanged for one that asks for these calls and says nothing."""
+    """Replaces the reply by one that requests these calls and has no text."""
     return ending(reply, calls, "tool_calls")
 
 
 def with_calls(reply: Completion, calls: Iterable[ToolCall]) -> Completion:
-    """The reply with other tool calls in the places of its own."""
+    """The reply with its tool calls replaced."""
     new = iter(calls)
     deltas = tuple([next(new) if isinstance(delta, ToolCall) else delta for delta in reply.deltas])
     return replace(reply, deltas=deltas)
 
 
 def new_id(rng: Random, like: str = "") -> str:
-    """An id for a tool call, with the prefix of another one: providers never give an id twice."""
+    """An id for a tool call, with the prefix of another one: providers never reuse an id."""
     prefix = like.rpartition("_")[0] or "call"
     return f"{prefix}_{rng.getrandbits(96):024x}"

@@ -1,4 +1,4 @@
-"""Sentences for the trait `met` that several faults share: when they count as met."""
+"""Sentences for the trait `met` that several faults share: when each counts as met."""
 
 WAIT = "The delay began while the caller was connected, even if the caller then gave up."
 LOSS = "The caller was connected when the connection was lost."

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def renamed(name: str, taken: Collection[str] = ()) -> str:
-    """`total_price` becomes `totalPrice` and back; one word gets `_value`. Never a name that is taken."""
+    """`total_price` becomes `totalPrice` and back; a single word gets `_value`. Never returns a name in `taken`."""
     other = _restyled(name)
     while other in taken or other == name:
         other += "_v2"

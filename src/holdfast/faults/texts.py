@@ -1,4 +1,4 @@
-"""The texts that ship as data: attacks, filler and phrases, read when first needed."""
+"""Texts that ship as data: attacks, filler and phrases, read when first needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 @cache
 def read_texts(name: str) -> tuple[str, ...]:
-    """The texts of `data/<name>.txt`, which lines of `---` set apart."""
+    """The texts of `data/<name>.txt`, separated by lines of `---`."""
     from importlib.resources import files
 
     source = (files("holdfast.faults") / "data" / f"{name}.txt").read_text("utf-8")

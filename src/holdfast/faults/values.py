@@ -1,4 +1,7 @@
-"""Surgery on reply values. A reply may be any Python value, and the tool may keep it: nothing is changed in place."""
+"""Reads and changes parts of reply values of any Python type.
+
+The tool may keep a value, so nothing is changed in place.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ _PARTS = 5_000  # a reply of a million rows must not make a fault slow
 
 
 def is_rows(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """A list or a tuple without field names."""
+    """Whether it is a list, or a tuple without field names."""
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(value, "_fields"))
 
 
 def field_names(value: Any) -> Sequence[str]:
-    """Names of the public fields of an object, in the order its class gives them; none for anything else."""
+    """Names of an object's public fields, in the order of its class; empty for anything else."""
     if value is None or isinstance(value, _PLAIN) or is_rows(value) or isinstance(value, Mapping):
         return ()
     return [name for name in _declared(value) if not name.startswith("_") and hasattr(value, name)]
@@ -51,13 +54,13 @@ def _is_model(kind: type) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """A mapping, or an object with fields."""
+    """Whether it is a mapping, or an object with fields."""
     return isinstance(value, dict | Mapping) or bool(field_names(value))
 
 
 def fields(value: Any) -> list[tuple[Any, Any]]:
     """The parts of a value with their keys, in a stable order; a scalar has none."""
-    if value is None or isinstance(value, _PLAIN):  # first, as most parts are scalars
+    if value is None or isinstance(value, _PLAIN):  # first, because most parts are scalars
         return []
     if isinstance(value, dict | Mapping):
         return list(value.items())
@@ -110,14 +113,14 @@ def at(value: Any, path: Path) -> Any:
 
 
 def put(value: Any, path: Path, new: Any) -> Any:
-    """A copy of the value with the part at `path` changed; everything beside the path is shared."""
+    """A copy of the value with the part at `path` changed; everything outside the path is shared."""
     if not path:
         return new
     return with_field(value, path[0], put(at(value, path[:1]), path[1:], new))
 
 
 def parts(value: Any) -> list[tuple[Path, Any]]:
-    """The value and all its parts with their paths, from the top down; long values are cut off."""
+    """The value and all its parts with their paths, from the top down; long values are cut."""
     return list(islice(_walk(value, (), ()), _PARTS))
 
 
@@ -129,15 +132,15 @@ def _walk(value: Any, path: Path, above: tuple[Any, ...]) -> Iterator[tuple[Path
 
 
 def ends_here(value: Any, above: tuple[Any, ...]) -> bool:
-    """The value is among those that hold it, or too deep: do not go on."""
+    """Whether to stop: the value contains itself, or is too deep."""
     return len(above) >= _DEPTH or any(value is one for one in above)
 
 
 def edited(value: Any, edit: Callable[[Any], Any]) -> Any:
-    """The value after `edit`, which returns its very argument if there is nothing to change.
+    """The value after `edit`, which returns its argument unchanged if there is nothing to change.
 
-    Text and bytes that hold a JSON object or array are opened for `edit` and written back in their own style. Other
-    text, bytes of text too, is given as text; bytes that are not text are given as they are.
+    Text and bytes that hold a JSON object or array are parsed for `edit` and written back in their original style.
+    Other text, also as bytes, is passed as text; bytes that are not UTF-8 are passed unchanged.
     """
     if isinstance(value, bytes | bytearray):
         text = decoded(value)
@@ -161,7 +164,7 @@ def decoded(data: bytes | bytearray) -> str | None:
 
 
 def plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
-    """The value as JSON would carry it: dicts, lists, text, numbers."""
+    """The value in JSON types: dicts, lists, text, numbers."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes | bytearray):
@@ -177,12 +180,12 @@ def plain(value: Any, above: tuple[Any, ...] = ()) -> Any:
 
 def _described(value: Any) -> str:
     text = str(value)
-    # An address in memory differs from run to run.
+    # An address in memory differs between runs.
     return f"<{type(value).__name__}>" if " at 0x" in text else text
 
 
 def snapshot(value: Any) -> Any:
-    """A deep copy that later changes of the original do not reach; the value itself if it cannot be copied."""
+    """A deep copy that later changes of the original do not affect; the value itself if it cannot be copied."""
     try:
         return copy.deepcopy(value)
     except (TypeError, ValueError, AttributeError, RecursionError, copy.Error):
@@ -190,7 +193,7 @@ def snapshot(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, also for values that do not like to be compared."""
+    """Whether two values are equal; a comparison that raises counts as unequal."""
     try:
         return one is other or bool(one == other)
     except (TypeError, ValueError, AttributeError):

@@ -1,1 +1,1 @@
-"""How far two texts say the same; `compare` is the one door."""
+"""Compares texts: how far two texts say the same. `compare` is the only entry point."""

@@ -1,4 +1,4 @@
-"""Two texts side by side: their statements, which of them belong together, and how much of each the other covers."""
+"""Aligns two texts: their statements, which of them correspond, and how much of each the other text covers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from holdfast.likeness.tables import Language, fold
 from holdfast.likeness.tokens import Clause, TextToken, read_clauses
 
 _COMMON = 60
-"""A word that so many statements have says nothing about which of them belong together."""
+"""A word that occurs in this many statements does not help to match them."""
 _NEAREST = 3
-"""How many statements of the other text are looked at for one."""
+"""How many statements of the other text are compared with one statement."""
 _ELSEWHERE = 0.5
-"""What a word counts that the other text has, but in another statement."""
+"""Weight of a word that the other text has in another statement."""
 _LIGHT = 0.25
-"""What a heading counts, and the words that introduce a list."""
+"""Weight of a heading, and of the words that introduce a list."""
 _COURTESY_WORDS = 14
 _ALONE = 0.5
 _MOST_PARTNERS = 30
 _MOST_ALONE = 100
-"""Words without a counterpart that are compared by meaning."""
+"""Maximum number of unmatched words that are compared by meaning."""
 _FORMS = ("word", "name")
 _PREFIX = 5
 _PREFIX_SHARE = 0.6
@@ -37,7 +37,7 @@ class Statement:
     line: Line
     clauses: list[Clause]
     keys: dict[str, float] = field(default_factory=dict)
-    """By key of its content, the weight."""
+    """The weight of each key of its content."""
 
     @property
     def tokens(self) -> list[TextToken]:
@@ -58,13 +58,13 @@ class Statement:
 
 def read_statements(lines: Iterable[Line], lang: Language) -> list[Statement]:
     """The statements of a text, without greetings, thanks and offers of help."""
-    unique = {(line.text, line.of): line for line in lines}.values()  # What is said twice is said.
+    unique = {(line.text, line.of): line for line in lines}.values()  # A repeated statement counts once.
     statements = (Statement(line, read_clauses(line.text, lang)) for line in unique)
     return [one for one in statements if one.content and not _is_courtesy(one, lang)]
 
 
 def weigh(statements: Sequence[Statement]) -> None:
-    """Sets the keys; to be called when names are known."""
+    """Sets the keys; call it once the names are known."""
     for one in statements:
         one.keys = {token.key: token.weight for token in one.content}
 
@@ -83,7 +83,7 @@ Nearness = Callable[[str, str], bool]
 
 
 def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: Nearness) -> None:
-    """Gives one key to words without a counterpart whose meanings are near."""
+    """Gives one key to unmatched words with similar meanings."""
     here, there = ({t.key: t for one in side for t in one.content if t.kind == "word"} for side in (ours, theirs))
     alone = [token for key, token in here.items() if key not in there][:_MOST_ALONE]
     for key, token in [(key, token) for key, token in there.items() if key not in here][:_MOST_ALONE]:
@@ -93,7 +93,7 @@ def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: 
 
 
 def _is_courtesy(one: Statement, lang: Language) -> bool:
-    """Whether a statement begins as greetings, thanks and offers of help do."""
+    """Whether a statement begins like a greeting, thanks or an offer of help."""
     text = fold(one.line.text).lstrip("¡¿*_ ")
     spaced = " ".join(text.replace(",", " ").replace("!", " ").split()) + " "
     begins = any(text.startswith(p) if not p.isascii() else spaced.startswith(f"{p} ") for p in lang.courtesy)
@@ -105,7 +105,7 @@ def _is_small_talk(one: Statement) -> bool:
 
 
 def drop_polite(statements: list[Statement], covered: list[Covered], lang: Language) -> bool:
-    """Takes out what only one text has and what says nothing: `I appreciate your patience.`"""
+    """Removes polite phrases that only one text has: `I appreciate your patience.`"""
     dropped = [n for n, one in enumerate(statements) if covered[n].share < _ALONE and _is_polite(one, lang)]
     if len(dropped) == len(statements):
         return False
@@ -125,11 +125,11 @@ COMPARABLE = {
     "number": ("number", "clock"),
     "clock": ("clock", "number"),
 }
-"""By kind of a fact, the kinds that may mean the same."""
+"""For each kind of fact, the kinds that may mean the same."""
 
 
 class Side:
-    """One text, with what is needed to find its statements by their words."""
+    """One text with an index from words to its statements."""
 
     def __init__(self, statements: list[Statement]) -> None:
         self.statements = statements
@@ -153,7 +153,7 @@ class Side:
         self._partners: dict[tuple[str, str], list[tuple[TextToken, int]]] = {}
 
     def partners(self, token: TextToken) -> list[tuple[TextToken, int]]:
-        """The tokens of this text that mean the same, and where they are."""
+        """The tokens of this text with the same meaning, and their positions."""
         key = (token.kind, token.key)
         if key not in self._partners:
             exact = self.by_key.get(token.key, [])
@@ -167,10 +167,10 @@ class Side:
         return (place for kind in COMPARABLE[token.kind] for place in self.by_kind.get(kind, ()))
 
     def nearest(self, keys: dict[str, float]) -> list[tuple[float, int]]:
-        """The statements that share most with these words: likeness, and place."""
+        """The statements that share most with these words: similarity and index."""
         shared: dict[int, float] = defaultdict(float)
-        # By an index from words to statements: only statements that share a word are looked at, and a word that is in
-        # many of them does not tell them apart.
+        # By an index from words to statements: only statements that share a word are compared, and a word that many of
+        # them have does not distinguish them.
         for key, weight in keys.items():
             places = self.places.get(key, ())
             if len(places) <= _COMMON:
@@ -190,13 +190,13 @@ class Covered:
     share: float
     nearest: list[tuple[float, int]]
     left: list[TextToken]
-    """What has no counterpart."""
+    """Tokens without a counterpart."""
 
 
 def cover(one: Statement, other: Side) -> Covered:
-    """How much of the statement the other text says: mostly in the two statements that are nearest to it."""
+    """How much of the statement the other text says, mainly in the two statements most similar to it."""
     nearest = other.nearest(one.keys)
-    # Two, since one sentence may have become two. What stands in any other statement counts less: it may be about
+    # Two, because one sentence may have become two. A word in any other statement counts less: it may be about
     # something else.
     near = frozenset[str]().union(*(other.statements[n].keys for _, n in nearest[:2]))
     found, left = 0.0, list[TextToken]()
@@ -218,21 +218,21 @@ def agree(one: TextToken, other: TextToken) -> bool:
 
 
 def same_start(one: str, other: str) -> bool:
-    """Whether two words look like forms of one: `Japan` and `Japanese`."""
+    """Whether two words look like forms of one word: `Japan` and `Japanese`."""
     length = max(len(one), len(other))
     size = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return size >= _PREFIX and size >= _PREFIX_SHARE * length
 
 
 def share_covered(statements: Sequence[Statement], covered: Sequence[Covered]) -> float:
-    """How much of a text the other one says, by weight."""
+    """The fraction of a text that the other one says, by weight."""
     weights = [one.weight * (_LIGHT if one.is_light else 1.0) for one in statements]
     total = sum(weights)
     return sum(w * c.share for w, c in zip(weights, covered, strict=True)) / total if total else 1.0
 
 
 class Conflict(NamedTuple):
-    """One thing that the texts state differently: what kind of thing, and as each of them has it."""
+    """One difference between the texts: its kind, and the version of each text."""
 
     code: str
     expected: str
@@ -240,7 +240,7 @@ class Conflict(NamedTuple):
 
 
 class TextPair(NamedTuple):
-    """Two texts, with how each statement of one is covered by the other."""
+    """Two texts, with how the other text covers each statement."""
 
     one: Side
     other: Side

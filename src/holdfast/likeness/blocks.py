@@ -1,4 +1,4 @@
-"""A text as blocks: data, code, tables, and lines of prose with their place in a list."""
+"""Splits a text into blocks: data, code, tables, and lines of prose with their place in a list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ABBREVIATION = re.compile(
 )
 _DAY = re.compile(r"\b\d{1,2}\.$")
 _LONGEST = 1000
-"""Characters of a sentence."""
+"""Maximum length of a sentence in characters."""
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 
 
@@ -32,9 +32,9 @@ class Line(NamedTuple):
 
     text: str
     kind: str
-    """sentence, heading, lead (what introduces a list), step, item or row."""
+    """sentence, heading, lead (introduces a list), step, item or row."""
     of: int = 0
-    """Of a step or a row: the number of its list or table."""
+    """For a step or row: the number of its list or table."""
 
 
 class TextTable(NamedTuple):
@@ -45,7 +45,7 @@ class TextTable(NamedTuple):
 
 
 class TextBlocks(NamedTuple):
-    """What a text is made of."""
+    """The parts of a text."""
 
     lines: list[Line]
     data: list[Any]
@@ -54,7 +54,7 @@ class TextBlocks(NamedTuple):
 
 
 def read_blocks(text: str) -> TextBlocks:
-    """The blocks of a text; JSON and YAML are read, other code stays as it is written."""
+    """The blocks of a text; JSON and YAML are parsed, other code stays text."""
     blocks = TextBlocks([], [], [], [])
     whole = _json(text)
     if whole is not None:
@@ -84,14 +84,14 @@ def read_blocks(text: str) -> TextBlocks:
 
 
 def _plain(text: str) -> str:
-    """One form for quotes, dashes, fractions and full-width letters; line ends stay."""
+    """Normalises quotes, dashes, fractions and full-width letters; line ends stay."""
     text = re.sub(r"(\d?)([½¼¾])", lambda m: f"{m[1] or '0'}.{_FRACTIONS[m[2]]}", text)
     text = re.sub(r"(?<=\d)\s?[–—]\s?(?=[$€£]?\d)", "-", unicodedata.normalize("NFKC", text))
     return text.translate(str.maketrans("’‘“”„«»\u00a0\u202f−", '\'\'"""""  -')).replace("\r\n", "\n")
 
 
 def _json(text: str) -> Any:
-    """The text as an object or a list, or None; numbers keep no trailing zeros, since 79.90 is 79.9."""
+    """The text as an object or a list, or None; numbers lose trailing zeros, because 79.90 equals 79.9."""
     text = text.strip()
     if not text.startswith(("{", "[")):
         return None
@@ -133,7 +133,7 @@ def row_lines(table: TextTable, number: int) -> Iterator[Line]:
 
 
 def data_lines(value: Any, path: str = "") -> Iterator[Line]:
-    """Data as lines, to be compared with a text that says the same in words."""
+    """Data as lines, to compare it with a text that says the same in words."""
     if isinstance(value, dict):
         flat = [f"{key} {item}" for key, item in value.items() if not isinstance(item, dict | list)]
         if flat:
@@ -149,7 +149,7 @@ def data_lines(value: Any, path: str = "") -> Iterator[Line]:
 
 
 def _prose(lines: Sequence[str]) -> Iterator[Line]:
-    """Sentences and list items; a wrapped line goes on where the one before it did not end."""
+    """Sentences and list items; a line that continues a sentence is joined to it."""
     number, in_list = 0, False
     joined = list(_joined(lines))
     for at, line in enumerate(joined):
@@ -166,7 +166,7 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
         if bullet:
             yield from (Line(part, "item") for part in sentences(line[bullet.end() :]))
         elif _HEADING.match(line) or _BOLD_LINE.match(line):
-            # A heading that stands above nothing is what is said.
+            # A heading with nothing below it counts as a statement.
             last = not any(after.strip() for after in joined[at + 1 :])
             yield Line(_HEADING.sub("", line), "sentence" if last else "heading")
         else:
@@ -180,7 +180,7 @@ def _prose(lines: Sequence[str]) -> Iterator[Line]:
 
 
 def _joined(lines: Sequence[str]) -> Iterator[str]:
-    """The lines, with those that only wrap a sentence joined to the one before."""
+    """Joins lines that only wrap a sentence."""
     held = ""
     for line in lines:
         starts = not line.strip() or _BULLET.match(line) or _STEP.match(line) or _HEADING.match(line)
@@ -199,7 +199,7 @@ def _joined(lines: Sequence[str]) -> Iterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a line; one without an end is cut where it gets too long."""
+    """The sentences of a line; one that does not end is cut at the maximum length."""
     found: list[str] = []
     for part in _SENTENCE_END.split(text):
         if found and part and (_ABBREVIATION.search(found[-1]) or (_DAY.search(found[-1]) and _goes_on(part))):
@@ -210,6 +210,6 @@ def sentences(text: str) -> list[str]:
 
 
 def _goes_on(part: str) -> bool:
-    """Whether what follows `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
+    """Whether the text after `the 5.` belongs to it: `5. Mai`, `12. bis 15. Mai`."""
     first = part.split(maxsplit=1)[0] if part.strip() else ""
     return first[:1].islower() or fold(first.strip(".,")) in months()

@@ -1,4 +1,4 @@
-"""The door: how far two texts say the same."""
+"""The entry point: how far two texts say the same."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from holdfast.likeness.vectors import near
 
 Method = Literal["lexical", "semantic"]
 _LONGEST = 1_000_000
-"""Characters of a text that are read; what is beyond must be the same to the letter."""
+"""Maximum number of characters that are compared; the rest must be identical."""
 _STEEP = 0.55
-"""How fast words without a counterpart lower the score."""
+"""How fast unmatched words lower the score."""
 
 
 class Likeness(NamedTuple):
-    """How like two texts are, 0 to 1, and what they state differently: 0 only where something is named."""
+    """The similarity of two texts, 0 to 1, and their conflicts; 0 only with a named conflict."""
 
     score: float
     conflicts: tuple[Conflict, ...] = ()
@@ -44,7 +44,7 @@ class Likeness(NamedTuple):
 
 @lru_cache(maxsize=64)
 def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
-    """How far both texts say the same; what was added counts as much as what was lost."""
+    """How far both texts say the same; additions count as much as omissions."""
     if expected.split() == actual.split():
         return Likeness(1.0)
     if expected[_LONGEST:] != actual[_LONGEST:]:
@@ -63,12 +63,12 @@ def compare(expected: str, actual: str, method: Method = "lexical") -> Likeness:
 
 
 def _small_words(text: str) -> list[str]:
-    """The words of an answer such as `Yes, it is.`, in which no word says much by itself."""
+    """The words of an answer such as `Yes, it is.`, none of which carries much meaning."""
     return re.findall(r"\w+", text.casefold())
 
 
 def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
-    """Data, code and tables that both texts have; they are taken out of the lines."""
+    """Compares data, code and tables that both texts have, and removes them from the lines."""
     if len(one.data) == len(other.data):
         for ours, theirs in zip(one.data, other.data, strict=True):
             yield from compare_data(ours, theirs, _differences)
@@ -89,7 +89,7 @@ def _compare_blocks(one: TextBlocks, other: TextBlocks) -> Iterator[Conflict]:
 
 
 def _differences(expected: str, actual: str) -> Iterator[Conflict]:
-    """What two short texts state differently; they must be as like as two answers."""
+    """The conflicts of two short texts, with the same standard as for two answers."""
     found = compare(expected, actual)
     if found.conflicts:
         yield from found.conflicts

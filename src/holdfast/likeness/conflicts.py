@@ -1,4 +1,4 @@
-"""What two texts state differently besides facts: negation, certainty, words, order, questions, conditions."""
+"""Finds contradictions between texts other than facts: negation, certainty, words, order, questions, conditions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from holdfast.likeness.tokens import Clause, TextToken
 
 _SAME_CLAUSE, _NEARLY = 0.5, 0.15
 _STATEMENT = 0.3
-"""How much it counts that the statements around two clauses belong together."""
+"""The weight of how well the surrounding statements match."""
 _REPLACED_WORDS, _FRAME = 2, 1
 _SAME_FRAME, _BLOCK = 0.8, 4
 _TOWARD = frozenset({"to", "by", "from", "than", "à", "a", "par", "por", "an", "von"})
-"""Between two words that changed places they say who did it to whom; `is` does not."""
+"""Words that show who acts on whom when two words between them are swapped; `is` does not."""
 _SAME_STATEMENT, _SAME_REST = 0.5, 0.5
 _NEGATIONS = frozenset({"not", "cannot"})
 _SAME_STEP = 0.5
@@ -26,36 +26,36 @@ _DROPPED = 0.5
 
 
 def statements_turned(pair: TextPair) -> Iterator[Conflict]:
-    """Clauses that belong together, one of them negated, less certain, or with another word."""
+    """Matching clauses of which one is negated, less certain, or has an opposite word."""
     for clause, statement, at in pair.one.clauses:
         spans = _nearest_spans(clause, pair.one_covered[at], pair.other)
         conflicts = [_turned(ClauseSpan(clause, statement), span) for span in spans]
-        # Of spans that fit nearly as well, one that says the same is the right one.
+        # Of spans that match nearly as well, one that says the same is the right one.
         if conflicts and all(conflicts):
             yield Conflict(conflicts[0], _text(clause), _text(spans[0].clause))
 
 
 class ClauseSpan(NamedTuple):
-    """A clause with the statement it is in, or a statement as one clause."""
+    """A clause with its statement, or a statement as one clause."""
 
     clause: Clause
     statement: Statement
 
     @property
     def negated(self) -> frozenset[bool]:
-        """Whether it is negated; both, where only its label is: `Not covered: the washing machine`."""
+        """Whether it is negated; both values if only its label is: `Not covered: the washing machine`."""
         own = any(token.marks & _NEGATIONS for token in self.clause.tokens if not token.label)
         label = any(token.marks & _NEGATIONS for token in self.statement.tokens if token.label)
         return frozenset({own, own or label})
 
     @property
     def negations(self) -> int:
-        """How often the statement says no."""
+        """The number of negations in the statement."""
         return sum(bool(token.marks & _NEGATIONS) for token in self.statement.tokens)
 
 
 def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseSpan]:
-    """What in the other text belongs to the clause: the best, and those that fit nearly as well."""
+    """The spans of the other text that match the clause: the best, and those that match nearly as well."""
     keys = {token.key: token.weight for token in clause.content}
     likely = {n: likeness for likeness, n in covered.nearest}
     # Candidates are the statements that the alignment chose and those that share the rarest words: a long statement may
@@ -70,7 +70,7 @@ def _nearest_spans(clause: Clause, covered: Covered, side: Side) -> list[ClauseS
                 len(keys.keys() & other.keys()) > 1 or (len(keys) == len(other) == 1 and not statement.is_light)
             ):
                 found.append((likeness + _STATEMENT * likely.get(n, 0.0), ClauseSpan(span, statement)))
-    # A statement as one clause only where none of its clauses fits.
+    # A complete statement is used only if none of its clauses matches.
     parts = [(likeness, span) for likeness, span in found if span.clause in span.statement.clauses]
     found = parts or found
     best = max((likeness for likeness, _ in found), default=0.0)
@@ -83,11 +83,11 @@ def _dice(one: dict[str, float], other: dict[str, float]) -> float:
 
 
 def _turned(one: ClauseSpan, other: ClauseSpan) -> str:
-    """What kind of conflict two clauses have that say the same otherwise; empty if none."""
+    """The kind of conflict between two otherwise equal clauses; empty if there is none."""
     ours, theirs = one.clause.marks, other.clause.marks
     negated = not one.negated & other.negated
     if negated and one.negations == other.negations and not _same_words(one.clause, other.clause):
-        negated = False  # The clauses were cut differently: both statements say no equally often.
+        negated = False  # The clauses were split differently: both statements have the same number of negations.
     # "Not open" and "closed" are the same: a negation and an opposite cancel each other out.
     opposite = _opposite(one.clause, other.clause)
     if opposite != negated:
@@ -105,7 +105,7 @@ def _turned(one: ClauseSpan, other: ClauseSpan) -> str:
 
 
 def negations_dropped(pair: TextPair) -> Iterator[Conflict]:
-    """Of two statements that belong together only one says no, and the other text does not say it elsewhere."""
+    """Matching statements of which only one is negated, if the other text has that negation nowhere else."""
     if _count_negated(pair.one) <= _count_negated(pair.other):
         return
     for at, covered in enumerate(pair.one_covered):
@@ -122,12 +122,12 @@ def _count_negated(side: Side) -> int:
 
 
 def _says_no(statement: Statement) -> bool:
-    """Whether a clause says no that is not a condition: `if it is missing` is `if it is not there`."""
+    """Whether a clause other than a condition is negated: `if it is missing` equals `if it is not there`."""
     return any(clause.marks & _NEGATIONS and "if" not in clause.marks for clause in statement.clauses)
 
 
 def _is_unsure(one: Clause, other: Clause) -> bool:
-    """Whether only one of them may be so: `may` can also be a permission, which `will` is not."""
+    """Whether only one of them is uncertain: `may` can also be a permission, unlike `will`."""
     if "maybe" in other.marks:
         return False
     sure = any("maybe" in token.marks and "can" not in token.marks for token in one.tokens)
@@ -142,7 +142,7 @@ def _same_words(one: Clause, other: Clause) -> bool:
 
 
 def _opposite(one: Clause, other: Clause) -> bool:
-    """Whether a word of one has its opposite in the other, and the rest of both says the same."""
+    """Whether a word has its opposite in the other clause, and the rest of both is the same."""
     ours = {(token.key, token.side) for token in one.content if token.side is not None}
     theirs = {(token.key, token.side) for token in other.content if token.side is not None}
     turned = {key for key, _ in ours - theirs} & {key for key, _ in theirs - ours}
@@ -152,13 +152,13 @@ def _opposite(one: Clause, other: Clause) -> bool:
 
 
 def words_replaced(pair: TextPair) -> Iterator[Conflict]:
-    """A word or two in the place of others, in texts that are the same otherwise; more changes make a paraphrase."""
+    """One or two replaced words in otherwise equal texts; more changes make a paraphrase."""
     lost, new = ([(token, n) for n, c in enumerate(covered) for token in c.left] for covered in pair[2:])
     changed = max(len(lost), len(new))
     if not 0 < changed <= _REPLACED_WORDS or len({n for _, n in lost}) > 1 or len({n for _, n in new}) > 1:
         return
     frames = [_frame(side, left) for side, left in ((pair.one, lost), (pair.other, new)) if left]
-    if len(frames) == 1:  # only added, or only lost: the statement that is nearest to it has the rest
+    if len(frames) == 1:  # only added, or only removed: the most similar statement has the rest
         side, covered, left = (pair.other, pair.one_covered, lost) if lost else (pair.one, pair.other_covered, new)
         frames += [_frame(side, [(left[0][0], n)]) for _, n in covered[left[0][1]].nearest[:1]]
     if len(frames) == 2 and frames[0] == frames[1] and len(frames[0]) >= _FRAME * changed:
@@ -172,7 +172,7 @@ def _frame(side: Side, left: list[tuple[TextToken, int]]) -> list[str]:
 
 
 def words_exchanged(pair: TextPair) -> Iterator[Conflict]:
-    """Two words that changed places in a sentence that is the same otherwise: `Ann paid Bob`, `Bob paid Ann`."""
+    """Two words swapped in an otherwise equal sentence: `Ann paid Bob`, `Bob paid Ann`."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
             blocks = _exchanged(statement, pair.other.statements[n]) if likeness > _SAME_FRAME else None
@@ -186,8 +186,8 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
     )
     if len(ours) != len(theirs) or ours == theirs:
         return None
-    # What is left between the first and the last word that differ must be: block, middle, block against the same blocks
-    # the other way round. The middle decides: in "Ann and Bob" the order says nothing, in "Ann paid Bob" everything.
+    # Between the first and the last word that differ there must be: block, middle, block against the same blocks in the
+    # other order. The middle decides: in "Ann and Bob" the order has no meaning, in "Ann paid Bob" it is everything.
     start = next(n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
     end = next(n for n, (a, b) in enumerate(zip(reversed(ours), reversed(theirs), strict=True)) if a != b)
     ours, theirs = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
@@ -205,7 +205,7 @@ def _exchanged(one: Statement, other: Statement) -> tuple[str, str] | None:
 
 
 def questions_asked(pair: TextPair) -> Iterator[Conflict]:
-    """A question in the place of a statement."""
+    """A question in place of a statement."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         for likeness, n in covered.nearest[:1]:
             other = pair.other.statements[n]
@@ -255,7 +255,7 @@ def _after_if(clause: Clause) -> list[TextToken]:
 
 
 def statements_missing(pair: TextPair) -> Iterator[Conflict]:
-    """A statement of which the other text says next to nothing."""
+    """A statement that the other text hardly covers."""
     for statement, covered in zip(pair.one.statements, pair.one_covered, strict=True):
         if not statement.is_light and covered.share < _MISSING and len(covered.left) >= _LEAST_WORDS:
             yield Conflict("missing", statement.line.text, "")

@@ -1,4 +1,4 @@
-"""Facts that two texts state differently: numbers, dates, names and codes that were replaced, exchanged or bounded."""
+"""Finds facts that two texts state differently: numbers, dates, names and codes that were replaced or swapped."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from holdfast.likeness.align import COMPARABLE, Conflict, Statement, TextPair, a
 from holdfast.likeness.tokens import TextToken
 
 _REACH = 8
-"""Words on either side of a fact that say what it is about."""
+"""Words on either side of a fact that are its context."""
 _OUTSIDE = 0.4
-"""What a word counts that is in another clause."""
+"""Weight of a context word in another clause."""
 _REPLACED = 0.35
 _TURNED, _TRIED = 0.2, 5
-"""How far contexts must point the other way, and how many places of one fact are tried."""
+"""How strongly contexts must point the other way, and how many occurrences of one fact are tried."""
 
 TokenContext = dict[str, float]
 
 
 def context_of(token: TextToken, statement: Statement) -> TokenContext:
-    """The words around a token, the nearer the heavier; of a row or item also its label, and the word right before."""
+    """The words around a token, weighted by distance; for a row or item also its label, and the previous word."""
     if token.context is None:
         token.context = _context(token, statement)
     return token.context
@@ -37,13 +37,13 @@ def _context(token: TextToken, statement: Statement) -> TokenContext:
         else set()
     )
     found: TokenContext = {}
-    # The words around a fact say what it is about, and the nearest say it best: weight falls with distance, and once
-    # more at the border of the clause.
+    # The words around a fact say what it is about, and the nearest say it best: weight falls with distance, and again
+    # at the border of the clause.
     for n in range(max(0, at - _REACH), min(len(content), at + _REACH + 1)):
-        if n != at and content[n].kind != token.kind:  # Two numbers side by side say nothing about each other.
+        if n != at and content[n].kind != token.kind:  # Two adjacent numbers say nothing about each other.
             weight = (1.0 if id(content[n]) in inside else _OUTSIDE) / abs(n - at)
             found[content[n].key] = max(found.get(content[n].key, 0.0), weight)
-    # A row or an item begins with its label, which is about every fact in it, however far away.
+    # A row or an item begins with its label, which applies to every fact in it, however far away.
     for other in statement.clauses[0].content if first else ():
         if other is not token:
             found[other.key] = max(found.get(other.key, 0.0), 0.5)
@@ -62,7 +62,7 @@ def alike(one: TokenContext, other: TokenContext) -> float:
 
 
 def facts_replaced(pair: TextPair) -> Iterator[Conflict]:
-    """A number, date, name or code that became another one, is missing or was added, or changed places with another."""
+    """Numbers, dates, names or codes that were replaced, removed, added, or swapped with each other."""
     yield from _replaced(pair)
     yield from (Conflict(code, theirs, ours) for code, ours, theirs in _replaced(pair.turned))
 
@@ -85,16 +85,16 @@ def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]],
         if other.kind in COMPARABLE[token.kind] and not agree(token, other) and _comparable(token, other, bool(same))
     ]
     best, rival, n = max(rivals, key=lambda found: found[0], default=(0.0, None, 0))
-    # A fact that the other text does not have at all was replaced, if another fact stands there in the same context and
-    # has no counterpart either. Without such a rival it is missing; names and soft facts may be left out.
+    # A fact that the other text lacks was replaced if another fact has the same context there and has no counterpart
+    # either. Without such a rival it is missing; names and soft facts may be left out.
     if not same:
         if rival is not None and best >= _REPLACED and not pair.one.partners(rival):
             return Conflict(token.kind, token.text, rival.text)
         if token.kind == "name" or (token.fact is not None and token.fact.soft):
             return None
         return Conflict(token.kind, token.text, "")
-    # A fact that the other text has, too, may have changed places with another: "A costs 5, B costs 7" against "A costs
-    # 7, B costs 5". Every number is there, so only the contexts can tell.
+    # A fact that both texts have may have been swapped with another: "A costs 5, B costs 7" against "A costs 7, B costs
+    # 5". Every number is there, so only the contexts can show it.
     for _, other, n in rivals:
         if _changed_places((token, at), (other, n), pair):
             return Conflict("exchanged", token.text, other.text)
@@ -102,10 +102,10 @@ def _fact_conflict(token: TextToken, at: int, near: list[tuple[TextToken, int]],
 
 
 def _changed_places(ours: tuple[TextToken, int], rival: tuple[TextToken, int], pair: TextPair) -> bool:
-    """Whether a fact of one text and another fact of the other have each other's context.
+    """Whether a fact and its rival in the other text have each other's context.
 
-    What tells the two apart in one text is compared with what tells them apart in the other: if it points the other
-    way, wherever the two are found, they changed places.
+    The difference of their contexts in one text is compared with that in the other: if it points the other way for
+    every occurrence, the two were swapped.
     """
     same, partners = pair.other.partners(ours[0])[:_TRIED], pair.one.partners(rival[0])[:_TRIED]
     here = pair.one.statements[ours[1]]
@@ -118,7 +118,7 @@ def _changed_places(ours: tuple[TextToken, int], rival: tuple[TextToken, int], p
 
 
 def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
-    """Whether two facts are members of one list, whose order says nothing: `Dana, Luis and Mei`."""
+    """Whether two facts are members of one list, whose order has no meaning: `Dana, Luis and Mei`."""
     tokens = statement.tokens
     places = [n for n, token in enumerate(tokens) if token is one or token is other]
     between = tokens[places[0] + 1 : places[-1]]
@@ -126,7 +126,7 @@ def _are_listed(one: TextToken, other: TextToken, statement: Statement) -> bool:
 
 
 def _less(one: TokenContext, other: TokenContext) -> TokenContext:
-    """What is in one context and not in the other, and the reverse below zero."""
+    """The difference of two contexts: positive for words of the first, negative for words of the second."""
     return {key: one.get(key, 0.0) - other.get(key, 0.0) for key in one.keys() | other.keys()}
 
 

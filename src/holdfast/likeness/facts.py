@@ -1,4 +1,4 @@
-"""Numbers with units, dates and clock times: one form for every way to write the same one."""
+"""Numbers with units, dates and times of day, normalised to one form."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _RANGES = frozenset(
     {"-", "–", "—", "to", "bis", "à", "a", "al", "tot", "do", "до", "到", "至", "から", "〜", "and", "und", "et", "y"}
 )
 _EACH = frozenset({"a", "an", "per", "pro", "par", "por", "al", "每", "毎"})
-"""Before a unit they count one: `a day`, `per day`."""
+"""Words that mean one before a unit: `a day`, `per day`."""
 _SURELY_MONTH = frozenset({"may", "march", "mar"})
 """Months that are also other words: only with a day."""
 _LONGEST_NUMBER = 40
 _VAGUE = frozenset({"", "angle"})
-"""Dimensions that another may mean: `33` and `33 degrees` may be `33 °C`."""
+"""Dimensions that another one may include: `33` and `33 degrees` may be `33 °C`."""
 
 
 class TextPiece(NamedTuple):
-    """Kind and text of something written."""
+    """The kind and text of a token."""
 
     kind: str
     text: str
 
 
 class Fact(NamedTuple):
-    """A number with its unit, a date or a time of the day."""
+    """A number with its unit, a date or a time of day."""
 
     kind: str
     """number, date, clock."""
     dimension: str
     readings: frozenset[str]
-    """What it may mean: `04/05` has two."""
+    """The possible meanings: `04/05` has two."""
     bare: Fraction | None = None
-    """The number as it is written, without its unit."""
+    """The number as written, without its unit."""
     year: int = 0
     order: str = ""
-    """Of a date with two readings: as it is written."""
+    """A date with two readings, as written."""
     soft: bool = False
     """Whether it may be left out: `two things`, `a day`."""
 
@@ -76,7 +76,7 @@ class Fact(NamedTuple):
 
 
 def facts_in(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[int, tuple[int, Fact]]:
-    """By the place where it begins: how many pieces a fact has, and the fact."""
+    """The facts by their start position: how many tokens a fact has, and the fact."""
     reader = _Reader(pieces, words, lang)
     found, at = dict[int, tuple[int, Fact]](), 0
     while at < len(pieces):
@@ -89,7 +89,7 @@ def facts_in(pieces: list[TextPiece], words: list[str], lang: Language) -> dict[
 
 
 def _share_units(found: dict[int, tuple[int, Fact]], words: list[str]) -> None:
-    """`200 to 400 mg`, `12. bis 15. März`: the first of two takes unit or month from the second."""
+    """`200 to 400 mg`, `12. bis 15. März`: the first of two takes its unit or month from the second."""
     for at, (size, fact) in list(found.items()):
         joint = at + size
         while joint < len(words) and words[joint] == ".":
@@ -122,7 +122,7 @@ def _scaled(value: Fraction, like: Fact) -> Fact:
 
 
 class _Reader:
-    """Reads the fact that begins at a place."""
+    """Reads the fact that begins at a position."""
 
     def __init__(self, pieces: list[TextPiece], words: list[str], lang: Language) -> None:
         self._pieces, self._words, self._lang = pieces, words, lang
@@ -167,7 +167,7 @@ class _Reader:
                     return start + length - at, _quantity(value, unit)._replace(soft=(soft and value == 1) or not value)
         after = self._word(at + size + 1)
         if word not in self._lang.marks and self._kind(at + size) == "word" and len(after) > 2 and after in units():
-            return size, _quantity(value, after)  # `10 business days`: the word between stays a word
+            return size, _quantity(value, after)  # `10 business days`: the word between them stays a word
         return size, Fact("number", "", frozenset({str(value)}), value, soft=soft and value <= 10)
 
     def _scale(self, at: int, value: Fraction, money: bool = False) -> tuple[int, Fraction]:
@@ -261,11 +261,11 @@ class _Reader:
 
 def _quantity(value: Fraction, unit: str) -> Fact:
     dimension, factor = units()[unit]
-    return Fact("number", dimension, frozenset({str(value * factor)}), value, soft=not value)  # `no fee` says 0 €
+    return Fact("number", dimension, frozenset({str(value * factor)}), value, soft=not value)  # `no fee` means 0 €
 
 
 def clock(hour: int, minute: int = 0) -> Fact:
-    """A time of the day."""
+    """Formats a time of day."""
     bare = Fraction(hour) if not minute else None
     return Fact("clock", "", frozenset({f"{hour % 24}:{minute:02}"}), bare)
 
@@ -285,7 +285,7 @@ def _date(kind: str, text: str) -> Fact:
 
 
 def number(text: str, lang: Language) -> Fraction:
-    """The value of figures in any grouping."""
+    """The value of digits with any grouping."""
     text = re.sub(r"[\s'_+]", "", text)
     points, commas = text.count("."), text.count(",")
     if points and commas:
@@ -312,7 +312,7 @@ _LATIN = re.compile(r"(?<=[^\W\dA-Za-z_])(?=[A-Za-z])|(?<=[A-Za-z])(?=[^\W\dA-Za
 
 
 def western(text: str) -> str:
-    """Chinese and Japanese numerals and clock times in figures, and Latin words apart from other signs."""
+    """Converts Chinese and Japanese numerals and times to digits, and separates Latin words from other characters."""
     text = _LATIN.sub(" ", text)
     text = _PERCENT.sub(lambda m: f"{m[1] if m[1].isdigit() else _value(m[1])}%", text)
     text = _NUMERAL.sub(lambda m: str(_value(m[0])), text)

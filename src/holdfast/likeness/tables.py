@@ -1,4 +1,4 @@
-"""The words of each language, from the tables next to this file, and the language that a text is in."""
+"""The words of each language, from the tables next to this file, and language detection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 SPACELESS = frozenset({"zh", "ja"})
-"""Languages that put no space between words."""
+"""Languages without spaces between words."""
 COMMA_DECIMAL = frozenset({"de", "fr", "es", "pt", "it", "nl", "pl", "ru"})
 _SCRIPTS = {
     "ja": re.compile(r"[\u3040-\u30ff]"),
@@ -28,7 +28,7 @@ _MARKS = (
 )
 _COST = "~cost"
 _READ_FOR_LANGUAGE = 4000
-"""Characters from which the language is found."""
+"""Characters that are read to detect the language."""
 _SAME_LETTERS = str.maketrans("أإآىё’‘ʼ", "ااايе'''")
 _ARABIC_VOWELS = re.compile("[\u064b-\u0652\u0640]")
 _ENGLISH_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ied", "ies", "able", "ed", "es", "ly", "s", "e")
@@ -39,29 +39,29 @@ class Language(NamedTuple):
 
     name: str
     marks: dict[str, frozenset[str]]
-    """By word or phrase, what it does to a statement."""
+    """The effect of each word or phrase on a statement."""
     longest: dict[str, int]
-    """By first word, how many words its longest phrase has."""
+    """For each first word, the number of words of its longest phrase."""
     numbers: dict[str, Fraction]
     scales: dict[str, Fraction]
     named: dict[str, str]
     """Months and weekdays, as `month 4` and `day 1`."""
     courtesy: tuple[str, ...]
-    """How a sentence begins that is not part of the answer."""
+    """How sentences begin that are not part of the answer."""
     free: frozenset[str]
-    """Stems of words that say `without cost`."""
+    """Stems of words that mean `without cost`."""
     polite: frozenset[str]
     """Words of a sentence that may be left out."""
     groups: dict[str, str]
-    """By stem, the group of words with the same meaning, or of a word and its opposites."""
+    """For each stem, its group of synonyms, or of a word and its opposites."""
     sides: dict[str, int]
-    """By stem, the side of its group where the other sides are opposites."""
+    """For each stem, its side in a group whose other sides are opposites."""
     known: re.Pattern[str] | None
-    """Of a spaceless language: finds a word of the tables, the longest first."""
+    """For a spaceless language: matches a word of the tables, longest first."""
 
 
 def fold(text: str) -> str:
-    """The text in small letters, without marks that may be left out."""
+    """The text in lower case, without optional marks."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold()
@@ -70,13 +70,13 @@ def fold(text: str) -> str:
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """A table as it is written."""
+    """A table as written."""
     return tomllib.loads(files("holdfast.likeness").joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 @cache
 def units() -> dict[str, tuple[str, Fraction]]:
-    """By name: the dimension, and how much of its base unit one is."""
+    """For each unit, its dimension and its size in base units."""
     found = {}
     for dimension, pairs in table("units").items():
         for pair in pairs.split():
@@ -87,7 +87,7 @@ def units() -> dict[str, tuple[str, Fraction]]:
 
 @cache
 def language(name: str) -> Language:
-    """The words of the language."""
+    """The words of a language."""
     words = table("words")[name]
     marks: dict[str, set[str]] = {}
     for mark in _MARKS:
@@ -129,7 +129,7 @@ def _values(pairs: str) -> dict[str, Fraction]:
 
 
 def _groups(name: str) -> tuple[dict[str, str], dict[str, int]]:
-    """Opposites first: a word that has one is compared by it."""
+    """Groups of words, opposites first: a word with an opposite is compared by it."""
     groups: dict[str, str] = {}
     sides: dict[str, int] = {}
     for line in fold(table("opposites").get(name, "")).splitlines():
@@ -162,7 +162,7 @@ def _known_words(words: list[str]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=16384)
 def stem(word: str, name: str) -> str:
-    """The word without what inflection adds."""
+    """The word without inflection."""
     if name in SPACELESS:
         return word
     if name == "ar" and word.startswith("ال") and len(word) > 4:
@@ -195,11 +195,11 @@ def months() -> frozenset[str]:
 
 
 def detect(text: str) -> Language:
-    """The language of the text: by script, else by the small words that are its own."""
+    """The language of the text: by script, else by its most common short words."""
     text = text[:_READ_FOR_LANGUAGE]
     letters = len(re.sub(r"[\W\d_]", "", text))
     for name, script in _SCRIPTS.items():
-        # Commands and names in Latin letters stand in any text, so a seventh of the letters is enough.
+        # Commands and names in Latin letters occur in any text, so a seventh of the letters is enough.
         if len(script.findall(text)) * 7 > letters:
             return language(name)
     words = re.findall(r"[^\W\d_]+", fold(text))

@@ -1,4 +1,4 @@
-"""A line as tokens: facts, words by their stems, and the small words that turn a statement."""
+"""A line as tokens: facts, words by their stems, and the small words that change a statement."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _CONTRACTIONS = (
 _JOINTS = frozenset({"and", "if"})
 _CLAUSE_ENDS = frozenset(".!?;:,。、،؛؟।()–—")
 _PARTICLES = frozenset({"on", "off", "up", "down", "in", "out"})
-"""They say something only where nothing follows: `the lid is off`."""
+"""Words with a meaning only at the end of a phrase: `the lid is off`."""
 _NO_NAMES = frozenset({"de", "zh", "ja", "ar", "hi"})
-"""Languages in which a capital letter does not show a name."""
+"""Languages in which a capital letter does not mark a name."""
 _LABEL = 2
-"""Words of content that a label may have."""
+"""Maximum number of content words in a label."""
 _WEIGHTS = {"number": 1.5, "date": 1.5, "clock": 1.5, "code": 1.5, "name": 1.5}
 
 
@@ -52,22 +52,22 @@ class TextToken:
 
     text: str
     kind: str
-    """word, name, code, number, date, clock; mark and stop say nothing by themselves; sign is punctuation."""
+    """word, name, code, number, date, clock; mark and stop have no content of their own; sign is punctuation."""
     key: str = ""
-    """Under which it is compared; empty for what says nothing by itself."""
+    """The key for comparison; empty for a token without content."""
     marks: frozenset[str] = frozenset()
     fact: Fact | None = None
     side: int | None = None
-    """Of a word with opposites: the side on which it is."""
+    """The side of a word that has opposites."""
     bound: str = ""
-    """Of a number: `least` or `most` where such a word comes with it."""
+    """`least` or `most` for a number with such a word."""
     label: bool = False
     """Whether it is in the label of its line: `Not covered: the washing machine`."""
     initial: bool = False
-    """Whether a sentence begins with it, so that its capital letter says nothing."""
+    """Whether it begins a sentence, where a capital letter has no meaning."""
 
     context: dict[str, float] | None = None
-    """The words around it, once they were asked for."""
+    """The words around it, once computed."""
 
     @property
     def weight(self) -> float:
@@ -76,7 +76,7 @@ class TextToken:
 
 @dataclass(slots=True, eq=False)
 class Clause:
-    """A part of a line between two commas or the like."""
+    """A part of a line between two commas or similar signs."""
 
     tokens: list[TextToken] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ class Clause:
 
 
 def read_clauses(text: str, lang: Language) -> list[Clause]:
-    """The clauses of a line. One of a single word joins the clause after it, or else the one before."""
+    """The clauses of a line. A clause of a single word joins the next one, or else the previous one."""
     tokens = _tokens(text, lang)
     colon = next((n for n, token in enumerate(tokens) if token.text == ":"), 0)
     if sum(bool(token.key) for token in tokens[:colon]) <= _LABEL:
@@ -133,7 +133,7 @@ def _tokens(text: str, lang: Language) -> list[TextToken]:
 
 
 def _pieces(text: str, lang: Language) -> list[TextPiece]:
-    """Kind and text of everything that is written."""
+    """The kind and text of everything in a line."""
     found = list[TextPiece]()
     for match in _SCAN.finditer(text):
         kind = "dmy" if match.lastgroup == "mark" else str(match.lastgroup)
@@ -153,7 +153,7 @@ _HIRAGANA = re.compile(r"[\u3040-\u309f]")
 
 
 def _segments(run: str, known: re.Pattern[str]) -> Iterator[str]:
-    """A run of signs without spaces: words of the tables, katakana words, and pairs of neighbouring other signs."""
+    """Splits a run of characters without spaces: words of the tables, katakana words, and pairs of other characters."""
     at, rest = 0, ""
     while at <= len(run):
         match = known.match(run, at) or _RUNS.match(run, at)
@@ -213,7 +213,7 @@ def _word(text: str, folded: str, lang: Language) -> TextToken:
 
 
 def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[str]]:
-    """How many words the phrase of the tables has that begins here, and what it does."""
+    """The number of words of the table phrase that begins here, and its effect."""
     for size in range(lang.longest.get(words[at], 0), 0, -1):
         marks = lang.marks.get(" ".join(words[at : at + size]))
         if marks:
@@ -222,7 +222,7 @@ def _phrase(words: list[str], at: int, lang: Language) -> tuple[int, frozenset[s
 
 
 def _set_bounds(tokens: list[TextToken]) -> None:
-    """`at least 12`, `12 or more`: the bound is the number's."""
+    """`at least 12`, `12 or more`: moves the bound to the number."""
     for at, token in enumerate(tokens):
         bound = next((mark for mark in ("least", "most") if mark in token.marks), "")
         if not bound:
@@ -235,7 +235,7 @@ def _set_bounds(tokens: list[TextToken]) -> None:
 
 
 def name_words(clauses: list[Clause], lang: Language) -> None:
-    """Makes names of the words that are written with a capital letter inside a sentence, and nowhere without one."""
+    """Turns words into names if they have a capital letter within a sentence, and never occur without one."""
     if lang.name in _NO_NAMES:
         return
     tokens = [token for clause in clauses for token in clause.tokens]
@@ -251,7 +251,7 @@ def name_words(clauses: list[Clause], lang: Language) -> None:
 
 
 def _joined_names(tokens: list[TextToken]) -> list[TextToken]:
-    """`Banco Sur` is one name."""
+    """Joins adjacent names: `Banco Sur` is one name."""
     joined = list[TextToken]()
     for token in tokens:
         if joined and token.kind == joined[-1].kind == "name":

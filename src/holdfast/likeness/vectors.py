@@ -1,4 +1,4 @@
-"""Nearness of meaning by word vectors, read from the files inside an installed package; never from a network."""
+"""Similarity of meaning by word vectors, read from files of an installed package; never from a network."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ EXTRA = "pip install 'holdfast[semantic]'"
 _NEEDED = ("numpy", "safetensors", "tokenizers", "wordllama")
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _NEAR = 0.55
-"""Vectors of two words so near mean the same; those of opposites come up to 0.5."""
+"""Two words with this cosine mean the same; opposites reach up to 0.5."""
 _TOKENS = "tokenizers/l2_supercat_tokenizer_config.json"
 
 
 def missing() -> str | None:
-    """What must be installed before meanings can be compared, or None."""
+    """What must be installed to compare meanings, or None."""
     from importlib.util import find_spec
 
     lacking = [name for name in _NEEDED if find_spec(name) is None]
@@ -29,14 +29,14 @@ def missing() -> str | None:
 def _folder() -> Path:
     from importlib.util import find_spec
 
-    spec = find_spec("wordllama")  # Finds without importing: the package's own loader wants the network.
+    spec = find_spec("wordllama")  # Searches without importing: the package's own loader needs the network.
     places = spec.submodule_search_locations if spec is not None else None
     return Path(next(iter(places or ()), ""))
 
 
 @cache
 def _model() -> tuple[Any, Any]:
-    """The tokenizer and the table of vectors, one row a token."""
+    """The tokenizer and the table of vectors, one row per token."""
     if lacking := missing():
         raise HarnessError(lacking, code="extra-missing")
     from safetensors.numpy import load_file
@@ -51,7 +51,7 @@ def _model() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=512)
 def _direction(text: str) -> Any:
-    """The mean of the text's vectors, of length 1."""
+    """The mean of the text's vectors, normalised."""
     import numpy
 
     tokenizer, table = _model()
@@ -63,10 +63,10 @@ def _direction(text: str) -> Any:
 
 
 def cosine(one: str, other: str) -> float:
-    """How near two texts are in meaning, -1 to 1, before any calibration."""
+    """How similar two texts are in meaning, -1 to 1, before any calibration."""
     return float(_direction(one) @ _direction(other))
 
 
 def near(one: str, other: str) -> bool:
-    """Whether two words mean about the same."""
+    """Whether two words have about the same meaning."""
     return cosine(one, other) >= _NEAR

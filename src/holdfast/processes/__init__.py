@@ -1,1 +1,1 @@
-"""Programs that Holdfast starts: how they are read, ended, and what they leave behind."""
+"""Starts programs, reads their output, ends them, and cleans up what they leave behind."""

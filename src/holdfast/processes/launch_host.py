@@ -1,9 +1,9 @@
 """The small program that starts agents for Holdfast: single-threaded, standard library only.
 
-Started by `processes/launcher.py` with a control socket. Each order is taken by a keeper: a fork of this process
-that starts one program in a session of its own, adopts whatever daemonises below it, and ends all of that when
-the program has ended. A keeper below which nothing is left takes the next order. When the control socket closes,
-Holdfast is gone, and everything is ended.
+`processes/launcher.py` starts it with a control socket. Each order goes to a keeper: a fork of this process that starts
+one program in a new session, adopts whatever daemonises below it, and kills all of that when the program has ended. A
+keeper with nothing left below it takes the next order. When the control socket closes, Holdfast is gone, and everything
+is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.processes.leftovers import any_children, end_orphans, keep_orphans
 from holdfast.processes.spares import SpareChild
 
 TICKET = 8
-"""Bytes of an order on the control socket; the rest of it comes as descriptors."""
+"""Size of an order on the control socket in bytes; the rest of it arrives as descriptors."""
 
 
 class LaunchRequest:
@@ -36,11 +36,11 @@ class LaunchRequest:
             os.set_inheritable(fd, False)
 
     def spawn(self) -> int:
-        """Starts the program in a session of its own; OSError if it cannot be executed."""
+        """Starts the program in a new session; raises OSError if it cannot be executed."""
         written, stdin, stdout, stderr = self._fds
         argv, env, cwd = unpacked(os.pread(written, os.fstat(written).st_size, 0))
         os.chdir(cwd)
-        os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp looks
+        os.environb[b"PATH"] = env.get(b"PATH", os.fsencode(os.defpath))  # where posix_spawnp searches
         return os.posix_spawnp(
             argv[0],
             argv,
@@ -56,7 +56,7 @@ class LaunchRequest:
 
 
 def packed(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> bytes:
-    """What to run, as bytes; ValueError if a part holds a NUL, which no program can be given."""
+    """The program to run as bytes; raises ValueError for a NUL, which no argument can contain."""
     parts = [cwd, str(len(argv)), *argv, *[f"{name}={value}" for name, value in env.items()]]
     data = "\0".join(parts)
     if data.count("\0") != len(parts) - 1:
@@ -72,7 +72,7 @@ def unpacked(data: bytes) -> tuple[list[bytes], dict[bytes, bytes], bytes]:
 
 
 def next_order(control: socket.socket) -> tuple[int, LaunchRequest] | None:
-    """Waits for the next order; None when it is over."""
+    """Waits for the next order; None when the socket is closed."""
     try:
         ticket, fds, _, _ = socket.recv_fds(control, TICKET, 4)
     except OSError:
@@ -90,9 +90,9 @@ TAKEN = struct.Struct("=qq")
 OVER = 84
 """Exit code of a keeper that found the control socket closed."""
 LINGER_S = 4.0
-"""For a group whose first process obeyed SIGTERM: longer than Holdfast's own grace, which ends it."""
+"""Time for a group whose first process obeyed SIGTERM: longer than Holdfast's own grace period, which ends it."""
 STOPPED = (signal.SIGTERM, 128 + signal.SIGTERM << 8)
-"""How a process that obeys SIGTERM ends, as a waitpid status: a shell may turn it into an exit code."""
+"""The waitpid status of a process that obeys SIGTERM: a shell may turn it into an exit code."""
 STARTED, REFUSED, EXITED, LOST = 1, 2, 3, 4
 """The value is a pid, an errno, a waitpid status, or nothing because its keeper was killed."""
 
@@ -131,7 +131,7 @@ class LaunchHost(SpareChild):
             self._free.add(pid)
 
     def ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Removes the keeper; if it was killed, ends its program here."""
+        """Removes the keeper; if it was killed, kills its program here."""
         ticket = self._keepers.pop(pid, 0)
         spare = spare or pid in self._free
         self._free.discard(pid)
@@ -142,7 +142,7 @@ class LaunchHost(SpareChild):
             self._tell(LOST, ticket, left=len(left))
 
     def crowded(self) -> None:
-        """Takes the next order, if one comes soon, and reports that it cannot be executed."""
+        """Takes the next order, if one arrives soon, and reports that it cannot be executed."""
         if not select.select([self.control], [], [], 0.05)[0]:
             return
         taken = next_order(self.control)
@@ -179,7 +179,8 @@ class LaunchHost(SpareChild):
         finally:
             order.close()
         self._tell(STARTED, ticket, pid, left=os.getpid())
-        # Daemons of the program become our children when their parent ends, so `wait` may report other processes, too.
+        # Daemons of the program become children of this process when their parent ends, so `wait` may report other
+        # processes.
         ended, status = os.wait()
         while ended != pid:
             ended, status = os.wait()
@@ -195,7 +196,7 @@ class LaunchHost(SpareChild):
         try:
             os.write(self.control.fileno(), NOTICE.pack(what, ticket, value, took_ns, left))
         except OSError:
-            return  # nobody listens any more: the closed socket ends all of us
+            return  # nobody listens any more: the closed socket ends everything
 
 
 def inherited() -> tuple[object, ...]:

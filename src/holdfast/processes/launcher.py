@@ -1,4 +1,4 @@
-"""Our end of the launch host: starts programs, hears how they end, and ends those that do not by themselves."""
+"""Holdfast's end of the launch host: starts programs, reports how they end, and kills those that do not end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.processes.pipes import read_now
 from holdfast.processes.program import KILL_S, MemoryEnd, Program
 
 MARK = "HOLDFAST_INSTANCE"
-"""In the environment of every program and all below it, so that they are found if the launch host is killed."""
+"""A variable in the environment of every program and its children, to find them if the launch host is killed."""
 
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from holdfast.processes.launch_host import main; main()"
 
@@ -33,7 +33,7 @@ class Launcher:
     """Starts programs through one launch host, which is replaced if something kills it. Close it after use."""
 
     def __init__(self, *, marks: bool = True) -> None:
-        """Without `marks` a program has no variable of ours in its environment."""
+        """Without `marks`, Holdfast adds no variable to a program's environment."""
         self._loop = asyncio.get_running_loop()
         self._mark = {MARK: os.urandom(8).hex()} if marks else {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,7 +53,7 @@ class Launcher:
         stdio: Descriptors,
         memory_end: MemoryEnd = lambda status, by_us: "",
     ) -> Program:
-        """Executes a program, found on the PATH of `env` unless it is a path; OSError if the system cannot."""
+        """Executes a program, found on the PATH of `env` unless it is a path; raises OSError if the system cannot."""
         if self._control is None:
             self._open()
         order = packed(argv, {**env, **self._mark}, str(cwd))
@@ -67,7 +67,7 @@ class Launcher:
             async with asyncio.timeout(KILL_S):
                 refused = await begun
         except BaseException as interrupted:
-            if self._programs.pop(ticket, None) is not None:  # if it starts all the same it is ended then
+            if self._programs.pop(ticket, None) is not None:  # if it starts nevertheless, it is killed then
                 kill_group(program.pid, signal.SIGKILL)
             if isinstance(interrupted, TimeoutError):
                 raise AgentLost(f"the launch host started nothing within {KILL_S:g} s") from None
@@ -80,18 +80,18 @@ class Launcher:
         return program
 
     async def close(self) -> None:
-        """Ends all that it started, and the launch host."""
+        """Kills everything that it started, and the launch host."""
         if self._control is None or self._process is None:
             return
         with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)  # the host ends everything, then itself
+            self._control.shutdown(socket.SHUT_WR)  # the host kills everything, then exits
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KILL_S):
                 await self._gone.wait()
         self._lost()
 
     def listen(self) -> None:
-        """Takes what the launch host has told."""
+        """Reads the launch host's reports."""
         if self._control is None:
             return
         data = read_now(self._control.fileno())
@@ -125,7 +125,7 @@ class Launcher:
         while self._control is not None:
             try:
                 socket.send_fds(self._control, [ticket.to_bytes(TICKET, "big")], fds)
-            except BlockingIOError:  # very many at once
+            except BlockingIOError:  # very many concurrent starts
                 await asyncio.sleep(0.001)
             except OSError:
                 self._lost()
@@ -136,7 +136,7 @@ class Launcher:
     def _notice(self, what: int, ticket: int, value: int, took_ms: float, left: int) -> None:
         program = self._programs.get(ticket)
         if what == STARTED and program is None:
-            kill_group(value, signal.SIGKILL)  # whoever wanted it was interrupted
+            kill_group(value, signal.SIGKILL)  # the caller was interrupted
         elif what == STARTED and program is not None:
             program.pid, program.keeper = value, left
             _settle(self._starting.get(ticket), 0)
@@ -146,12 +146,15 @@ class Launcher:
             begun = self._starting.get(ticket)
             if what == LOST and not left and begun is not None and not begun.done():
                 begun.set_exception(AgentLost("the launch host died before it started the program"))
-            _settle(begun, 0)  # else its keeper was killed before it could tell of the start
+            _settle(begun, 0)  # otherwise its keeper was killed before it could report the start
             self._programs.pop(ticket)
             program.finish(value if what == EXITED else None, took_ms, left)
 
     def _lost(self) -> None:
-        """The launch host is gone. Where it did not end by itself, what it started is found by its mark."""
+        """Handles the loss of the launch host.
+
+        If it was killed, the programs it started are found by their mark.
+        """
         control, process = self._control, self._process
         if control is None or process is None:
             return
@@ -160,7 +163,7 @@ class Launcher:
         self._control = self._process = None
         self._gone.set()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.5)  # the socket closes a moment before the process is gone
+            process.wait(0.5)  # the socket closes slightly before the process is gone
         left: set[int] = set()
         if process.poll() != 0:
             kill_group(process.pid, signal.SIGKILL)
@@ -188,7 +191,7 @@ def _spawn(control: int) -> subprocess.Popen[bytes]:
 
 
 def _as_file(data: bytes) -> IO[bytes]:
-    """In memory where the system can: an order of any size is handed over in one message."""
+    """The data as a file, in memory if possible: an order of any size fits into one message."""
     if sys.platform == "linux":
         file: IO[bytes] = os.fdopen(os.memfd_create("holdfast-order"), "w+b")
     else:

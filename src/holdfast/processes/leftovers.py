@@ -1,4 +1,4 @@
-"""Ends processes that a trial left behind, daemonised ones too. Linux; elsewhere only the group is ended."""
+"""Kills processes that a trial left behind, including daemons. On systems other than Linux, only the process group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 ROUNDS = 50
-"""How often we look again for what a dying process has left: a chain of daemons is rarely three long."""
+"""Maximum number of rounds: each may uncover a new generation of daemons, and a chain is rarely three long."""
 
 
 def children_of_this() -> set[int]:
@@ -26,7 +26,7 @@ def children_of_this() -> set[int]:
 
 
 def any_children() -> bool:
-    """Whether anything is below this process, alive or not yet reaped."""
+    """Whether this process has children, alive or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -35,7 +35,7 @@ def any_children() -> bool:
 
 
 def ended_children() -> Iterator[tuple[int, int]]:
-    """Reaps every child that has ended: its process id and status, as waitpid gives them."""
+    """Reaps every child that has ended: its process id and waitpid status."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -47,9 +47,9 @@ def ended_children() -> Iterator[tuple[int, int]]:
 
 
 def end_orphans(spared: set[int]) -> set[int]:
-    """Ends and reaps every child of this process but those, and whatever comes up from below them; who survived."""
-    # We are a subreaper: when a process is killed, its children become ours. One round may thus bring up the next
-    # generation of daemons, so we look again until a round finds nobody.
+    """Kills and reaps every child of this process except `spared`, and their descendants; returns the survivors."""
+    # This process is a subreaper: when a process is killed, its children become its own. One round may thus bring up
+    # the next generation of daemons, so it repeats until a round finds nobody.
     orphans = children_of_this() - spared
     for _ in range(ROUNDS):
         if not orphans:
@@ -65,7 +65,7 @@ def end_orphans(spared: set[int]) -> set[int]:
 
 
 def end_marked(name: str, value: str) -> set[int]:
-    """Ends every process whose environment holds this variable: what a dead host has left; who survived."""
+    """Kills every process whose environment has this variable; returns the survivors."""
     mark = f"{name}={value}".encode()
     found: set[int] = set()
     for _ in range(ROUNDS):
@@ -78,7 +78,7 @@ def end_marked(name: str, value: str) -> set[int]:
 
 
 def survived(count: int) -> tuple[str, ...]:
-    """The note on processes that could not be ended; nothing if there are none."""
+    """The note about processes that could not be killed; empty if there are none."""
     return (f"{count} of the processes that it left behind could not be ended",) if count else ()
 
 
@@ -119,7 +119,7 @@ def kill_group(pid: int, number: int) -> None:
 
 @cache
 def _prctl() -> Callable[..., Any] | None:
-    """Found once, before any child: loading it takes longer than a fork."""
+    """Loads prctl once, before any child: loading it takes longer than a fork."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -128,14 +128,14 @@ def _prctl() -> Callable[..., Any] | None:
 
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
-    """The kernel ends this process when its parent ends; 0 takes that back."""
+    """Makes the kernel signal this process when its parent ends; 0 turns that off."""
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def keep_orphans() -> None:
-    """Processes below this one that lose their parent become its children."""
+    """Makes this process adopt its orphaned descendants."""
     prctl = _prctl()
     if prctl is not None:
         prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

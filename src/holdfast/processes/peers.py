@@ -35,7 +35,7 @@ def owner(peer: PeerAddress, server_port: int, pids: Iterable[int]) -> int | Non
 
 
 def client_inode(peer: PeerAddress, server_port: int, server_host: str = "127.0.0.1") -> int | None:
-    """The client's end of its connection to us; None if it is already closed or unknown."""
+    """The client's end of its connection to Holdfast; None if it is already closed or unknown."""
     answer = _client_end(peer, (server_host, server_port))
     return int.from_bytes(answer[_INODE_AT : _INODE_AT + 4], sys.byteorder) or None
 
@@ -128,7 +128,7 @@ def holder(inode: int) -> int | None:
 
 
 def _question(peer: PeerAddress, server: PeerAddress) -> bytes:
-    """The socket whose local end is the client's and whose remote end is ours: one lookup, however many there are."""
+    """A query for the socket from the client's address to Holdfast's: one lookup, however many there are."""
     head = _QUESTION.pack(72, _BY_FAMILY, _REQUEST, 1, 0, socket.AF_INET, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
     ends = socket.inet_aton(peer[0]) + bytes(12) + socket.inet_aton(server[0]) + bytes(12)
     return head + struct.pack("!HH", peer[1], server[1]) + ends + _ANY
@@ -138,7 +138,7 @@ NEAR = 200
 """Number of processes checked first. With more, the search starts from the socket, which takes longer."""
 TRIES = 10
 WAIT_S = 0.5
-"""How long to wait for the news of a new process: it may connect before that arrives."""
+"""Seconds to wait for the report of a new process, which may connect earlier."""
 
 
 class ProcessTree:

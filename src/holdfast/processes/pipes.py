@@ -82,7 +82,7 @@ class Tail:
 
     @property
     def telling_line(self) -> str:
-        """The last line that says error; otherwise the last line."""
+        """The last line that mentions an error; otherwise the last line."""
         last = self.last_line
         if _ERROR.search(last):
             return last
@@ -165,7 +165,7 @@ class Outlet:
         self._given = False
 
     def give(self) -> None:
-        """The program has its end of the pipe: closes our copy."""
+        """Closes Holdfast's copy of the end that the program now has."""
         if not self._given:
             self._given = True
             os.close(self.theirs)
@@ -243,11 +243,11 @@ class Pipes:
         return self._inlet.theirs, self._outlets[0].theirs, self._outlets[-1].theirs
 
     def started(self, argv: Sequence[str]) -> list[str]:
-        """What to execute for a program that is given these."""
+        """The command to execute for a program with these pipes."""
         return [*argv]
 
     def give(self) -> None:
-        """Their ends are handed over."""
+        """Closes Holdfast's copies of the ends that the program now has."""
         self._inlet.give()
         for outlet in self._outlets:
             outlet.give()

@@ -1,6 +1,6 @@
 """A program that Holdfast has started: its state, and how to end it.
 
-When several things are ended, a failure of one does not keep another open, and a cancellation is never lost.
+When several programs are ended, the failure of one does not keep another open, and a cancellation is never lost.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from holdfast.processes.pipes import Pipes, Tail
 from holdfast.protocols.sandbox import Ran, Started, Stdio
 
 KILL_S = 10.0
-"""Time for the system to end a killed process: long, because a busy machine is not the agent's fault."""
+"""Seconds for the system to end a killed process: long, because a busy machine is not the agent's fault."""
 KILLED = "it did not end when it got SIGTERM, and was killed"
 """The note for a program that SIGTERM did not end."""
 GONE = "what started it is gone"
 
 
 MemoryEnd = Callable[[int | None, bool], str]
-"""From a status, and whether Holdfast killed the program: how it ran out of memory; empty if it did not."""
+"""Takes a status and whether Holdfast killed the program; returns how it ran out of memory, empty if it did not."""
 
 
 class Program:
@@ -54,7 +54,7 @@ class Program:
         """Whether its launcher died: the program's end is then unknown, and not the agent's fault."""
         self.out_of_memory = ""
         self.killed = False
-        """By us."""
+        """Whether Holdfast killed it."""
         self.notes: tuple[str, ...] = ()
         """Notes for the reader about how it ended."""
         self.took_ms = 0.0
@@ -98,7 +98,7 @@ class Program:
     def finish(
         self, status: int | None, took_ms: float = 0.0, left: int = 0, *, lost: bool = False, note: str = ""
     ) -> None:
-        """The program and its leftovers have ended, except `left` processes."""
+        """Records the end of the program and its leftovers, except `left` processes."""
         if not self._ended.done():
             self.status, self.took_ms, self.lost = status, took_ms, lost
             self.out_of_memory = "" if lost else self._memory_end(status, self.killed)
@@ -144,7 +144,10 @@ async def all_ended(ending: Iterable[Awaitable[T]]) -> list[T]:
 
 
 async def stopped(task: asyncio.Task[T]) -> None:
-    """Cancels a task and waits for its end; re-raises its earlier exception, and does not lose our own cancellation."""
+    """Cancels a task and waits for its end.
+
+    Re-raises its earlier exception, and keeps the caller's own cancellation.
+    """
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

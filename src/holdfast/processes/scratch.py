@@ -1,6 +1,6 @@
-"""Temporary folders that tell whose they are, so that what a killed process left can be found and removed.
+"""Temporary folders that name their owner, to find and remove those of a killed process.
 
-A folder's name has the process's number, and its lock file is locked as long as that process, or a fork of it, lives.
+A folder's name has the process id, and its lock file is locked while that process, or a fork of it, lives.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 LOCK = ".lock"
 UNLOCKED_S = 60.0
-"""A folder without a lock that is older than this was left by a process that died while it made it."""
+"""A folder without a lock that is older than this was left by a process that died while creating it."""
 
 _NAME = r"holdfast-[a-z]+-(\d+)-\w+"
 _MEMORY = "/dev/shm"  # noqa: S108  # a folder in memory, where there is one
@@ -26,7 +26,7 @@ _held: dict[Path, int] = {}
 
 
 def make(kind: str, *, in_memory: bool = False) -> Path:
-    """A new folder that only its owner can read, in memory where the machine offers that; `remove` it after use."""
+    """Makes a folder that only its owner can read, in memory if the machine offers that; `remove` it after use."""
     import tempfile
 
     fast = in_memory and os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK | os.X_OK)
@@ -38,7 +38,7 @@ def make(kind: str, *, in_memory: bool = False) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder with all that is in it."""
+    """Removes a folder and its contents."""
     _rmtree(path)
     fd = _held.pop(path, None)
     if fd is not None:
@@ -47,7 +47,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
-    """A folder while it is needed."""
+    """A folder for the duration of a context."""
     path = make(kind, in_memory=in_memory)
     try:
         yield path
@@ -56,7 +56,7 @@ def folder(kind: str, *, in_memory: bool = False) -> Iterator[Path]:
 
 
 def sweep() -> list[Path]:
-    """Removes what dead processes of this user left; what was removed."""
+    """Removes the folders of dead processes of this user; returns their paths."""
     found = [Path(entry.path) for entry in _entries() if _dead(entry)]
     for path in found:
         _rmtree(path)
@@ -75,7 +75,7 @@ def _entries() -> list[os.DirEntry[str]]:
 
 
 def _places() -> set[str]:
-    """Where `make` may have put folders. What knows it best takes longer to load than all else here."""
+    """The places where `make` may have put folders. The tempfile module, which knows them best, is slow to import."""
     known = sys.modules.get("tempfile")
     if known is not None:
         return {known.gettempdir(), _MEMORY}
@@ -89,7 +89,7 @@ def _rmtree(path: Path) -> None:
 
 
 def _dead(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder of our own whose process has gone. A number may be in use again: then it stays."""
+    """Whether it is a Holdfast folder whose process is gone. A reused process id keeps it."""
     try:
         about = entry.stat(follow_symlinks=False)
     except OSError:
@@ -112,7 +112,7 @@ def _lives(pid: int) -> bool:
 
 
 def _unlocked(lock: Path, age_s: float) -> bool:
-    """Nobody holds it, also not in another container, where process numbers are others."""
+    """Whether nobody holds the lock, also not in another container, where process ids differ."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:

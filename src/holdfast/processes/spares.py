@@ -17,15 +17,16 @@ from holdfast.processes.leftovers import die_with_parent, end_orphans, ended_chi
 
 
 class SpareChild:
-    """This process: its control socket and its children, of which one always waits there for an order.
+    """This process: its control socket and its children, one of which always waits for an order.
 
-    A subclass says what a child prepares, how it serves its order, and what is done when children take one or end.
+    A subclass defines what a child prepares, how it serves its order, and what happens when a child takes an order or
+    ends.
     """
 
     pause_ms = 3
-    """Before the next child is made, unless an order waits: making it would slow down the one at work."""
+    """Milliseconds before the next child is made, unless an order waits: making it slows down the one at work."""
     told_bytes = 1
-    """How much a child says when it takes an order."""
+    """Size of a child's report when it takes an order."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
@@ -37,15 +38,15 @@ class SpareChild:
         self._died = os.pipe()
 
     def prepare(self) -> None:
-        """In a child: all that can be done before its order is known."""
+        """In a child: does everything possible before its order is known."""
         raise NotImplementedError
 
     def serve(self) -> int:
-        """In a child: takes an order, tells of it and carries it out; its exit code."""
+        """In a child: takes an order, reports it and carries it out; returns its exit code."""
         raise NotImplementedError
 
     def born(self, pid: int) -> None:
-        """A child was made."""
+        """Called when a child was made."""
 
     @property
     def ready(self) -> bool:
@@ -53,28 +54,28 @@ class SpareChild:
         return bool(self.spare)
 
     def took(self, told: bytes) -> None:
-        """A child has taken an order."""
+        """Called when a child has taken an order."""
         self.spare = 0
 
     def ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """A child has ended; `spare`: without an order."""
+        """Called when a child has ended; `spare` means that it had no order."""
 
     def crowded(self) -> None:
-        """The machine lets us make no child now; soon it is tried again."""
+        """Called when the machine refuses a new child; it is tried again soon."""
         raise NotImplementedError
 
     def tell_taken(self, told: bytes) -> None:
-        """In a child: its order is taken, and the next child may be made."""
+        """In a child: reports that its order is taken, so that the next child can be made."""
         os.write(self._taken[1], told)
 
     def leave(self) -> None:
-        """In a child: closes all that ties it to this process."""
+        """In a child: closes everything that it shares with this process."""
         self.control.close()
         for fd in (*self._taken, *self._died):
             os.close(fd)
 
     def run(self) -> None:
-        """Until the control socket closes; then all that still runs is ended."""
+        """Runs until the control socket closes; then kills everything that still runs."""
         os.set_blocking(self._died[1], False)
         signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -83,8 +84,9 @@ class SpareChild:
         poll.register(self._died[0], select.POLLIN)
         control = self.control.fileno()
         while not self.over:
-            # Waiting children read orders from the same socket, and the kernel gives each order to one of them. So we
-            # look for orders ourselves only while no child waits, and otherwise only for the end of the other side.
+            # Waiting children read orders from the same socket, and the kernel gives each order to one of them. So this
+            # process
+            # looks for orders itself only while no child waits, and otherwise only for the end of the other side.
             poll.register(control, 0 if self.ready else select.POLLIN)
             told = dict(poll.poll(None if self.ready else self.pause_ms))
             self._attend(told)
@@ -120,13 +122,13 @@ class SpareChild:
         self.spare = pid
 
     def _live(self) -> NoReturn:
-        """The child. Whatever happens in it, it never returns into the code of its parent."""
+        """Runs the child. Whatever happens in it, it never returns into the code of its parent."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            # First, since a process that changes its rights loses the tie to its parent. The parent may have ended
-            # before the tie was made: then nobody would ever end us.
+            # First, because a process that changes its user loses the tie to its parent. The parent may have ended
+            # before the tie was made: then nothing would ever end this process.
             self.prepare()
             die_with_parent()
             if os.getppid() != self._pid:

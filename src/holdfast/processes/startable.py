@@ -1,4 +1,4 @@
-"""What to execute for an agent that Holdfast starts, what its environment says, and why it cannot be started."""
+"""What to execute for an agent that Holdfast starts, its environment, and why it cannot be started."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ _PIP = {
 _OTHERS = {"goose": "npm install -g @aaif/goose-binary-linux-x64 has it as goose-binary-linux-x64"}
 SHELL = "/bin/sh"
 NOT_RUN_CODES = (126, 127)
-"""What a shell exits with if a command is not executable or not there."""
+"""Exit codes of a shell whose command is not executable or does not exist."""
 NOT_RUN = tuple(code << 8 for code in NOT_RUN_CODES)
-"""The same as waitpid gives it."""
+"""The same as waitpid statuses."""
 IS_THERE = """
 is_there() {
   found=$(command -v -- "$1") || return 1
   case $found in */*) [ -f "$found" ] && [ -x "$found" ] ;; esac
 }
 """
-"""A function for a shell: whether it can run a program, be it a file (`$found` is its path) or a command of its own."""
+"""A shell function that tests whether a program can run: a file (`$found` is its path) or a builtin."""
 BEGIN: Mapping[str, str] = {"PYTHONUNBUFFERED": "1"}
-"""Unless the user sets it otherwise: what a Python agent prints must be there when it crashes or waits."""
+"""Set unless the user sets it: the output of a Python agent must not be buffered when it crashes or waits."""
 
 _MISSING = re.compile(r"([^\s:]+): (?:command )?not found$")
-"""How a shell says that it found no program of that name."""
+"""How shells report that no program of that name exists."""
 _OURS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[str]:
-    """The program and its arguments as written; AgentUnavailable (config) if there is no such program."""
+    """The program and its arguments as written; raises AgentUnavailable (config) if there is no such program."""
     if agent.command is not None:
         return [SHELL, "-c", agent.command]
     named = agent.binary or ""
@@ -71,7 +71,7 @@ def argv_of(agent: AgentSpec, root: Path, environ: Mapping[str, str]) -> list[st
 
 
 async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd: Path, stdio: Descriptors) -> Program:
-    """Starts it; AgentUnavailable if the system does not execute it, HarnessError if it is out of something."""
+    """Starts a program; raises AgentUnavailable if the system refuses, HarnessError if it is out of resources."""
     try:
         return await launcher.start(argv, env, cwd, stdio)
     except ValueError as refused:
@@ -85,7 +85,7 @@ async def start(launcher: Launcher, argv: list[str], env: Mapping[str, str], cwd
 
 
 def not_run(agent: AgentSpec, said: str, sees: str) -> AgentUnavailable:
-    """The error of a shell that could not run the command; `sees`: where it looked for programs."""
+    """The error of a shell that could not run the command; `sees` says where it searched for programs."""
     missing = _MISSING.search(said)
     return AgentUnavailable(
         f"agent.command cannot be run: {said or 'the shell found no such program'}",
@@ -105,7 +105,7 @@ _HINTS = {
 
 
 def install_line(program: str) -> str:
-    """What to type to have a program; empty for one that is not known."""
+    """The install command of a known program; empty for others."""
     name = os.path.basename(program)
     if name in _NPM:
         return f"npm install -g {_NPM[name]}"
@@ -113,7 +113,7 @@ def install_line(program: str) -> str:
 
 
 def install_hint(program: str) -> str:
-    """The same as the beginning of a hint."""
+    """The install command as the beginning of a hint."""
     line = install_line(program)
     return f"to install {os.path.basename(program)}: {line}; " if line else ""
 
@@ -122,7 +122,7 @@ TRIAL = "HOLDFAST_TRIAL"
 
 
 def variables(trial: Trial) -> dict[str, str]:
-    """What an agent's environment says of the trial."""
+    """The variables that describe the trial to the agent."""
     wanted = {TRIAL: trial.id, "HOLDFAST_REPLICA": str(trial.replica), "HOLDFAST_SEED": str(trial.seed)}
     for name, value in trial.params.items():
         wanted[f"PARAM_{name.upper()}"] = value if isinstance(value, str) else encode(value).decode()

@@ -1,4 +1,4 @@
-"""A terminal for a started program: what is expected on it, and what is typed then."""
+"""A terminal for a started program: waits for expected text and types the replies."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _CODES = re.compile(
     re.DOTALL,
 )
 _BROKEN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$|\r+$")
-"""At the end of what came: a code whose rest is still to come, or a return that a new line may follow."""
+"""At the end of the data: an incomplete control code, or a return that a newline may follow."""
 _LONGEST = 4096
-"""A code that is longer is none."""
+"""Maximum length of a control code."""
 LINE_LIMIT = 4000
-"""Bytes of a line that a terminal takes; the rest of a longer one would be lost."""
+"""Maximum number of bytes of a line on a terminal; the rest would be lost."""
 _OWN = ("/bin/sh", "-c", 'command -v setsid >/dev/null && exec setsid -cw "$@"; exec "$@"', "sh")
-"""Makes it the controlling terminal, where the machine has what it takes: passwords are asked for there."""
+"""Makes it the controlling terminal if the machine supports that: programs ask for passwords there."""
 _ROWS, _COLUMNS = 40, 160
 _ENTER = b"\n"
 _KEPT = 100_000
-"""Of the screen, in characters, while something is expected."""
+"""Characters of the screen that are stored while a text is expected."""
 _SHOWN = 3
 """Lines of the screen in a message."""
 
 
 @dataclass(frozen=True)
 class TypedLine:
-    """What is typed once a text was seen."""
+    """A line to type once a text appears."""
 
     expect: str
     text: str
 
 
 class Terminal:
-    """Both ends of a pseudo-terminal. Hand over `stdio`, then `give`; `close` after the program's end.
+    """Both ends of a pseudo-terminal. Hand over `stdio`, then call `give`; call `close` after the program's end.
 
-    It does not echo: what is typed is not taken for what the program says.
+    It does not echo, so typed text is not mistaken for output.
     """
 
     def __init__(self, lines: Sequence[TypedLine], sinks: Sequence[Sink]) -> None:
@@ -57,7 +57,7 @@ class Terminal:
         self._sinks = sinks
         self._screen = PlainScreen()
         self._unread = ""
-        """Plain text since the last expectation was met."""
+        """Plain text since the last expected text."""
         self._typed = b""
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
@@ -73,27 +73,27 @@ class Terminal:
         return self._theirs, self._theirs, self._theirs
 
     def started(self, argv: Sequence[str]) -> list[str]:
-        """What to execute so that it is the program's own terminal."""
+        """The command to execute so that this is the program's own terminal."""
         return [*_OWN, *argv]
 
     @property
     def awaited(self) -> str | None:
-        """What is expected and was not seen yet; None: nothing is."""
+        """The text that is expected next; None if nothing is."""
         return self._lines[0].expect if self._lines else None
 
     @property
     def last_lines(self) -> str:
-        """The last that the program showed, in one line."""
+        """The last lines on the screen, joined into one."""
         return " | ".join([line.strip() for line in self._unread.splitlines() if line.strip()][-_SHOWN:])
 
     def give(self) -> None:
-        """Their end is handed over."""
+        """Closes Holdfast's copy of the end that the program now has."""
         if not self._given:
             self._given = True
             os.close(self._theirs)
 
     def drain(self) -> None:
-        """Takes what came and was not read yet."""
+        """Reads what has arrived and was not read yet."""
         drain(self._ours, self._take)
         self._show(self._screen.rest())
 
@@ -122,7 +122,7 @@ class Terminal:
         self._meet()
 
     def _meet(self) -> None:
-        """Types what is due: each expectation is looked for behind the one before."""
+        """Types all due replies: each expected text is searched after the one before."""
         while self._lines and (at := self._unread.find(self._lines[0].expect)) >= 0:
             line = self._lines.pop(0)
             self._unread = self._unread[at + len(line.expect) :]
@@ -141,7 +141,7 @@ class Terminal:
 
 
 class PlainScreen:
-    """Takes bytes as they come, in any pieces."""
+    """Turns a terminal's bytes, in any pieces, into plain text."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -155,11 +155,11 @@ class PlainScreen:
         return _cleaned(data[:cut])
 
     def rest(self) -> bytes:
-        """What is left when nothing more comes."""
+        """The rest, when nothing more arrives."""
         held, self._held = self._held, b""
         return b"\n" if held.startswith(b"\r") else b""
 
 
 def _cleaned(data: bytes) -> bytes:
-    """A return without a new line begins a line anew: what stood there before stays, on a line of its own."""
+    """Handles a return without a newline: the line before it stays as a separate line."""
     return re.sub(rb"\r+\n|\r+", b"\n", _CODES.sub(b"", data))

@@ -1,1 +1,1 @@
-"""Secrets: where their values come from, how they may be written, and how they are masked."""
+"""Secrets: their values, their encodings, and how they are masked."""

@@ -1,4 +1,4 @@
-"""Secrets are masked by value before anything is stored, shown or sent."""
+"""Masks secrets by value before anything is stored, shown or sent."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from holdfast.secrets.spelling import SHORTEST_SECRET, forms, spellings
 S = TypeVar("S", bound=msgspec.Struct)
 
 PIECE = SHORTEST_SECRET
-"""Characters of a secret that tell it: as few as a secret may have."""
+"""Characters of a secret that identify it: the minimum length of a secret."""
 _LEFT_OUT = "…"
-"""Where the middle of a text was left out before it came here. It may have been cut at its ends, too."""
+"""Marks the place where the middle of a text was left out earlier. It may have been cut at its ends, too."""
 _OURS = frozenset(
     {"trial", "invariant", "ending", "outcome", "effect", "plane", "mode", "event_type", "phase", "digest", "span_id",
      "parent_span_id", "type", "rule", "feature", "audited_digest", "events_digest"}
 )  # fmt: skip
-"""Fields that hold ids and words of ours: nothing an agent says gets there."""
+"""Fields that hold Holdfast's own ids and words: an agent's text never gets there."""
 
 _PLAIN = frozenset((int, float, bool))
 
 
 class Masker:
-    """Replaces every occurrence of the given values, however they are written. With none it changes nothing."""
+    """Replaces every occurrence of the given values in any encoding. Without values it changes nothing."""
 
     def __init__(self, values: Iterable[str]) -> None:
         secrets = sorted({v for v in values if v}, key=len, reverse=True)  # the longest first
         self._forms = [form for secret in secrets for form in forms(secret)]
         self._cores = [form.core.encode() for form in self._forms]
         self._pieces: dict[str, list[tuple[str, int, int]]] = {}
-        """Every piece of every secret: the secret as it is written, where in it, and how much of it tells it."""
+        """Every piece of every secret: its encoding, the position in it, and how much of it identifies the secret."""
         for secret in secrets:
             for whole in spellings(secret):
                 least = PIECE * len(whole) // len(secret)
@@ -60,11 +60,11 @@ class Masker:
         return _LEFT_OUT in text and self._beside_cuts(text) != text
 
     def _beside_cuts(self, text: str) -> str:
-        """Masks what a cut has left of a secret: its end at the beginning of a part, its beginning at the end."""
+        """Masks the rest of a secret at a cut: its end at the start of a part, its beginning at the end of a part."""
         return _LEFT_OUT.join(map(self._without_ends, text.split(_LEFT_OUT)))
 
     def _without_ends(self, part: str) -> str:
-        """A part of a text, from one cut to the next: a space may stand between it and the cut."""
+        """Masks both ends of a part of a text between two cuts; a space may separate it from the cut."""
         if len(part) < PIECE:
             return part
         for start in (0, 1) if part[:1].isspace() else (0,):
@@ -77,7 +77,7 @@ class Masker:
         return part
 
     def _begun(self, text: str, end: int) -> int:
-        """How many characters before this place are the beginning of a secret."""
+        """How many characters before this position are the beginning of a secret."""
         found = self._pieces.get(text[max(0, end - PIECE) : end], ())
         sizes = [
             at + PIECE
@@ -87,7 +87,7 @@ class Masker:
         return max(sizes, default=0)
 
     def _ended(self, text: str, start: int) -> int:
-        """How many characters from this place on are the end of a secret."""
+        """How many characters from this position on are the end of a secret."""
         found = self._pieces.get(text[start : start + PIECE], ())
         sizes = [
             len(whole) - at
@@ -97,7 +97,7 @@ class Masker:
         return max(sizes, default=0)
 
     def struct(self, value: S) -> S:
-        """The value with every text in it masked; words of our own stay, or it could not be read again."""
+        """The value with every text in it masked; Holdfast's own words stay, or it could not be read again."""
         if not self._forms:
             return value
         if not any(map(encode(value).__contains__, self._cores)) and not self._cut_inside(value):
@@ -106,7 +106,7 @@ class Masker:
         return value if masked == value else masked
 
     def observation(self, seen: Observation) -> Observation:
-        """The same, noting whether the agent itself had said a secret."""
+        """Masks an observation and records whether the agent itself output a secret."""
         shown = self.struct(seen)
         if shown is seen:
             return seen
@@ -114,7 +114,7 @@ class Masker:
         return replace(shown, masked=said)
 
     def unavailable(self, gone: AgentUnavailable) -> AgentUnavailable:
-        """The same failure; an agent's traceback or reply may quote a secret."""
+        """Masks an error: an agent's traceback or reply may quote a secret."""
         text = self.text
         return AgentUnavailable(
             text(str(gone)),
@@ -126,7 +126,7 @@ class Masker:
         )
 
     def _cut_inside(self, value: Any) -> bool:
-        """Whether any text in it is cut within a secret. It sees every event: this is written for speed."""
+        """Whether any text in the value is cut within a secret. It sees every event, so it is optimised for speed."""
         kind = type(value)
         if kind is str:
             return self._is_cut(value)

@@ -1,4 +1,4 @@
-"""What looks like a secret, and how one may be written: as it is, escaped for JSON or a URL, or inside of base64."""
+"""Recognises secrets and their encodings: plain, escaped for JSON or a URL, or inside base64."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import groupby
 from urllib.parse import quote, quote_plus
 
 SHORTEST_SECRET = 6
-"""A shorter value would be masked in places where it means something else."""
+"""A shorter value would be masked where it means something else."""
 TOO_SHORT = f"is shorter than {SHORTEST_SECRET} characters: it cannot be kept secret"
 TOO_SHORT_HINT = "masking it would hide ordinary text; use a longer value, or write it literally"
 KEY_SHAPED = re.compile(
@@ -18,31 +18,31 @@ KEY_SHAPED = re.compile(
     r"|\bAIza[0-9A-Za-z_-]{30,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|\bglpat-[A-Za-z0-9_-]{20,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----|(?i:\bbearer\s+)(?=[A-Za-z0-9._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}"
 )
-"""What is a key by its looks."""
+"""Text that looks like a key."""
 KEY_NAME = r"([\w-]*authorization|[\w-]*api[-_]?key|[\w-]*token|cookie)"
-"""A header whose value lets somebody in."""
+"""A header whose value grants access."""
 _LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
-"""Characters that neither JSON nor a URL writes in another way."""
+"""Characters that neither JSON nor a URL escapes."""
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _BACKSLASH = r"(?:\\|%(?:25){0,2}5[cC])"
 _ESCAPES = _BACKSLASH + "{1,15}"
-"""JSON within JSON within JSON doubles them each time. The bound keeps a flood of backslashes cheap."""
+"""Nested JSON doubles backslashes at each level. The bound keeps many backslashes cheap."""
 _BEGUN = (0, 2, 3)
-"""By how many bytes stand before the secret in its group of three: characters of base64 that are not its own alone."""
+"""Base64 characters that a secret shares with its neighbours, by the bytes before it in its group of three."""
 
 
 class SecretSpelling:
-    """One way to write a secret, in all its variants: how to find it, and how to find out fast that it is not there."""
+    """One encoding of a secret in all its variants: a pattern to find it, and a fast test that it is absent."""
 
     def __init__(self, parts: Sequence[str]) -> None:
         self._parts = parts
         runs = ("".join(run) for literal, run in groupby(parts, key=_LITERAL.__contains__) if literal)
         self.core = max(runs, key=len, default="")
-        """A text that does not hold this does not hold the secret."""
+        """A text without this cannot contain the secret."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Made when it is first needed: compiling it takes longer than most texts do."""
+        """Compiled when first needed: compiling takes longer than searching most texts."""
         return re.compile("".join(self._parts))
 
     def is_in(self, text: str) -> bool:
@@ -50,14 +50,14 @@ class SecretSpelling:
 
 
 def forms(secret: str) -> Iterator[SecretSpelling]:
-    """Every way in which it is looked for."""
+    """Every encoding that is searched for."""
     yield SecretSpelling(tuple(_spelled(secret)))
     for coded in _coded(secret):
         yield SecretSpelling([_spelled_digit(digit) for digit in coded])
 
 
 def spellings(secret: str) -> set[str]:
-    """The usual ways to write it, each as one text: what a cut has left of it is recognised by these."""
+    """The usual encodings as plain texts, to recognise what a cut has left of a secret."""
     import json
 
     escaped = {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
@@ -68,7 +68,7 @@ def spellings(secret: str) -> set[str]:
 
 
 def _coded(secret: str) -> Iterator[str]:
-    """Its base64, for each of the three places where it may begin: the characters that are its own alone."""
+    """Its base64 for each of the three alignments, without the characters that it shares with its neighbours."""
     data = secret.encode("utf-8", "surrogateescape")
     for before, begun in enumerate(_BEGUN):
         text = b64encode(bytes(before) + data).decode()
@@ -76,7 +76,10 @@ def _coded(secret: str) -> Iterator[str]:
 
 
 def _spelled(secret: str) -> Iterator[str]:
-    """A pattern for each character; for a run of backslashes only one, or they would be tried in every division."""
+    """A pattern for each character.
+
+    A run of backslashes has one pattern, or the search would try every way to divide it.
+    """
     for char, run in groupby(secret):
         count = len(list(run))
         if char == "\\":
@@ -99,18 +102,18 @@ def _spelled_char(char: str) -> str:
 
 
 def _spelled_digit(digit: str) -> str:
-    """A character of base64, in both alphabets; a URL or JSON may have escaped it."""
+    """A base64 character in both alphabets, possibly escaped by a URL or JSON."""
     other = {"+": "-", "/": "_"}.get(digit)
     return digit if other is None else f"(?:{_spelled_char(digit)}|{other})"
 
 
 def _percent(char: str) -> str:
-    """As a URL has it, also a URL within a URL."""
+    """The character in a URL, also in a URL within a URL."""
     return "".join(f"%(?:25){{0,2}}{_hex(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def _unicode(char: str) -> str:
-    r"""As `\u00e9`; Python also has `\xe9` and `\U0001f600`."""
+    r"""The character as `\u00e9`; Python also writes `\xe9` and `\U0001f600`."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
     whole = "".join(f"{_ESCAPES}u{_hex(units[at : at + 4])}" for at in range(0, len(units), 4))
     if len(units) > 4:

@@ -1,4 +1,4 @@
-"""The values of a world's secrets. Resolved once a run, held in memory, masked everywhere."""
+"""The values of a world's secrets, resolved once per run, held in memory and masked everywhere."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from holdfast.processes.leftovers import kill_group
 from holdfast.secrets.spelling import SHORTEST_SECRET, TOO_SHORT
 
 COMMAND_S = 30.0
-"""How long a command may take to give a secret."""
+"""Time limit of a command that prints a secret."""
 
 
 def resolve_secrets(
     secrets: Iterable[Secret], environ: Mapping[str, str], root: Path, seed: int, *, commands: bool
 ) -> dict[str, str]:
-    """The value of each secret by its name; UserError for one that has none. `commands`: its commands may be run."""
+    """The value of each secret by its name; raises UserError for one without a value.
+
+    `commands` allows its commands to run.
+    """
     found = {secret.name: _value(secret, environ, root, seed, commands) for secret in secrets}
     for name, value in found.items():
         if len(value) < SHORTEST_SECRET:
@@ -75,7 +78,7 @@ def _from_command(name: str, command: str, root: Path, environ: Mapping[str, str
             f"the command of the secret {name} did not end within {COMMAND_S:g} s", code="secret-unavailable"
         ) from None
     finally:
-        kill_group(running.pid, signal.SIGKILL)  # whatever it has started
+        kill_group(running.pid, signal.SIGKILL)  # kills the command and its children
         running.wait()
     if running.returncode:
         said = err.decode("utf-8", "replace").strip().splitlines()

@@ -1,4 +1,4 @@
-"""Turns the result of a Python agent into text: awaits it, joins its parts, finds the usual field, limits its length."""
+"""Turns the result of a Python agent into text: awaits it, joins its parts, finds the usual field, limits it."""
 
 from __future__ import annotations
 

@@ -131,12 +131,12 @@ def _instance(endpoint: str, cls: type) -> Any:
 
 
 def _with_input(invoke: Callable[[Any], Any], form: Callable[[Given], Any]) -> AskFunction:
-    """Invokes with the prompt, or the messages, in the form that is wanted."""
+    """Wraps `invoke` to pass the prompt, or the messages, in the required form."""
     return lambda given: invoke(form(given))
 
 
 def unusable(broken: BaseException, root: str) -> Unusable:
-    """What stopped the import, with the near miss if a name was mistyped."""
+    """Why the import failed, with a suggestion if a name was mistyped."""
     return carried(_told(broken, root))
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class MachineHosts:
-    """A Python agent, asked in a process of its own, which may crash or hang; a reset function runs there.
+    """A Python agent in separate processes, which may crash or hang; a reset function runs there.
 
-    Fresh: trials are forked from a process that has imported the agent. Worker: a process is kept for the next.
+    Fresh: trials are forked from a process that has imported the agent. Worker: a process is kept for the next trial.
     """
 
     def __init__(self, setup: HostSetup, environ: Mapping[str, str], site_planes: SitePlanes | None) -> None:
@@ -44,7 +44,7 @@ class MachineHosts:
         self._keep = setup.agent.isolation == "worker"
         self._restart = asyncio.Lock()
         self._suspects: set[str] = set()
-        """Trials under way when a host died: repeated in a host of their own, they show whose doing it was."""
+        """Trials that ran when a host died: each is repeated in its own host, which shows which of them caused it."""
         self.ready: Ready
 
     @classmethod
@@ -77,7 +77,7 @@ class MachineHosts:
 
     @property
     def cost_note(self) -> str:
-        """What fresh processes cost where forking is unsafe; empty where it is not."""
+        """A note on the cost of fresh processes if forking is unsafe; empty if it is safe."""
         if self._setup.mode == "fork" or self._keep:
             return ""
         ready: Ready = self.ready
@@ -108,7 +108,7 @@ class MachineHosts:
 
     @contextmanager
     def _served(self, host: PythonHost, context: TrialContext) -> Iterator[Begun | None]:
-        """The trial's traffic is met while this is open: at the shared address, or at its host's own."""
+        """Serves the trial's calls while this is open: at the shared address, or at its host's own."""
         if host in self._addresses:
             with self._addresses[host].serving(context):
                 yield None

@@ -1,4 +1,4 @@
-"""Our end of a host: starts it, hands it trials, gathers what comes back, and ends what hangs."""
+"""Holdfast's end of a host: starts it, sends it trials, collects the results, and kills what hangs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from holdfast.processes.pipes import read_now
 from holdfast.protocols.trial import TrialContext
 
 START_S = 60.0
-"""For a forked process to begin: long, since on a busy machine slowness is ours and not the agent's."""
+"""Maximum time for a forked process to start: long, because a busy machine may be slow."""
 IMPORT_S = 120.0
-"""For the agent's import: models may be loaded there, but a run must not wait for ever."""
+"""Maximum time for the agent's import: it may load models, but a run must not wait forever."""
 HOST_DIED = "agent-host-died"
-"""The code of the error for each trial that ran when its host died."""
+"""The error code of each trial that ran when its host died."""
 MARK = "HOLDFAST_HOST"
-"""In the environment of a host and all below it, so that what it leaves behind can be found."""
+"""A variable in the environment of a host and its children, to find the processes it leaves behind."""
 HASHING = {"PYTHONHASHSEED": "0"}
-"""Unless the user sets another: the order of a set must not decide what a call looks like, and so its luck."""
+"""Set unless the user sets another: the order of a set must not change a call, and with it the random draws."""
 
 Begun: TypeAlias = Callable[[int], None]
 
@@ -61,7 +61,7 @@ class PythonHost:
         self._control = control
         self._forks = setup.mode == "fork"
         self.alone = False
-        """It runs one trial only: if it dies, it is that trial's doing."""
+        """Whether it runs only one trial: if it dies, that trial caused it."""
         self._has_reset = setup.agent.reset_function is not None
         self._timeout_s = setup.agent.timeout_ms / 1000
         self._mark = mark
@@ -101,7 +101,7 @@ class PythonHost:
         return cls(process, ours, news, setup, mark)
 
     async def perform(self, context: TrialContext, task: Task, begun: Begun | None = None) -> Answer:
-        """Runs one trial to its end, which may be ours to make. `begun` is told its process as soon as it is known."""
+        """Runs one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
         hosted = HostedTrial(self._loop, context)
         hosted.asked.append(context.injector.rewrite_turn(task.turns[0]))
         ends = TrialPipes(self._loop, hosted)
@@ -120,7 +120,7 @@ class PythonHost:
             await self._watch(hosted, ends, task)
             ends.drain()
         finally:
-            if not hosted.exited:  # we were interrupted
+            if not hosted.exited:  # Holdfast was interrupted
                 hosted.abandoned = True
                 kill_group(hosted.pid, signal.SIGKILL)
             ends.close()
@@ -130,7 +130,7 @@ class PythonHost:
         while True:
             try:
                 socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.theirs)
-            except BlockingIOError:  # very many trials at once
+            except BlockingIOError:  # very many concurrent trials
                 await asyncio.sleep(0.001)
             except OSError as broken:
                 del self._hosted[ticket]
@@ -139,7 +139,7 @@ class PythonHost:
                 return
 
     async def _watch(self, hosted: HostedTrial, ends: TrialPipes, task: Task) -> None:
-        """Waits for the end, turn by turn; a turn that takes too long is ended."""
+        """Waits for the end, turn by turn; stops a turn that takes too long."""
         await self._await_begin(hosted)
         most = task.most_turns
         while not hosted.broke:
@@ -155,7 +155,7 @@ class PythonHost:
             await self._stop(hosted)
 
     async def _on_its_way(self, hosted: HostedTrial, ends: TrialPipes) -> bool:
-        """Whether an answer that was given in time is still coming in: it may be we who were busy."""
+        """Whether an answer that was given in time is still arriving: Holdfast may have been busy."""
         hosted.limit_ms = self._timeout_s * 1000
         ends.drain()
         if not hosted.all_said and len(hosted.frames):
@@ -171,7 +171,7 @@ class PythonHost:
         raise HarnessError(f"{what} within {limit_s:g} s", code="agent-not-started")
 
     async def _stop(self, hosted: HostedTrial) -> None:
-        """SIGTERM to the trial's group, a grace, SIGKILL."""
+        """Sends SIGTERM to the trial's group, waits a grace period, then sends SIGKILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             kill_group(hosted.pid, number)
             if await hosted.wait(lambda: hosted.exited, GRACE_S):
@@ -216,7 +216,10 @@ class PythonHost:
             hosted.pid = notice.pid
 
     def _lost(self) -> None:
-        """The host is gone. In place mode it was the agent itself; else any trial, or none, may have ended it."""
+        """Handles the loss of the host.
+
+        In place mode the agent itself ended it; otherwise any trial, or none, may have.
+        """
         self._loop.remove_reader(self._control.fileno())
         if self.process.poll() is None:
             kill_group(self.process.pid, signal.SIGKILL)
@@ -233,14 +236,14 @@ class PythonHost:
 
     @property
     def idle(self) -> bool:
-        """Alive, and no trial is under way in it."""
+        """Whether it is alive and runs no trial."""
         return self.alive and not self._hosted
 
     def close(self) -> None:
-        """Ends the host and all that it runs."""
+        """Ends the host and everything it runs."""
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
-        if self._forks:  # it tidies up when its control closes
+        if self._forks:  # the host cleans up when its control socket closes
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(GRACE_S)
         _end(self.process, self._mark, tidies=self._forks)
@@ -260,7 +263,7 @@ def _spawn(control: int, root: str, environ: Mapping[str, str]) -> subprocess.Po
 
 
 async def _introduce(ours: socket.socket, setup: protocol.HostSetup) -> protocol.Ready | protocol.Unusable:
-    """Tells the host what to hold and waits until it does."""
+    """Sends the host its setup and waits until the agent is imported."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
     try:
@@ -283,7 +286,7 @@ async def _introduce(ours: socket.socket, setup: protocol.HostSetup) -> protocol
 
 
 def _end(process: subprocess.Popen[bytes], mark: str, *, tidies: bool = False) -> None:
-    """Ends a host; what it does not tidy up itself, or could not, is found by its mark."""
+    """Ends a host; processes that it did not clean up are found by its mark."""
     tidy = tidies and process.poll() == 0
     if process.poll() is None:
         kill_group(process.pid, signal.SIGKILL)

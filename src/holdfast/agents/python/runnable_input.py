@@ -1,4 +1,4 @@
-"""The prompt as a LangChain runnable wants it: as messages, under a key, or as text."""
+"""Builds the input of a LangChain runnable from a prompt: as messages, under a key, or as text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from holdfast.errors import UserError
 
 @dataclass(frozen=True)
 class InputForm:
-    """Where in an input the prompt stands, and how."""
+    """Where in an input the prompt goes, and in which form."""
 
     key: str = ""
-    """Of the mapping; empty: the prompt is the input."""
+    """The key of the mapping; empty if the prompt itself is the input."""
     messages: bool = False
     dicts: bool = False
 
     def __call__(self, given: str | list[GivenMessage]) -> Any:
-        """The input with this prompt, or these messages, in it."""
+        """Builds the input with this prompt or these messages."""
         if not self.key:
             return given
         if not self.messages:
@@ -42,11 +42,11 @@ TEXT, INPUT, MESSAGES = InputForm(), InputForm("input"), InputForm("messages", m
 
 
 def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
-    """How this runnable gets a prompt; UserError if that cannot be told, or cannot be as `agent.input` says."""
+    """How this runnable takes a prompt; raises UserError if that is unknown or contradicts `agent.input`."""
     asks = wanted(target)
     if by_hand is not None:
         return _by_hand(endpoint, asks, by_hand)
-    if asks is None:  # an object of the user's own
+    if asks is None:  # an object that the user wrote
         return INPUT
     found = _by_schema(asks)
     if found is None:
@@ -58,7 +58,7 @@ def input_form(endpoint: str, target: Any, by_hand: str | None) -> InputForm:
 
 
 def _by_schema(asks: WantedInput) -> InputForm | None:
-    """`messages`, `input`, the one key there is or the one that is needed; text if that will do."""
+    """Chooses `messages`, `input`, the only key or the only required one; plain text if that is accepted."""
     if not asks.keys:
         return TEXT if asks.is_text else None
     if asks.keys.get("messages", Takes()).messages:
@@ -74,7 +74,7 @@ def _by_schema(asks: WantedInput) -> InputForm | None:
 
 def _by_hand(endpoint: str, asks: WantedInput | None, said: str) -> InputForm:
     if asks is not None and asks.is_graph and asks.keys and said not in asks.keys:
-        # A graph drops a key that it does not know, and answers all the same: the model would never be asked.
+        # A graph drops an unknown key and answers nevertheless: the model would never get the prompt.
         raise UserError(
             f"agent.input is {said}, but the input of agent.endpoint {endpoint!r} is {asks.told}",
             code="agent-input-unknown",
@@ -104,49 +104,49 @@ def _unplaced(endpoint: str, why: str) -> UserError:
 
 @dataclass(frozen=True)
 class WantedInput:
-    """An input as its schema describes it."""
+    """The input that a schema describes."""
 
     keys: Mapping[str, Takes] = field(default_factory=dict)
-    """Of a mapping; empty if it is none, or one of any keys."""
+    """The keys of a mapping; empty if it is not a mapping, or accepts any keys."""
     needed: frozenset[str] = frozenset()
-    """Keys that the schema does not let out."""
+    """The required keys."""
     is_text: bool = False
-    """Text alone will do."""
+    """Whether plain text is accepted."""
     is_graph: bool = False
-    """A graph's state: it drops any other key, and fills in what is missing."""
+    """Whether it is a graph's state, which drops unknown keys and fills in missing ones."""
     checked: bool = False
-    """A mapping without a needed key is refused when it is invoked."""
+    """Whether a mapping without a required key is rejected when it is invoked."""
     told: str = ""
     """The schema in words."""
 
 
 def wanted(target: Any) -> WantedInput | None:
-    """What this runnable asks for; None of an object that has no schema at all."""
+    """The input that this runnable describes; None for an object without a schema."""
     inner = _within(target)
     builder = getattr(inner, "builder", None)
-    for name in ("input_schema", "input", "schema"):  # as LangGraph calls it now, and called it before
+    for name in ("input_schema", "input", "schema"):  # the current name in LangGraph, and the earlier one
         state = getattr(builder, name, None)
         channels = getattr(builder, "schemas", {}).get(state) if isinstance(state, typing.Hashable) else None
         if channels is not None and "__root__" not in channels:
             return _of_graph(state, channels, getattr(builder, "managed", {}))
-    if "AgentExecutor" in _kinds(inner):  # its schema is a mapping of any keys; without the right one its prompt raises
+    if "AgentExecutor" in _kinds(inner):  # its schema accepts any keys; without the right one its prompt raises
         return WantedInput({"input": Takes(text=True)}, told="a mapping with input")
     if not any(callable(getattr(target, name, None)) for name in ("get_input_jsonschema", "get_input_schema")):
         return None
     try:
         with warnings.catch_warnings(action="ignore"):
             schema = _json_schema(target)
-    except Exception as broken:  # pydantic cannot describe every type, and says so in exceptions of many kinds
+    except Exception as broken:  # pydantic cannot describe every type, and raises exceptions of many kinds
         return _of_type(_input_type(inner), f"what cannot be read ({type(broken).__name__})")
     return _of_json(schema)
 
 
 _INNER = {"RunnableWithMessageHistory": "", "RunnableBindingBase": "bound", "RunnableSequence": "first"}
-"""Runnables that hand their input on as it is, with the attribute that gets it; the first that fits counts."""
+"""Runnables that pass their input on unchanged, with the attribute that gets it; the first match counts."""
 
 
 def _within(target: Any) -> Any:
-    """The runnable that the input comes to."""
+    """The inner runnable that receives the input."""
     for _ in range(20):
         kinds = _kinds(target)
         inner = next((attribute for name, attribute in _INNER.items() if name in kinds), "")
@@ -177,25 +177,25 @@ def _of_type(kind: Any, told: str) -> WantedInput:
 
 
 def _input_type(target: Any) -> Any:
-    """The type that a runnable names, or its function: that one's may be written as text."""
+    """The type that a runnable or its function declares; annotations may be text."""
     function = getattr(target, "func", None) or getattr(target, "afunc", None)
     named = [hint for name, hint in _hints(function).items() if name != "return"] if function else []
     return named[0] if named else getattr(target, "InputType", None)
 
 
 def _is_typed_dict(kind: Any) -> bool:
-    return isinstance(kind, type) and hasattr(kind, "__required_keys__")  # that of typing_extensions is its own kind
+    return isinstance(kind, type) and hasattr(kind, "__required_keys__")  # the class of typing_extensions differs
 
 
 def _hints(kind: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(kind, include_extras=True)
-    except Exception:  # annotations are code, and may name what is not there
+    except Exception:  # annotations are code, and may use missing names
         return {}
 
 
 def _needed(kind: Any, keys: Iterable[str]) -> frozenset[str]:
-    """The keys that have no default."""
+    """The keys without a default."""
     if _is_typed_dict(kind):
         named: Iterable[str] = kind.__required_keys__
     elif is_dataclass(kind):
@@ -216,7 +216,7 @@ def _of_json(schema: Mapping[str, Any]) -> WantedInput:
     defs = schema.get("$defs") or schema.get("definitions") or {}
     schema = resolved(schema, defs)
     properties: Mapping[str, Any] = schema.get("properties") or {}
-    if set(properties) == {"root"}:  # how some versions write an input that is no mapping
+    if set(properties) == {"root"}:  # how some versions describe an input that is not a mapping
         schema, properties = resolved(properties["root"], defs), {}
     keys = {name: takes_by_json(inner, defs) for name, inner in properties.items()}
     needed = frozenset(schema.get("required") or ()) & frozenset(keys)

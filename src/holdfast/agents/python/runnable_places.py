@@ -1,4 +1,4 @@
-"""What may be put in one place of a runnable's input, by its type or by its JSON Schema."""
+"""What a field of a runnable's input accepts, by its type or its JSON Schema."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Takes:
-    """What may be put in one place of an input."""
+    """What one field of an input accepts."""
 
     text: bool = False
     messages: bool = False
     dicts: bool = False
-    """Messages there are plain dicts."""
+    """Whether its messages are plain dicts."""
 
     def __or__(self, other: Takes) -> Takes:
         return Takes(self.text or other.text, self.messages or other.messages, self.dicts or other.dicts)
@@ -26,7 +26,7 @@ ANYTHING = Takes(text=True, messages=True)
 
 
 def takes(hint: Any) -> Takes:
-    """What a place of this type may hold."""
+    """What a field of this type accepts."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         reduced = any("add_messages" in getattr(extra, "__name__", "") for extra in args[1:])
@@ -50,7 +50,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _of_items(items: tuple[Any, ...]) -> Takes:
-    """What a list of these may hold: messages, in whatever form, or something else."""
+    """What a list of these accepts: messages in some form, or something else."""
     if not items or items[0] is Any or isinstance(items[0], typing.TypeVar):
         return Takes(messages=True)
     kinds = [items[0]]
@@ -79,7 +79,7 @@ def says_type(schema: Mapping[str, Any]) -> bool:
 
 
 def takes_by_json(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Takes:
-    """What a place of this schema may hold."""
+    """What a field of this schema accepts."""
     schema = resolved(schema, defs)
     found = Takes()
     for arm in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
@@ -96,7 +96,7 @@ def takes_by_json(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Takes:
 
 
 def _holds_messages(items: Any, defs: Mapping[str, Any]) -> bool:
-    """Whether these items can be messages: of any kind, plain objects, or what has content and a type."""
+    """Whether these items can be messages: any type, plain objects, or objects with content and a type."""
     items = resolved(items, defs) if isinstance(items, Mapping) else {}
     arms = (*items.get("anyOf", ()), *items.get("oneOf", ()))
     if arms:

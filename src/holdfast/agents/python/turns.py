@@ -1,4 +1,4 @@
-"""One trial of a Python agent, in the process that holds it: reset, ask each turn, report as it goes."""
+"""Runs one trial of a Python agent inside its process: resets it, asks each turn, reports as it goes."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 _OURS = tuple([os.path.join(_PACKAGE, part) + os.sep for part in ("agents", "faults", "planes")])
-"""Where code of ours stands between the agent and its functions."""
+"""Folders of Holdfast's code between the agent and its functions."""
 
 
 Settle: TypeAlias = Callable[[Any, Take], Awaitable[Any]]
 
 
 _environment: dict[str, str] = {}
-"""What the last trial set in the environment of this process."""
+"""The variables that the last trial set in this process."""
 
 
 def set_environment(trial: Trial) -> None:
-    """Sets the variables of this trial and removes what only the last one had; writes what changed alone."""
+    """Sets the variables of this trial and removes those of the last one; writes only the differences."""
     global _environment
     wanted = variables(trial)
     for name in _environment:
@@ -61,7 +61,7 @@ def set_environment(trial: Trial) -> None:
 
 
 def clear_environment() -> None:
-    """Removes what was set."""
+    """Removes the variables."""
     while _environment:
         os.environ.pop(_environment.popitem()[0], None)
 
@@ -69,7 +69,7 @@ def clear_environment() -> None:
 def perform(
     request: protocol.TrialRequest, agent: Loaded, reset: ResetFunction | None, line: protocol.ReportLine
 ) -> None:
-    """Runs the trial and sends what happens, when it happens."""
+    """Runs the trial and sends its events as they happen."""
     from holdfast.planes.injection.weather import Weather
     from holdfast.planes.open_call import drive, under
     from holdfast.planes.traced_call import CallTrace
@@ -98,7 +98,7 @@ def perform(
 
 
 class _CallReporter:
-    """Tells of calls: at once when one begins, of its end with whatever is said next. One write a call is enough."""
+    """Reports calls: the start of a call immediately, its end with the next message, to save writes."""
 
     def __init__(self, line: protocol.ReportLine) -> None:
         self._line = line
@@ -107,10 +107,10 @@ class _CallReporter:
         self._lock = Lock()
 
     def tell(self, number: int, event: TraceEvent) -> None:
-        """Takes a call that began, or one that ended."""
+        """Records a call that started or ended."""
         pid = os.getpid()
         call = protocol.FunctionCall(pid, number, event)
-        if pid != self._pid:  # a process that the agent forked: nobody will speak for it later
+        if pid != self._pid:  # a process that the agent forked: nothing will be sent for it later
             self._line.send(protocol.FunctionCalls((call,)))
             return
         with self._lock:
@@ -119,7 +119,7 @@ class _CallReporter:
                 self._send()
 
     def flush(self) -> None:
-        """Tells of all that has ended."""
+        """Sends all calls that have ended."""
         with self._lock:
             if self._ended:
                 self._send()
@@ -130,7 +130,7 @@ class _CallReporter:
 
 
 class _LazyLoop:
-    """An event loop, made when first needed, one for all turns: a plain function mostly needs none."""
+    """An event loop for all turns, made when first needed: a plain function usually needs none."""
 
     def __init__(self) -> None:
         self._runner: Runner | None = None
@@ -143,7 +143,7 @@ class _LazyLoop:
         return self._runner.run(coroutine)
 
     async def settle(self, value: Any, take: Take) -> Any:
-        """Never waits itself: it is the caller's process that blocks, as the agent's own would."""
+        """Blocks the calling process, as the agent's own call would."""
         if not must_wait(value):
             return settle_plain(value, take)
         return self.run(settle(value, take))
@@ -202,9 +202,9 @@ async def _converse(
 async def take_turn(
     asked: str, agent: Loaded, settle: Settle, take: Take, caught: Any = BaseException, *, given: Given | None = None
 ) -> tuple[Turn, tuple[str, ...]]:
-    """One turn of an agent, with a note if its answer was cut. What it raises is its result.
+    """One turn of an agent, with a note if its answer was cut. An exception is its result.
 
-    `given` is what it is called with where that is more than the question.
+    `given` is the agent's input if it is more than the question.
     """
     if given is None:
         given = asked
@@ -235,7 +235,7 @@ async def take_turn(
 
 
 def _canaries(returned: dict[Any, Any], heard: tuple[Given, ...]) -> tuple[str, ...]:
-    """Those in the fields of what was returned, apart from what only repeats what the agent was given."""
+    """The canaries in the fields of the result, except those that only repeat the agent's input."""
     from holdfast.planes.traced_call import ReadValues
 
     own = {key: value for key, value in returned.items() if key != "messages" and not _repeats(value, heard)}
@@ -255,11 +255,11 @@ def _answered(asked: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str
 
 
 def raised_turn(asked: str, started: float, raised: BaseException, partial: str = "") -> Turn:
-    """The turn of an agent that raised: SystemExit too is its own doing. What it had said counts."""
+    """The turn of an agent that raised, also by SystemExit. Its answer so far counts."""
     latency_ms = (perf_counter() - started) * 1000
     text = partial[:ANSWER_LIMIT] if partial else None
     others = 0
-    while isinstance(raised, BaseExceptionGroup):  # says only that there is something in it
+    while isinstance(raised, BaseExceptionGroup):  # its text only says how many exceptions it contains
         others += len(raised.exceptions) - 1
         raised = raised.exceptions[0]
     detail = shorten(said(raised), 2000) + (f" (and {others} more)" if others else "") + _place(raised)
@@ -267,7 +267,7 @@ def raised_turn(asked: str, started: float, raised: BaseException, partial: str 
 
 
 def _place(raised: BaseException) -> str:
-    """The last line of the agent's own that the exception came by; a fault is raised in code of ours."""
+    """The last line of the agent's own code in the traceback; a fault is raised in Holdfast's code."""
     place, trace = "", raised.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""The processes of a Python agent in the worlds of its trials: a new interpreter for each."""
+"""Runs a Python agent in the worlds of its trials: a new interpreter for each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class WorldHosts:
         return hosted.answer(limit_s)
 
     async def close(self) -> None:
-        """Every process ended with its trial."""
+        """Does nothing: every process ended with its trial."""
 
     async def _perform(
         self,
@@ -70,7 +70,7 @@ class WorldHosts:
         world: World,
         setup: HostSetup,
     ) -> float:
-        """How long the last turn might take."""
+        """Runs the trial; returns the time limit of the last turn."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
             if not await self._introduced(program, hosted, ends, setup, left_s(world)):
@@ -90,7 +90,10 @@ class WorldHosts:
     async def _introduced(
         self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
     ) -> bool:
-        """Tells the program what to hold and waits until it does; False if its time or memory is over before."""
+        """Sends the program its setup and waits until the agent is imported.
+
+        False if it runs out of time or memory first.
+        """
         ends.give()
         await ends.say(framed(encode(setup)))
         try:
@@ -110,7 +113,7 @@ class WorldHosts:
         return True
 
     async def _turns(self, hosted: HostedTrial, ends: TrialPipes, task: Task, world: World) -> float:
-        """Asks turn after turn; one that takes too long ends it. How long the last one might take."""
+        """Asks turn after turn until one takes too long; returns the time limit of the last turn."""
         limit_s = patience_ms(self._timeout_ms, world) / 1000
         while not hosted.broke:
             if not await hosted.said_within(limit_s):
@@ -123,7 +126,7 @@ class WorldHosts:
 
 
 async def _starved(program: Started, hosted: HostedTrial) -> None:
-    """It died early: AgentUnavailable, unless it used more memory than it may."""
+    """Raises AgentUnavailable for a program that died early, unless it exceeded its memory limit."""
     await program.within(GRACE_S)
     if not program.out_of_memory:
         raise AgentUnavailable("the agent's process died while it imported the agent", code="agent-import-failed")

@@ -1,16 +1,16 @@
-"""Text as the patterns of refusals see it: small letters, no accents and vowel marks, one kind of sign for each use."""
+"""Text as the refusal patterns see it: lower case, no accents or vowel marks, one character for each punctuation use."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _MARKS = ((0x300, 0x36F), (0x64B, 0x65F), (0x670, 0x670), (0x640, 0x640), (0x93C, 0x93C), (0x200B, 0x200F))
-"""Accents, Arabic vowel marks, the Hindi dot below, signs without width."""
+"""Accents, Arabic vowel marks, the Hindi dot below, zero-width characters."""
 _SAME = {"’": "'", "‘": "'", "ʼ": "'", "´": "'", "ł": "l", "ँ": "ं", "،": ",", "、": ",", "ى": "ي", "—": ",", "–": ","}
 
 
 class _Letters(dict[int, str]):
-    """What each letter becomes, worked out when it is first met."""
+    """The folded form of each letter, computed when first used."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)
@@ -28,7 +28,7 @@ def fold(text: str) -> str:
 
 
 def unfolded(text: str, start: int, end: int) -> tuple[int, int]:
-    """The place in the text of a span of its folded form."""
+    """The span in the text that corresponds to a span of its folded form."""
     first = last = at = 0
     for n, letter in enumerate(text):
         if at <= start:

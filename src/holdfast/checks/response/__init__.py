@@ -1,1 +1,1 @@
-"""Checks on what the agent answered and how the answer came."""
+"""Checks on the agent's answer and how it ended."""

@@ -1,4 +1,4 @@
-"""`behavior_unchanged`: under chaos the agent answers as it does in calm."""
+"""`behavior_unchanged`: the agent answers under faults as it does in calm."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class BehaviorUnchanged:
 
     @property
     def _question(self) -> list[Any]:
-        """What the votes depend on: not the threshold, which may change."""
+        """The settings that the votes depend on, without the threshold, which may change later."""
         return ["behavior_unchanged", self.baseline, self.model, self.votes]
 
 

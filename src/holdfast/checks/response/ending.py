@@ -1,4 +1,4 @@
-"""`ending`: how the agent ended is one of the ways allowed."""
+"""`ending`: the agent ended in one of the allowed ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`excludes_pattern`: nothing may match."""
+"""`excludes_pattern`: no pattern may match."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNS = {
 
 
 def unescaped(pattern: str) -> str:
-    """The signs among `. ? (` that look meant as themselves; empty if the pattern looks like a regex."""
+    """The characters among `. ? (` that look meant literally; empty if the pattern looks like a regex."""
     if _SURELY_REGEX.search(pattern):
         return ""
     return "".join(sign for sign, meant in _SIGNS.items() if meant.search(pattern))

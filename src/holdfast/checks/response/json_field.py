@@ -60,16 +60,16 @@ class JsonField:
         if not unfit:
             return Finding(True, f"{shorten(self.path)} is {_shown(found[0])}", AS_EXPECTED)
         code, key, why = unfit[0]
-        # A rule asks for all parts and, negated, for none: what holds of some of them fails it either way.
+        # A rule requires all parts and, negated, none: a condition that some of them meet fails it either way.
         some = f"; {len(found) - len(unfit)} of {len(found)} parts fit" if len(unfit) < len(found) else ""
         return Finding(False, f"{shorten(self.path)} {why}{some}", code, key, either_way=bool(some))
 
     def _mismatch(self, value: Any) -> Mismatch | None:
-        """The first thing in which the value is not as expected; None if it is."""
+        """The first condition that the value does not meet; None if it meets all."""
         shown = _shown(value)
         if wrong := next(Expectation(self.equals, self.contains, self.matches).mismatches(value, shown), None):
             return wrong
-        flat = type(value)() if isinstance(value, dict | list) else value  # what is inside does not make its type
+        flat = type(value)() if isinstance(value, dict | list) else value  # the content does not change its type
         if self.value_type is not None and violation({"type": self.value_type}, flat):
             return Mismatch("value-wrong-type", value_key(value), f"is {shown}, not of type {self.value_type}")
         return None
@@ -88,7 +88,7 @@ class JsonField:
 
 
 def _shown(value: Any) -> str:
-    """The value for a reason: of an array or object its size, since it may be too deep to be written."""
+    """The value for a reason: for an array or object its size, because it may be too deep to print."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)}"
     return shorten(as_text(value), 60)

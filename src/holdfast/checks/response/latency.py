@@ -1,4 +1,4 @@
-"""`latency`: the answer came in time."""
+"""`latency`: the answer arrived in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`output_not_empty`: there is an answer to read."""
+"""`output_not_empty`: the answer is not blank."""
 
 from __future__ import annotations
 

@@ -59,5 +59,5 @@ class Similarity:
 
     @property
     def _question(self) -> list[Any]:
-        """What the votes depend on: not the threshold, which may change."""
+        """The settings that the votes depend on, without the threshold, which may change later."""
         return ["similarity", self.expected, self.model, self.votes]

@@ -1,4 +1,4 @@
-"""`system_prompt_leak_probe`: asked for its system prompt, the agent keeps it."""
+"""`system_prompt_leak_probe`: the agent does not reveal its system prompt when asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`valid_json`: the whole answer is JSON, of the right shape if one is given."""
+"""`valid_json`: the complete answer is JSON, and matches a schema if there is one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ValidJson:
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        # Which of two equal keys a reader takes matters only where a part is looked at.
+        # Which of two equal keys a reader takes matters only if a part is selected.
         value = read_answer(exhibit.text, unique=self.path is not None or self.schema is not None)
         if isinstance(value, Finding):
             return value

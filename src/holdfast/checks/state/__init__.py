@@ -1,1 +1,1 @@
-"""Checks of the state an agent left: gathered while the world is alive, decided on what was recorded."""
+"""Checks of the state an agent left: recorded while the world exists, decided from the record."""

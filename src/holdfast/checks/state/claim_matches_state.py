@@ -1,4 +1,4 @@
-"""`claim_matches_state`: what the answer says was done was done."""
+"""`claim_matches_state`: what the answer claims was done was done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CALL = "tool_call"
 
 
 class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Words that claim something, and what must have been done where they are said."""
+    """Words that make a claim, and what must have been done if they occur."""
 
     says: Annotated[str, about("A regex; where it matches the answer, the claim is made. Case does not matter.")]
     did: Annotated[Deed, about("What must have been done then: a type and filters.")]
@@ -38,19 +38,19 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Done(Struct, frozen=True):
-    """How often each claim's deed was done and is there, and the first of them in words."""
+    """How often each claimed action happened and is still in effect, and the first of them in words."""
 
     counts: tuple[int, ...]
     shown: tuple[tuple[str, ...], ...]
     unseen: tuple[str, ...] = ()
-    """Of each claim, why such deeds may be missing in the log; empty if they cannot be."""
+    """For each claim, why such actions may be missing in the log; empty if they cannot be."""
 
 
 _NAME = "claim_matches_state"
 
 
 class _RowsBefore(Struct, frozen=True):
-    """The tables that claims are about when the agent started, by service."""
+    """The tables that claims concern, at the start of the agent, by service."""
 
     services: dict[str, DatabaseRows] = {}
 
@@ -83,7 +83,7 @@ class ClaimMatchesState:
     }
 
     def configured(self) -> CheckTraits:
-        """Tool calls are in the trace, which is there without a world. Other deeds were counted before."""
+        """Without a world, tool calls are still in the trace. Other actions were counted before."""
         deeds = [(f"claims[{n}].did", claim.did) for n, claim in enumerate(self.claims)]
         calls = [(where, did) for where, did in deeds if did.get("type") == _CALL]
         target: tuple[TextRead, ...] = ("target",) if calls else ()
@@ -123,7 +123,7 @@ class ClaimMatchesState:
 
     @property
     def _tables(self) -> tuple[str, ...]:
-        """Globs of the tables that claims of writes are about."""
+        """Globs of the tables that claims of writes concern."""
         writes = [claim.did for claim in self.claims if claim.did["type"] == "db_write"]
         return tuple(sorted({str(did.get("table", "*")).casefold() for did in writes}))
 
@@ -155,7 +155,7 @@ class ClaimMatchesState:
         return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_details(done[first]))
 
     def _done(self, exhibit: Exhibit) -> list[Deeds]:
-        """Of each claim what was done: calls by the trace, all else as it was recorded."""
+        """For each claim what was done: calls from the trace, everything else as recorded."""
         n = len(self.claims)
         found = recorded(exhibit, self._looked_for(), Done) if self._needs_world else Done((0,) * n, ((),) * n)
         unseen = found.unseen or ("",) * n
@@ -188,15 +188,15 @@ class ClaimMatchesState:
 
 
 def in_short(deed: Deed) -> str:
-    """A deed as it was asked for."""
+    """An action as the rule describes it."""
     return " ".join(f"{name}={value}" for name, value in deed.items())
 
 
 def _words(pattern: str, said: Iterable[str]) -> str:
-    """The words of a turn that make the claim; empty if none does."""
+    """The words of a turn that make the claim; empty if there are none."""
     if why_never(pattern):
         return ""
-    # A claim that is not true is what this rule forbids, so marks do not hide one.
+    # This rule forbids a false claim, so formatting marks must not hide one.
     for text in (reading for answer in said for reading in readings(answer, forbids=True)):
         if span := search(pattern, text, _FLAGS):
             return shorten(text[span[0] : span[1]], 60)

@@ -36,11 +36,11 @@ from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
 OUTPUT_KEPT = 8_000
-"""Bytes of stdout and of stderr that are kept: the last ones, where the failure is."""
+"""Maximum number of bytes of stdout and of stderr: the last ones, where the failure is."""
 
 
 class Ended(Struct, frozen=True, omit_defaults=True):
-    """How a command ended, and the last that it printed."""
+    """How a command ended, and the end of its output."""
 
     exit_code: int | None = None
     stdout: str = ""
@@ -49,9 +49,9 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     signal: int = 0
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
-    """Programs that the command names and that this world never had, if it ended otherwise than with 126 or 127."""
+    """Programs that the command names and that this world never had, if it ended with another code than 126 or 127."""
     not_run: NotRun = NotRun()
-    """Which program it could not run, if it ended with 126 or 127."""
+    """The program that it could not run, if it ended with 126 or 127."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class CommandExit:
 
 
 def _never_ran(what: str, program: str, found: Ended) -> str:
-    """Why it says nothing of the agent, and what it printed."""
+    """Why the result says nothing about the agent, and the output."""
     said = last_line(found.stderr) or last_line(found.stdout)
     ways = "install it, or put it into the world with setup"
     return f"{what} could not run: this world has no {program}; {ways}" + (f" ({said})" if said else "")
@@ -153,7 +153,7 @@ def ended(ran: Ran) -> Ended:
 
 
 def printed(found: Ended) -> dict[str, Any]:
-    """What a command printed, for the report."""
+    """The output of a command, for the report."""
     shown = {"exit_code": found.exit_code, "stdout": found.stdout, "stderr": found.stderr}
     return {name: value for name, value in shown.items() if value not in (None, "")}
 
@@ -164,7 +164,7 @@ def last_line(text: str) -> str:
 
 
 def named(number: int) -> str:
-    """A signal by its name."""
+    """The name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:

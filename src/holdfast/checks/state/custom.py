@@ -36,7 +36,7 @@ from holdfast.reading.durations import Duration
 from holdfast.reading.fields import about
 
 OUTPUT_KEPT = 1_000_000
-"""Bytes of a result that are read."""
+"""Maximum number of bytes of a result."""
 _REFERENCE = "reference"
 _NO_CONTROL = (
     "its own solution was not tried as a control, so reference_timeout did nothing: "
@@ -48,11 +48,11 @@ _OWN = ("passed", "score", "reason", "details")
 _ALONE = re.compile(rb"#!.*\bpython3? -I\s")
 _FOUND = 'python=$(PATH="$1" command -v python3) || { echo "no python3 in $1" >&2; exit 127; }; exec "$python" -I "$0"'
 _WRITABLE = ("/workspace", "/tmp", "/var/tmp", "/dev/shm", "/home")  # noqa: S108
-"""Where an agent may have put a Python of its own."""
+"""Folders in which an agent may have put its own Python."""
 
 
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
-    """How the script ended, and how it had ended before there was an agent, with a solution of its own."""
+    """How the script ended, and how it ended on its own solution before the agent started."""
 
     end: Ended
     reference: Ended | None = None
@@ -73,7 +73,7 @@ class Custom:
         about("With `runs_in: sandbox`: the time in which the script must solve the task itself, as a control."),
     ] = None
 
-    # No text decides: the script saw what was there.
+    # No text decides: the script examined the state itself.
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="state", texts=(), file_setting="script", see=("invariants.command_exit",)
     )
@@ -103,9 +103,9 @@ class Custom:
                 world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
     async def _reference(self, world: World) -> Ended | None:
-        """How the script ends when it has solved the task itself, before there is an agent; None if it must not try.
+        """How the script ends after it has solved the task itself, before the agent starts; None if it must not try.
 
-        What it writes is thrown away, and the script is emptied afterwards: no agent may find the solution.
+        Its changes are discarded, and the script is emptied afterwards, so that no agent can find the solution.
         """
         if world.services or any(one.feature == THROWAWAY and not one.enforced for one in world.sandbox.isolation):
             return None

@@ -1,1 +1,1 @@
-"""Attacks by way of what the agent reads."""
+"""Attacks through the text that the agent reads."""

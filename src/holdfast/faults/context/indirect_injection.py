@@ -57,7 +57,7 @@ def _changes(value: Any, payload: str) -> Iterator[Any]:
 
 
 def _injected(data: Any, payload: str) -> Any:
-    """Into the longest prose; else as a new field of the first record; else into the longest word."""
+    """Inserts into the longest prose; else as a new field of the first record; else into the longest word."""
     found = parts(data)
     texts = [(path, part) for path, part in found if isinstance(part, str)]
     prose = [(path, part) for path, part in texts if " " in part or not path]

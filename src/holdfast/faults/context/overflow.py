@@ -1,4 +1,4 @@
-"""overflow: the question drowns in text."""
+"""overflow: the input hides the question in a flood of text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Overflow:
 
 
 def _prose(tokens: int, rng: Random) -> str:
-    """Exactly so many tokens of sentences in random order."""
+    """Exactly this many tokens of sentences in random order."""
     sentences = read_texts("filler")
     sizes = [count_tokens(sentence) for sentence in sentences]
     chosen: list[str] = []

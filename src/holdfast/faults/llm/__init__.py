@@ -1,1 +1,1 @@
-"""Faults on what a model answers."""
+"""Faults on a model's answers."""

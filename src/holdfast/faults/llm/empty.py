@@ -1,4 +1,4 @@
-"""empty: the model answers, and says nothing."""
+"""empty: the model's answer is empty."""
 
 from __future__ import annotations
 

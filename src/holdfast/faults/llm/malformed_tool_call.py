@@ -13,7 +13,7 @@ from holdfast.faults.llm_wire import on_wire, with_calls
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
 _KEPT = 0.7
-"""How much of the arguments arrives: names and first values are there, the end is not."""
+"""The fraction of the arguments that arrives: names and first values, but not the end."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""odd_chunks: a stream in odd pieces."""
+"""odd_chunks: a stream in odd chunks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 @dataclass(frozen=True)
 class OddChunks:
-    """Sends the stream in odd pieces: cut inside characters and frames, with comments and repeats.
+    """Sends the stream in odd chunks: cut inside characters and frames, with comments and repeats.
 
-    It says what it would have said. A plain reply is one piece and meets nothing.
+    The content stays the same. A plain reply is a single chunk and is not affected.
     """
 
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, harmless=True)

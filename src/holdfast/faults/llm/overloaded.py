@@ -1,4 +1,4 @@
-"""overloaded: the provider has too much to do."""
+"""overloaded: the provider has too many requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, R
 
 _MESSAGE = "the model is overloaded, try again later"
 _TOKENS = 5
-"""What a stream says before its error: enough that a client has begun to show it."""
+"""Tokens of a stream before its error: enough that a client has begun to show them."""
 
 
 @dataclass(frozen=True)
@@ -36,5 +36,5 @@ class Overloaded:
             value = (await forward(call)).value
             if isinstance(value, Completion):
                 return Reply(replace(value, deltas=(*beginning(value, _TOKENS), Trouble("overloaded", _MESSAGE))))
-        # A model function has no stream to break: there the call fails.
+        # A model function has no stream to interrupt: there the call fails.
         raise failure(503, f"503 Service Unavailable: {_MESSAGE}", kind="overloaded")

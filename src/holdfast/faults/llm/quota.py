@@ -1,4 +1,4 @@
-"""quota: the account has nothing left."""
+"""quota: the account's quota is used up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rate_limit: 429 from the model's provider."""
+"""rate_limit: a 429 from the model's provider."""
 
 from __future__ import annotations
 

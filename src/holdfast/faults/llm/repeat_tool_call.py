@@ -1,4 +1,4 @@
-"""repeat_tool_call: the same call again and again."""
+"""repeat_tool_call: the model requests the same call repeatedly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RepeatToolCall:
     traits: ClassVar[FaultTraits] = FaultTraits(wire_only=True, see=("invariants.max_calls",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Remembers the first calls that the model asked for."""
+        """Stores the first tool calls that the model requested."""
         if isinstance(reply.value, Completion) and reply.value.tool_calls:
             memory.setdefault("calls", reply.value.tool_calls)
 

@@ -1,4 +1,4 @@
-"""response_drift: the model answers as another version of it would."""
+"""response_drift: the model answers like another version of itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResponseDrift:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.behavior_unchanged",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Settings that this kind of drift would not read."""
+        """Settings that this kind of drift does not use."""
         if self.drift_type != "verbosity_shift":
             for name, value in (("direction", self.direction), ("factor", self.factor)):
                 if value is not None:
@@ -77,7 +77,7 @@ class ResponseDrift:
 
 
 def _fallen_back(value: Any) -> Any:
-    """The reply, or each chunk of it, under the name of a smaller model, where it names one."""
+    """The reply, or each of its chunks, with the name of a smaller model if it names one."""
     if is_rows(value):
         chunks = [_fallen_back(chunk) for chunk in value]
         return value if all(new is old for new, old in zip(chunks, value, strict=True)) else with_items(value, chunks)

@@ -1,4 +1,4 @@
-"""server_error: the provider breaks."""
+"""server_error: the provider fails with a 5xx."""
 
 from __future__ import annotations
 

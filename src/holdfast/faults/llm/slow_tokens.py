@@ -1,4 +1,4 @@
-"""slow_tokens: the model takes its time."""
+"""slow_tokens: the model answers slowly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SlowTokens:
         return reply
 
     def _trickle(self, reply: Completion) -> Iterator[Delta]:
-        """Token by token, with a pause before each but the first; a call takes as long as its arguments."""
+        """Sends token by token, with a pause before each except the first; a call takes as long as its arguments."""
         begun = False
         for delta in reply.deltas:
             parts = [Text(part) for part in split_tokens(delta.text)] if isinstance(delta, Text) else [delta]

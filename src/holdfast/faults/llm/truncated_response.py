@@ -1,4 +1,4 @@
-"""truncated_response: the model's answer, cut off."""
+"""truncated_response: the model's answer is cut off."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TruncatedResponse:
         return Reply(value if self.silent else ended(value, "length"))
 
     def _on_wire(self, reply: Completion) -> Completion:
-        """The chunks before the cut; tool calls after it never come, and the bill is for what came."""
+        """The chunks before the cut, without later tool calls; usage counts only what was sent."""
         cut = ending(reply, beginning(reply, self.max_tokens), "stop" if self.silent else "length")
         return replace(cut, deltas=tuple([self._billed(d) if isinstance(d, Usage) else d for d in cut.deltas]))
 

@@ -38,7 +38,7 @@ class UnknownTool:
 
 
 def _unknown(name: str, declared: Collection[str]) -> str:
-    """The name, or the nearest to it that no declared tool has."""
+    """The name, or the nearest one that no declared tool has."""
     while name in declared:
         name += "_v2"
     return name

@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["missing", "renamed", "retyped"]
 class WrongArgs:
     """Makes the model request the right tool with an argument missing, renamed or retyped.
 
-    A call without arguments gets one that the tool does not know. No effect where the model asks for no tool.
+    A call without arguments gets one that the tool does not know. No effect if the model requests no tool.
     """
 
     kinds: Annotated[
@@ -57,7 +57,7 @@ def _renamed(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _retyped(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     part = data[name]
-    # A record fits no scalar, and text no record or list: neither is mended by a lenient reader.
+    # A record never fits a scalar, and text never fits a record or list: not even a lenient reader accepts it.
     other = "unknown" if isinstance(part, dict | list) else {"value": part}
     return {**data, name: other}
 

@@ -1,1 +1,1 @@
-"""Faults of MCP servers and of the way to them."""
+"""Faults of MCP servers and their connections."""

@@ -1,4 +1,4 @@
-"""crash_mid_call: the server dies under the call."""
+"""crash_mid_call: the server dies during the call."""
 
 from __future__ import annotations
 

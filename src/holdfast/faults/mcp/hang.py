@@ -1,4 +1,4 @@
-"""hang: no answer at all."""
+"""hang: the server never answers."""
 
 from __future__ import annotations
 

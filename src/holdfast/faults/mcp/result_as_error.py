@@ -1,4 +1,4 @@
-"""result_as_error: a result that comes as an error."""
+"""result_as_error: a result that is returned as an error."""
 
 from __future__ import annotations
 

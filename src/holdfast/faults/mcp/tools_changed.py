@@ -1,4 +1,4 @@
-"""tools_changed: a tool vanishes, or wants its arguments by other names."""
+"""tools_changed: a tool disappears, or renames an argument."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ToolsChanged:
         return await forward(_translated(call, ctx.memory))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Learns the arguments of a tool from a listing that passed."""
+        """Stores the arguments of a tool from a listing."""
         if call.plane == "mcp_list":
             _listed(reply, call, memory)
 
 
 def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
-    """The tool with its first argument renamed; what cannot be changed stays."""
+    """The tool with its first argument renamed; unchanged if it cannot be renamed."""
     tool = reply.value
     schema: Any = tool.get("inputSchema") if isinstance(tool, Mapping) else None
     named = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -55,7 +55,7 @@ def _listed(reply: Reply, call: Call, memory: dict[str, Any]) -> Reply:
 
 
 def _translated(call: Call, memory: dict[str, Any]) -> Call:
-    """The call as the real server knows it; fails where it does not use the new name."""
+    """The call with the server's own argument names; fails if the call does not use the new name."""
     if call.target not in memory:
         if not call.arguments:
             return call

@@ -1,1 +1,1 @@
-"""Faults of the network, by Toxiproxy's names. They act on how a reply is delivered, never on what it says."""
+"""Network faults, with Toxiproxy's names. They change how a reply is delivered, never its content."""

@@ -1,4 +1,4 @@
-"""bandwidth: few bytes a second."""
+"""bandwidth: a slow connection."""
 
 from __future__ import annotations
 

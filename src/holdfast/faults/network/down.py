@@ -1,4 +1,4 @@
-"""down: nobody is there."""
+"""down: the connection is closed immediately."""
 
 from __future__ import annotations
 

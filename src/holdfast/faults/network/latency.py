@@ -1,4 +1,4 @@
-"""latency: every answer comes late."""
+"""latency: every reply is delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""limit_data: the connection closes after so many bytes."""
+"""limit_data: the connection closes after a number of bytes."""
 
 from __future__ import annotations
 

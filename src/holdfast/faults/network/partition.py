@@ -1,4 +1,4 @@
-"""partition: the other side cannot be reached, and nothing says so."""
+"""partition: the other side is unreachable, without an error."""
 
 from __future__ import annotations
 

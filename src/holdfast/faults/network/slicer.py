@@ -1,4 +1,4 @@
-"""slicer: data comes in small pieces."""
+"""slicer: data arrives in small pieces."""
 
 from __future__ import annotations
 

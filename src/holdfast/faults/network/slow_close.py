@@ -1,4 +1,4 @@
-"""slow_close: all is there, and the end does not come."""
+"""slow_close: all data arrives, but the connection is closed late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""timeout: nothing comes, then the connection closes."""
+"""timeout: no data arrives, then the connection closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: named sets of faults that ship as data, in the spelling of a scenario, or of several."""
+"""Profiles: named sets of faults that ship as data, in the format of one or several scenarios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> dict[str, Any]:
-    """A profile as written: `description`, and its lists of faults, or `scenarios`: named ones with such lists."""
+    """A profile as written: `description`, and its lists of faults, or `scenarios` with such lists."""
     if name not in names():
         raise UserError(
             f"no profile is called {name!r}", code="profile-unknown", hint=f"profiles: {', '.join(names())}"

@@ -1,1 +1,1 @@
-"""Faults of services: late answers, and what databases do to transactions. Others of the network are in `network`."""
+"""Faults of services: delays, and database errors in transactions. Other network faults are in `network`."""

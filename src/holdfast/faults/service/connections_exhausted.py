@@ -1,4 +1,4 @@
-"""connections_exhausted: the database takes no more clients."""
+"""connections_exhausted: the database accepts no more clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""down_at_start: the service is not there yet."""
+"""down_at_start: the service is not up yet."""
 
 from __future__ import annotations
 

@@ -45,6 +45,6 @@ class KilledMidTransaction:
             raise Dropped(f"{call.target}: the connection died after COMMIT was done", kind="closed")
         if self.at == "commit":
             raise Dropped(f"{call.target}: the connection died before COMMIT", kind="closed")
-        if not call.arguments.get("ends"):  # else the write is the whole transaction, and would be committed
+        if not call.arguments.get("ends"):  # otherwise the write is the complete transaction, and would be committed
             await forward(call)
         raise Dropped(f"{call.target}: the connection died after a write", kind="closed")

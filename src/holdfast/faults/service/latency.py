@@ -1,4 +1,4 @@
-"""latency: all that a service says comes late."""
+"""latency: every answer of a service is delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lock_wait: somebody else holds the lock."""
+"""lock_wait: another transaction holds the lock."""
 
 from __future__ import annotations
 

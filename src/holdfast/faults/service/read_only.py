@@ -1,4 +1,4 @@
-"""read_only: the database takes no writes."""
+"""read_only: the database accepts no writes."""
 
 from __future__ import annotations
 

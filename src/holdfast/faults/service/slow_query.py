@@ -1,4 +1,4 @@
-"""slow_query: the database takes its time."""
+"""slow_query: the database answers slowly."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Faults on the calls of tools."""
+"""Faults on tool calls."""

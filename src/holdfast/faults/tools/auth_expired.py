@@ -1,4 +1,4 @@
-"""auth_expired: 401, whatever was allowed before."""
+"""auth_expired: a 401 because the token has expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""empty: nothing, where data exists."""
+"""empty: an empty reply although data exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Empty:
 
 
 def _changes(value: Any) -> Iterator[Any]:
-    """Nothing at all; else every list and text empty; else every list, else every text."""
+    """An empty value; else every list and text emptied; else every list, else every text."""
     yield edited(value, _emptied)
     for kinds in ((list, str), (list,), (str,)):
         yield _emptied_inside(value, kinds)

@@ -1,4 +1,4 @@
-"""error_in_body: 200, and the body says it failed."""
+"""error_in_body: status 200 with an error in the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""flapping: fail, ok, fail, ok."""
+"""flapping: calls fail and succeed alternately."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Flapping:
     )
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """A pattern that says nothing, or never fails."""
+        """Problems of a pattern that is empty or never fails."""
         words = _words(self.pattern)
         strange = [word for word in words if word not in _WORDS]
         if strange:

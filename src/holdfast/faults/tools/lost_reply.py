@@ -1,4 +1,4 @@
-"""lost_reply: done, but nobody hears of it."""
+"""lost_reply: the call succeeds, but its reply is lost."""
 
 from __future__ import annotations
 

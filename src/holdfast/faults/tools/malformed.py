@@ -1,4 +1,4 @@
-"""malformed: the real reply, broken."""
+"""malformed: the real reply, corrupted."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _broken(value: Any, rng: Random) -> Any:
             return type(value)(_cut(text, rng).encode())
         return value[: _place(len(value), rng)] + b"\xff"
     if isinstance(value, str):
-        # The replacement sign is what a broken encoding leaves behind.
+        # A broken encoding leaves the replacement character behind.
         return _cut(value, rng) if parse(value) is not None else value[: _place(len(value), rng)] + "\ufffd"
     data = plain(value)
     return _cut(dump(data if is_record(value) or is_rows(value) else {"result": data}), rng)
 
 
 def _cut(text: str, rng: Random) -> str:
-    """A JSON object or array short of its end, which therefore does not parse."""
+    """A JSON object or array without its end, so that it does not parse."""
     body = text.strip()
     return body[: _place(len(body), rng)]
 

@@ -22,7 +22,7 @@ BINARY = (bytes, bytearray)
 class Oversized:
     """Pads the real reply: a longer text, more list items, or one more field.
 
-    A number that a function gives cannot grow, and meets nothing; in a model's traffic it is text, and does.
+    A number that a function returns cannot grow, so it is not hit; in a model's messages it is text, and is.
     """
 
     bytes: Annotated[int, Meta(description="The size of the reply as text or JSON.", ge=1, le=64_000_000)] = 1_000_000
@@ -33,7 +33,7 @@ class Oversized:
         reply = await forward(call)
         value = reply.value
         if call.plane == "tool_result" and isinstance(value, bool | int | float):
-            value = dump(value)  # the model reads text, whatever stood in it
+            value = dump(value)  # the model reads text, whatever it contains
         return Reply(first_fitting(value, self._changes(value), ctx))
 
     def _changes(self, value: Any) -> Iterator[Any]:
@@ -69,7 +69,7 @@ def _size(value: Any) -> int:
 
 
 def _padded_inside(value: Any, missing: int) -> Any:
-    """An object cannot get a field: its first text or list grows instead."""
+    """Grows the first text or list, because the object cannot get a field."""
     for path, part in parts(value)[1:]:
         if isinstance(part, str):
             return put(value, path, part + _filler(missing))
@@ -79,7 +79,7 @@ def _padded_inside(value: Any, missing: int) -> Any:
 
 
 def _longer(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
-    """More of the same items; an empty list gets text."""
+    """Repeats the items; an empty list gets text."""
     if not rows:
         return with_items(rows, [_filler(missing)])
     sizes = [len(dump(plain(row)).encode(errors="replace")) + 2 for row in rows]
@@ -94,7 +94,7 @@ def _longer(rows: list[Any] | tuple[Any, ...], missing: int) -> Any:
 
 
 def _filler(size: int) -> str:
-    """So many bytes of dull prose."""
+    """This many bytes of harmless prose."""
     prose = " " + " ".join(read_texts("filler"))
     return "".join(islice(cycle([prose]), size // len(prose) + 1))[:size]
 

@@ -1,4 +1,4 @@
-"""partial: the first page, taken for all there is."""
+"""partial: the first page of a longer result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Partial:
         return Reply(edited(reply.value, self._first_page))
 
     def _first_page(self, value: Any) -> Any:
-        """The first list that is longer than a page, down to its first items."""
+        """Cuts the first list that is longer than a page to its first items."""
         if isinstance(value, str | bytes | bytearray):
             return value[: int(len(value) * self.fraction)]
         for path, part in parts(value):

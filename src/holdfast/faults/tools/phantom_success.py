@@ -1,4 +1,4 @@
-"""phantom_success: "ok", and nothing was done."""
+"""phantom_success: the reply says "ok", but the tool was not called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rate_limit: 429, come back later."""
+"""rate_limit: a 429 from the tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""schema_drift: a field renamed, missing or of another type."""
+"""schema_drift: a field is renamed, missing or of another type."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SchemaDrift:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.malformed",))
 
     def problems(self) -> Iterable[tuple[str, str]]:
-        """Fields that are to be renamed and dropped at once, and empty names."""
+        """Fields that are both renamed and dropped, and empty names."""
         names = self.rename if isinstance(self.rename, dict) else {}
         for name in [*names, *self.retype]:
             if name in self.drop:
@@ -52,7 +52,7 @@ class SchemaDrift:
         return Reply(edited(reply.value, lambda data: self._drifted(data, self._names(data, ctx.rng), ())))
 
     def _names(self, data: Any, rng: Random) -> Mapping[Any, str]:
-        """Which field gets which new name."""
+        """The new name of each field to rename."""
         if isinstance(self.rename, dict):
             return self.rename
         if not self.rename and (self.drop or self.retype):
@@ -87,7 +87,7 @@ def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
     if isinstance(value, Mapping):
         return dict(after)
     if [key for key, _ in before] != [key for key, _ in after]:
-        # A class cannot lose a field and still compare or print itself: the object becomes a plain namespace.
+        # A class cannot lose a field and still compare or print itself, so the object becomes a plain namespace.
         return SimpleNamespace(**dict(after))
     for key, part in after:
         value = with_field(value, key, part)
@@ -95,7 +95,7 @@ def _rebuilt(value: Any, before: list[tuple[Any, Any]], after: list[tuple[Any, A
 
 
 def _retyped(part: Any) -> Any:
-    """The same content as another type."""
+    """The same content with another type."""
     if isinstance(part, bool) or part is None:
         return str(part).lower() if part is not None else ""
     if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""slow: the real reply, late."""
+"""slow: the real reply, delayed."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from holdfast.faults.values import same, snapshot
 from holdfast.model.codec import digest
 from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
 
-_KEPT = 50  # replies a target; the earliest are the ones that are given
+_KEPT = 50  # replies per target; the earliest ones are returned
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Stale:
     traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.wrong_value",))
 
     def watch(self, call: Call, reply: Reply, memory: dict[str, Any]) -> None:
-        """Remembers the reply of a call that passed."""
+        """Stores the reply of a call."""
         seen: list[tuple[str, Any]] = memory.setdefault(call.target, [])
         if len(seen) < _KEPT:
             seen.append((_arguments(call), snapshot(reply.value)))

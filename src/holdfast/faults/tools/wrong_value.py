@@ -1,4 +1,4 @@
-"""wrong_value: a lie that fits the schema."""
+"""wrong_value: a wrong reply that fits the schema."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class WrongValue:
 
 
 # -- lies: each takes data and luck, and returns the very data if it finds nothing to lie about -----------------
-# Not part of a date, a time, a version or an identifier: those would no longer fit their form.
+# Not part of a date, a time, a version or an identifier: those would no longer match their format.
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 
 
 def lie_in_digits(data: Any, rng: Random) -> Any:
-    """Two digits of one number change places; in text, of a number found there."""
+    """Swaps two digits of one number; in text, of a number in it."""
     found = parts(data)
     numbers = [(path, part) for path, part in found if _is_number(part)]
     texts = [(path, part) for path, part in found if isinstance(part, str) and _NUMBER.search(part)]
@@ -71,7 +71,7 @@ def _is_number(part: Any) -> bool:
 
 def _other_number(number: Any, rng: Random) -> Any:
     lie = type(number)(transposed(str(number), rng))
-    if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit is nothing, or too much
+    if lie == number or not math.isfinite(lie):  # at the ends of a float's range a digit changes nothing, or too much
         return number / 2
     return lie
 
@@ -82,12 +82,12 @@ def _other_text(text: str, rng: Random) -> str:
 
 
 def transposed(number: str, rng: Random) -> str:
-    """The number with two neighbouring digits exchanged or, where that changes nothing, with another digit."""
+    """The number with two neighbouring digits swapped or, if that changes nothing, with another digit."""
     mantissa, exponent = re.split(r"(?=[eE]|$)", number, maxsplit=1)
-    # Beyond 15 digits a float may not notice the change.
+    # Beyond 15 digits a float may not represent the change.
     places = [at for at, sign in enumerate(mantissa) if sign.isdecimal()][:15]
     pairs = [(a, b) for a, b in pairwise(places) if mantissa[a] != mantissa[b]]
-    # A leading zero would give the lie away, and a number would lose it.
+    # A leading zero would look wrong, and a number would lose it.
     pairs = [(a, b) for a, b in pairs if a != places[0] or mantissa[b] != "0"]
     signs = list(mantissa)
     if pairs:
@@ -100,13 +100,13 @@ def transposed(number: str, rng: Random) -> str:
 
 
 def _whole_end(mantissa: str, places: list[int]) -> int:
-    """The last digit before the point."""
+    """The position of the last digit before the point."""
     point = mantissa.find(".")
     return max(at for at in places if point < 0 or at < point)
 
 
 def lie_by_swap(data: Any, rng: Random) -> Any:
-    """Two fields of one record, of the same type, change values."""
+    """Swaps the values of two fields of one record that have the same type."""
     pairs = [
         ((*path, a[0]), a[1], (*path, b[0]), b[1])
         for path, part in parts(data)
@@ -118,7 +118,7 @@ def lie_by_swap(data: Any, rng: Random) -> Any:
 
 
 def lie_by_other_entity(data: Any, rng: Random) -> Any:
-    """One field of two neighbouring records changes places."""
+    """Swaps one field between two neighbouring records."""
     pairs = [
         ((*path, at, key), one, (*path, at + 1, key), other)
         for path, part in parts(data)
@@ -149,7 +149,7 @@ def _swapped(data: Any, pairs: list[tuple[Path, Any, Path, Any]], rng: Random) -
 
 
 def lie_by_dropping_rows(data: Any, rng: Random) -> Any:
-    """Up to half of the rows of one list are missing, and at least one."""
+    """Removes up to half of the rows of one list, at least one."""
     lists = [(path, part) for path, part in parts(data) if is_rows(part) and len(part) > 1 and _holds_rows(part)]
     if not lists:
         return data
@@ -159,7 +159,7 @@ def lie_by_dropping_rows(data: Any, rng: Random) -> Any:
 
 
 def _holds_rows(rows: Any) -> bool:
-    # Numbers side by side may be a point or a range, whose length is part of the schema.
+    # Adjacent numbers may be a point or a range, whose length is part of the schema.
     return all(isinstance(row, str) or is_record(row) for row in rows)
 
 

@@ -1,1 +1,1 @@
-"""Faults of the machine that an agent runs on: its files, its clock, its processes."""
+"""Faults of the agent's machine: its files, its clock, its processes."""

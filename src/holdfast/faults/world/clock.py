@@ -1,4 +1,4 @@
-"""What faults of the clock share."""
+"""The common part of clock faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHANGE = "change"
 
 
 def clocked(world: World) -> Clocked:
-    """The world as one whose clock can be set; HarnessError where it cannot."""
+    """The world, if its clock can be set; raises HarnessError otherwise."""
     if not isinstance(world, Clocked):
         raise HarnessError(
             "the agent's clock cannot be set here, so a fault of the clock cannot be met", code="clock-unavailable"
@@ -22,14 +22,14 @@ def clocked(world: World) -> Clocked:
 
 
 async def set_clock(world: World, ctx: FaultContext, now: float, *, frozen: bool = False) -> None:
-    """Sets it, and notes which change of the clock this was."""
+    """Sets the clock and stores the number of this change."""
     await clocked(world).set_clock(now, frozen=frozen)
     if isinstance(world, WatchedClock):
         ctx.memory[_CHANGE] = world.clock_changes
 
 
 def unread(world: World, ctx: FaultContext) -> str:
-    """Why a change of the clock was not met; empty if a program read it: one that never does feels nothing."""
+    """Why a change of the clock was not met; empty if a program read the clock after it."""
     seen = world.seen_clock_changes() if isinstance(world, WatchedClock) else None
     if seen is None:
         return UNSEEN
@@ -41,5 +41,5 @@ def unread(world: World, ctx: FaultContext) -> str:
 
 
 def written(moment: float) -> str:
-    """A time as the ledger has it."""
+    """A time in the format of the ledger."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

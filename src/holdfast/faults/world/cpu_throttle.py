@@ -25,11 +25,11 @@ class CpuThrottle:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.cores >= (os.cpu_count() or 1):
-            return ""  # no less than there is
+            return ""  # not less than the minimum
         begin_count(world, ctx, "cpu")
         await disturbable(world).limit(cpu=self.cores)
         return f"{self.cores:g} of a core"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Met if its processes were held back in some period."""
+        """Why it was not met: the processes were never throttled."""
         return never_strained(world, ctx, "cpu")

@@ -1,4 +1,4 @@
-"""disk_full: not one byte more."""
+"""disk_full: no space is left on the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.protocols.fault import FaultContext, FaultTraits
 from holdfast.protocols.world import World
 
 BALLAST = ".holdfast-ballast"
-"""A file that takes all the room there is; it goes when the agent has ended."""
+"""A file that fills the disk; it is removed when the agent has ended."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class DiskFull:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         limited = next((one for one in world.sandbox.isolation if one.feature == DISK), None)
-        if limited is None or not limited.enforced or limited.why:  # a limit nobody set is a good part of the memory
+        # Without a limit the disk is a large part of the memory.
+        if limited is None or not limited.enforced or limited.why:
             why = limited.why if limited is not None else "this sandbox knows of none"
             raise HarnessError(
                 f"disk_full needs a limit on the workspace's disk, which is not enforced here: {why}",

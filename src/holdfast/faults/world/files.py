@@ -1,7 +1,7 @@
-"""What faults of files share: paths and permissions, commands that they run, and whether the agent ran into them.
+"""The common part of file faults: paths, permissions, their commands, and whether the agent hit them.
 
-The agent is not credited with what a fault does: the fault notes in its memory each command that it runs and each path
-that it changes, so that the audit leaves them out. A fault that was done is met only if the agent touched the files.
+The agent is not credited with what a fault does: the fault stores each command that it runs and each path that it
+changes in its memory, so that the audit leaves them out. A file fault is met only if the agent touched the files.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _ENVIRON = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", OWN_COMMAND: "1"}
 _PATHS_AT_ONCE = 200
 _PATHS_MOST = 10_000
 _LOOKS = 5
-"""How often the workspace is looked at: while an agent writes, a look can fail."""
+"""How often to list the workspace: while an agent writes, a listing can fail."""
 
 
 def part_problems(path: str) -> Iterable[tuple[str, str]]:
-    """What is wrong with a path that leaves the workspace, or is all of it."""
+    """Why a path cannot be used: it leaves the workspace, or is all of it."""
     yield from outside(path)
     if path in (".", "./"):
         yield "path", "nothing can run without its workspace: name a file or a folder in it"
 
 
 def found(world: World, path: str) -> Path | None:
-    """The file or folder, for us to look at; None if there is none, or only a link that leads out."""
+    """The file or folder as a readable path; None if there is none, or only a link that leads out."""
     try:
         return world.sandbox.find(path)
     except OutsideError:
@@ -43,7 +43,7 @@ def found(world: World, path: str) -> Path | None:
 
 
 def below(world: World, path: str, *, links: bool = False) -> list[str]:
-    """The path and all that is in it, as paths of the workspace; links only if wanted."""
+    """The path and everything in it, as paths of the workspace; with `links` also links."""
     top = found(world, path)
     if top is None:
         return []
@@ -61,13 +61,13 @@ def below(world: World, path: str, *, links: bool = False) -> list[str]:
 
 
 def mode_of(world: World, path: str) -> int | None:
-    """Permissions as they are."""
+    """The current permissions."""
     seen = found(world, path)
     return None if seen is None else seen.stat().st_mode & 0o7777
 
 
 def footprint(world: World, path: str) -> tuple[int, int] | None:
-    """What is another as soon as anybody changes the file: nobody can set the time of a change. None if it is gone."""
+    """A value that changes whenever anybody changes the file: nobody can set its ctime. None if it is gone."""
     seen = found(world, path)
     if seen is None:
         return None
@@ -76,8 +76,11 @@ def footprint(world: World, path: str) -> tuple[int, int] | None:
 
 
 async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands: Callable[[FileChange], bool]) -> None:
-    """Notes, before we change these paths, what the agent did there, and how what we leave is known."""
-    import asyncio  # here, since faults are also made where no loop ever runs
+    """Stores what the agent did at these paths before the fault changes them.
+
+    `stands` recognises the state that the fault leaves there.
+    """
+    import asyncio  # imported here, because faults are also made where no event loop ever runs
 
     named = {shown(path) for path in paths}
     before = await asyncio.to_thread(_changed, world, named)
@@ -85,12 +88,12 @@ async def touch(world: World, ctx: FaultContext, paths: Collection[str], stands:
 
 
 def untouch(ctx: FaultContext) -> None:
-    """All is undone: from now on every change is the agent's."""
+    """Forgets the fault's changes, which are undone: from now on every change is the agent's."""
     ctx.memory.pop(TOUCHED, None)
 
 
 def shown(path: str) -> str:
-    """A path as changes have it."""
+    """A path in the format of file changes."""
     return os.fsencode(os.path.normpath(path)).decode("utf-8", "backslashreplace")
 
 
@@ -104,13 +107,13 @@ def _changed(world: World, paths: Collection[str]) -> dict[str, FileChange]:
 
 
 async def command(world: World, ctx: FaultContext, *argv: str) -> Ran:
-    """Runs a command of ours in the workspace."""
+    """Runs a command of the fault in the workspace."""
     ctx.memory.setdefault(RAN, []).append(tuple(argv))
     return await world.sandbox.run(argv, _ENVIRON, timeout_s=60.0)
 
 
 async def command_on(world: World, ctx: FaultContext, words: Sequence[str], paths: Sequence[str]) -> None:
-    """The same for many paths; HarnessError if it fails."""
+    """Runs a command for many paths; raises HarnessError if it fails."""
     for at in range(0, len(paths), _PATHS_AT_ONCE):
         some = [f"./{path}" for path in paths[at : at + _PATHS_AT_ONCE]]
         ran = await command(world, ctx, *words, "--", *some)
@@ -128,11 +131,11 @@ async def allowed(world: World, ctx: FaultContext, how: str, path: str) -> bool:
 
 _MODES = "modes"
 _LEFT = "left"
-"""The inode and the mode of each path, as the fault left it."""
+"""The inode and mode of each path, as the fault left it."""
 
 
 async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: str, tried: str) -> None:
-    """Changes permissions, and makes sure that it binds the agent: `tried` is what it must not be able to do."""
+    """Changes permissions and verifies that this affects the agent: `tried` is what it must not be able to do."""
     modes = ctx.memory.setdefault(_MODES, {})
     modes |= {path: mode for path in paths if (mode := mode_of(world, path)) is not None}
     left: dict[str, tuple[int, int] | None] = {}
@@ -141,7 +144,7 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
         return seen.path in left and footprint(world, seen.path) == left[seen.path]
 
     await touch(world, ctx, paths, stands)
-    await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # what is in a folder before the folder
+    await command_on(world, ctx, ("chmod", change), list(reversed(paths)))  # the contents of a folder before the folder
     left |= {shown(path): footprint(world, path) for path in paths}
     ctx.memory[_LEFT] = {
         path: (now[0], mode)
@@ -157,7 +160,7 @@ async def take(world: World, ctx: FaultContext, paths: Sequence[str], change: st
 
 
 async def give_back(world: World, ctx: FaultContext) -> None:
-    """The permissions as they were, of what is still there."""
+    """Restores the permissions of the paths that still exist."""
     untouch(ctx)
     modes: dict[str, int] = ctx.memory.pop(_MODES, {})
     by_mode: dict[int, list[str]] = defaultdict(list)
@@ -180,7 +183,7 @@ async def watch(
     *,
     spared: Iterable[str] = (),
 ) -> None:
-    """Asks for it to be watched, before anything is done; `spared` are paths below that were so already."""
+    """Starts watching before the fault acts; `spared` are paths below that already were in that state."""
     if not isinstance(world.sandbox, WatchingSandbox):
         return
     real = _real(world, path, itself=kind == "gone")
@@ -190,7 +193,7 @@ async def watch(
 
 
 def untouched(world: World, ctx: FaultContext) -> str:
-    """Why a fault of files was not met; empty if a call of the agent failed for it."""
+    """Why a file fault was not met; empty if a call of the agent failed because of it."""
     felt: Callable[[], bool] | None = ctx.memory.get(FELT)
     if felt is None:
         return UNSEEN
@@ -198,10 +201,10 @@ def untouched(world: World, ctx: FaultContext) -> str:
 
 
 def _evaded(world: World, ctx: FaultContext) -> str:
-    """How the permissions that we took were circumvented; empty if they were not."""
-    # The permissions of a file forbid writing to it, but not putting another in its place, as `sed -i` does: that
-    # needs the permissions of its folder only. Nor do they keep the owner from setting them again. Other faults only
-    # take permissions, so whoever added one is the agent.
+    """How the agent circumvented the removed permissions; empty if it did not."""
+    # The permissions of a file forbid writing to it, but not replacing it, as `sed -i` does: that needs only the
+    # permissions of its folder. Nor do they keep the owner from setting them again. Other faults only remove
+    # permissions, so if one was added, the agent added it.
     left: dict[str, tuple[int, int]] = ctx.memory.get(_LEFT, {})
     for path, (inode, mode) in left.items():
         now, mode_now = footprint(world, path), mode_of(world, path)
@@ -213,7 +216,7 @@ def _evaded(world: World, ctx: FaultContext) -> str:
 
 
 def _real(world: World, path: str, *, itself: bool) -> str | None:
-    """The path without links, but for one that is at its end and is meant itself."""
+    """The path with links resolved, except a final link if `itself`."""
     folder, name = os.path.split(os.path.normpath(path)) if itself else (path, "")
     try:
         found = world.sandbox.find(folder or ".")

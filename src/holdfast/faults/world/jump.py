@@ -1,4 +1,4 @@
-"""jump: the clock leaps to where dates change."""
+"""jump: the clock jumps to just before a date boundary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HOUR = timedelta(hours=1)
 _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-"""A zone that has daylight saving at all has it in the years after this."""
+"""A zone with daylight saving has it in the years after this."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Jump:
         return unread(world, ctx)
 
     def border(self, now: float) -> float:
-        """The next border after a moment, in seconds since 1970."""
+        """The next boundary after a moment, in seconds since 1970."""
         zone = _zone(self.zone)
         found = None if zone is None else _border(self.to, datetime.fromtimestamp(now + self.before_s, zone), zone)
         if found is None:
@@ -62,7 +62,7 @@ def _zone(name: str) -> ZoneInfo | None:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # an unknown name, or one that is no name at all
+    except (KeyError, ValueError, OSError):  # an unknown or invalid name
         return None
 
 
@@ -74,7 +74,7 @@ def _border(to: str, now: datetime, zone: ZoneInfo) -> datetime | None:
 
 
 def _change(now: datetime, zone: ZoneInfo) -> datetime | None:
-    """The next hour at which the zone's distance from UTC changes, within two years."""
+    """The next hour, within two years, at which the zone's UTC offset changes."""
     at = now.replace(minute=0, second=0, microsecond=0)
     for _ in range(2 * 366 * 24):
         after = at + _HOUR

@@ -1,4 +1,4 @@
-"""killed: the agent dies."""
+"""killed: the agent is killed."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ class MemoryLimit:
 
     async def disturb(self, world: World, ctx: FaultContext) -> str:
         if self.megabytes >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024**2:
-            return ""  # no less than there is
+            return ""  # not less than the minimum
         begin_count(world, ctx, "memory")
         await disturbable(world).limit(memory=self.megabytes * 1024 * 1024)
         return f"{self.megabytes} MiB of memory"
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
-        """Met if its processes were refused memory, or ended for having more."""
+        """Why it was not met: the processes were never refused memory or killed for using too much."""
         return never_strained(world, ctx, "memory")

@@ -1,4 +1,4 @@
-"""permission: a file that may not be read."""
+"""permission: a file that cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults of processes share."""
+"""The common part of process faults."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _STRAINED = "strained"
 
 
 def begin_count(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> None:
-    """Notes how often the limit was run into before the fault."""
+    """Stores how often the limit was hit before the fault."""
     ctx.memory[_STRAINED] = disturbable(world).strained(what) or 0
 
 
 def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu"]) -> str:
-    """Why a limit was not met; empty if the agent's processes ran into it."""
+    """Why a limit was not met; empty if the agent's processes hit it."""
     counted = disturbable(world).strained(what)
     if counted is None:
         return f"without control groups Holdfast cannot see whether the agent hit its {what} limit"
@@ -26,7 +26,7 @@ def never_strained(world: World, ctx: FaultContext, what: Literal["memory", "cpu
 
 
 def disturbable(world: World) -> Disturbable:
-    """The sandbox as one whose processes can be disturbed; HarnessError where it cannot."""
+    """The sandbox, if its processes can be disturbed; raises HarnessError otherwise."""
     if not isinstance(world.sandbox, Disturbable):
         raise HarnessError(
             "this sandbox cannot disturb the agent's processes: use the bubblewrap backend", code="fault-impossible"

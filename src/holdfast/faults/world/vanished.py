@@ -1,4 +1,4 @@
-"""vanished: a file that is gone."""
+"""vanished: a file is removed."""
 
 from __future__ import annotations
 
