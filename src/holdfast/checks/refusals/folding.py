@@ -1,4 +1,4 @@
-"""Text as the refusal patterns see it: lower case, no accents or vowel marks, one character for each punctuation use."""
+"""Text as the refusal patterns see it: lower case, no accents or vowel marks, normalised punctuation."""
 
 from __future__ import annotations
 
