@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from example_counts import examples
+from golden_words import Golden, normalized, read, words_file, write
 
 if os.environ.get("ON_UVLOOP"):  # the tests' own loops too
     import uvloop
@@ -51,3 +52,19 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.getbasetemp() / f"{name}{next(_folders)}"
     path.mkdir(mode=0o700)
     return path
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
+    """Compares words with those of the golden file: the first call with the first words of this test, and so on."""
+    file, test = words_file(request.node.path.stem), request.node.name
+    expected, actual = read(file).get(test, []), []
+
+    def compare(value: object) -> None:
+        actual.append(normalized(value, tmp_path))
+        if os.environ.get("UPDATE_GOLDEN"):
+            write(file, test, actual)
+        else:
+            assert actual == expected[: len(actual)], f"{file.name}: UPDATE_GOLDEN=1 writes it"
+
+    return compare

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from agent_http_servers import raw_server, read_request
 
+from golden_words import Golden
 from holdfast.agents.http.client import HttpClient
 from holdfast.agents.http.request import HttpRequest
 from holdfast.agents.http.url import read_url
@@ -42,12 +43,13 @@ def with_client(use: Callable[[HttpClient, asyncio.Event], Awaitable[None]]) -> 
     asyncio.run(go())
 
 
-def test_whoever_waits_for_a_turn_for_too_long_has_a_timeout() -> None:
+def test_whoever_waits_for_a_turn_for_too_long_has_a_timeout(golden: Golden) -> None:
     async def use(client: HttpClient, answering: asyncio.Event) -> None:
         first = asyncio.create_task(client.send(ASKED))
         await asyncio.sleep(0.02)
         second = await client.send(ASKED, limit_s=0.1)
-        assert (second.ending, second.detail) == ("timeout", "no answer within 100 ms")
+        assert second.ending == "timeout"
+        golden(second.detail)
         answering.set()
         assert (await first).ending == "answered"
         assert (await client.send(ASKED)).ending == "answered"

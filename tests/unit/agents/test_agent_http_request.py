@@ -9,6 +9,7 @@ from agent_http_servers import Plain, ask_web, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden_words import Golden
 from holdfast.agents.http.request import request_form
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
@@ -100,11 +101,11 @@ def test_a_rewritten_prompt_is_sent_and_recorded_as_asked() -> None:
     assert (answer.turns[0].asked, answer.notes) == ("EVIL hi", ())
 
 
-def test_a_rewritten_prompt_without_a_place_in_the_template_is_noted() -> None:
+def test_a_rewritten_prompt_without_a_place_in_the_template_is_noted(golden: Golden) -> None:
     context = Plain(lambda _: "x")
     with recorded() as (_, handler):
         answer = ask_web(handler, "city: Rome", context=context, request_template='{"a": "{city}"}')
-    assert "did not reach the agent" in answer.notes[0]
+    golden(answer.notes[0])
     assert context.losses == 1
 
 

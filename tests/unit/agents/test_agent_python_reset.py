@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from agent_python_site import observe, spec_of, trial_of
 
+from golden_words import Golden
 from holdfast.agents.python import inline, python_host
 
 pytestmark = pytest.mark.processes
@@ -63,12 +64,12 @@ def test_a_reset_that_fails_is_an_error_of_the_trial(tmp_path: Path, isolation: 
     ("isolation", "function"), [("fresh", "hangs"), ("worker", "hangs"), ("inline", "hangs_async")]
 )
 def test_a_reset_that_hangs_is_an_error_of_the_trial(
-    tmp_path: Path, isolation: str, function: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, isolation: str, function: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(python_host, "RESET_S", 0.3)
     monkeypatch.setattr(inline, "RESET_S", 0.3)
     for found in run(tmp_path, function, isolation):
-        assert found.error == "reset did not finish within 0.3 s"
+        golden(found.error)
 
 
 def test_calls_that_a_reset_makes_are_not_the_agents(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from launch_kit import ask, python
 
+from golden_words import Golden
 from holdfast.errors import AgentUnavailable
 from holdfast.model.observation import Turn
 
@@ -39,9 +40,10 @@ def test_exit_zero_without_text_is_no_answer(tmp_path: Path) -> None:
     assert (seen.text, seen.ending) == (None, "no_answer")
 
 
-def test_a_bad_exit_is_a_crash_that_keeps_the_text_and_the_last_line_of_stderr(tmp_path: Path) -> None:
+def test_a_bad_exit_is_a_crash_that_keeps_the_text_and_the_last_line_of_stderr(tmp_path: Path, golden: Golden) -> None:
     seen = turn(tmp_path, "echo half; echo first >&2; echo no luck >&2; exit 3")
-    assert (seen.text, seen.ending, seen.detail) == ("half", "crashed", "exit code 3: no luck")
+    assert (seen.text, seen.ending) == ("half", "crashed")
+    golden(seen.detail)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +75,17 @@ asyncio.run(main())
 """
 
 
-def test_a_crash_by_a_group_of_errors_names_the_innermost(tmp_path: Path) -> None:
+def test_a_crash_by_a_group_of_errors_names_the_innermost(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "agent.py").write_text(GROUP)
     seen = turn(tmp_path, f"{sys.executable} agent.py")
-    assert (seen.ending, seen.detail) == ("crashed", "exit code 1: ValueError: no key")
+    assert seen.ending == "crashed"
+    golden(seen.detail)
 
 
-def test_a_signal_is_a_crash(tmp_path: Path) -> None:
+def test_a_signal_is_a_crash(tmp_path: Path, golden: Golden) -> None:
     seen = turn(tmp_path, "echo half; kill -SEGV $$")
-    assert (seen.text, seen.ending, seen.detail) == ("half", "crashed", "it was killed by SIGSEGV")
+    assert (seen.text, seen.ending) == ("half", "crashed")
+    golden(seen.detail)
 
 
 def test_a_timeout_keeps_what_was_said_before_and_drops_what_comes_after(tmp_path: Path) -> None:
@@ -137,19 +141,19 @@ def test_an_answer_file_outside_the_folder_is_refused(tmp_path: Path, name: str)
     assert refused.value.config
 
 
-def test_a_long_answer_is_cut_at_a_megabyte_and_says_so(tmp_path: Path) -> None:
+def test_a_long_answer_is_cut_at_a_megabyte_and_says_so(tmp_path: Path, golden: Golden) -> None:
     answer = ask(tmp_path, command=python(tmp_path, "print('ä' * 1_000_000)"))
     seen = answer.turns[0]
     assert (len(seen.text or ""), seen.cut, seen.ending) == (500_000, True, "answered")
-    assert answer.notes == ("the answer was cut at 1 MB",)
+    golden(answer.notes)
 
 
-def test_a_flood_on_stderr_is_read_thrown_away_and_noted(tmp_path: Path) -> None:
+def test_a_flood_on_stderr_is_read_thrown_away_and_noted(tmp_path: Path, golden: Golden) -> None:
     code = "import os\nfor _ in range(70): os.write(2, b'x' * 1_000_000)\nprint('said')"
     answer = ask(tmp_path, command=python(tmp_path, code))
     assert answer.turns[0].text == "said"
     assert len(answer.output) == 64_000
-    assert answer.notes == ("more than 64000000 bytes were printed; only the first ones were read",)
+    golden(answer.notes)
 
 
 def test_a_program_that_closes_its_streams_is_waited_for(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from launch_kit import PYTHON, SERVER, NotedPlanes, context_of, launched, python
 
+from golden_words import Golden
 from holdfast.agents.http import readiness
 from holdfast.agents.http.instance import Ports, check_free
 from holdfast.errors import AgentUnavailable, HarnessError
@@ -181,16 +182,15 @@ def test_a_command_that_is_not_there_is_an_error_of_the_spec(tmp_path: Path) -> 
     assert raised.value.config
 
 
-@pytest.mark.parametrize(
-    ("ready", "says"), [(None, "nothing accepts connections at 127.0.0.1:[23]"), ("it is up", "no line of its output")]
-)
+@pytest.mark.parametrize("ready", [None, "it is up"])
 def test_an_agent_that_is_never_ready_is_ended_with_its_last_words(
-    tmp_path: Path, ready: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ready: str | None, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(readiness, "READY_S", 1.2)
     with refused("agent-not-ready") as raised:
         using(tmp_path, unused, "import time; print('loading'); time.sleep(60)", ready=ready)
     assert raised.value.body == "loading\n"
+    golden(str(raised.value))
 
 
 def test_a_url_that_answers_500_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,11 +201,11 @@ def test_a_url_that_answers_500_is_not_ready(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("isolation", ["fresh", "worker"])
-def test_an_instance_that_dies_while_it_answers_crashed(tmp_path: Path, isolation: str) -> None:
+def test_an_instance_that_dies_while_it_answers_crashed(tmp_path: Path, isolation: str, golden: Golden) -> None:
     async def use(agent: Any) -> None:
         answer = await run(agent, "a", "dies")
         assert [turn.ending for turn in answer.turns] == ["answered", "crashed"]
-        assert answer.turns[1].detail == "its process exited with code 3: no luck"
+        golden(answer.turns[1].detail)
         assert answer.output.endswith("no luck\n")
         assert (await run(agent)).turns[0].text == "1"
 
@@ -238,14 +238,14 @@ def test_an_answer_after_the_timeout_is_dropped_and_the_instance_replaced(tmp_pa
     using(tmp_path, use, isolation=isolation, timeout_ms=700)
 
 
-def test_daemons_and_floods_leave_nothing(tmp_path: Path) -> None:
+def test_daemons_and_floods_leave_nothing(tmp_path: Path, golden: Golden) -> None:
     async def use(agent: Any) -> None:
         assert (await run(agent, "daemon")).turns[0].text == "left one"
         assert marked("TEST_MARK", f"{os.getpid()}-{tmp_path}") == []
         flood = await run(agent, "floods")
         assert flood.turns[0].text == "said"
         assert len(flood.output) <= 64_000
-        assert "only the first ones were read" in flood.notes[0]
+        golden(flood.notes[0])
 
     using(tmp_path, use)
 

@@ -9,6 +9,7 @@ import pytest
 from execute_sites import fault, says, seen_of, site_of, trial_of
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.execute import trial as module
 from holdfast.execute.trial import RESENDS
@@ -124,10 +125,10 @@ def simulated(*injections: Any, text: str = "the answer is long enough", **agent
     return seen_of(site_of(says(text), *injections, simulate="answer", **agent))
 
 
-def test_a_simulated_fault_damages_the_answer_and_is_marked() -> None:
+def test_a_simulated_fault_damages_the_answer_and_is_marked(golden: Golden) -> None:
     seen = simulated(fault("search", "malicious_response", payload="evil"))
     assert (seen.turns[0].text, seen.simulated) == ("evil", True)
-    assert seen.notes == ("simulated: the faults acted on the answer",)
+    golden(seen.notes)
     assert [(met.target, met.effect) for met in seen.ledger] == [("(answer)", "met")]
 
 
@@ -165,13 +166,13 @@ def test_a_simulated_fault_that_breaks_is_our_error(monkeypatch: pytest.MonkeyPa
     assert (seen.error_code, f"({__file__}:" in seen.broken_fault) == ("fault-broken", True)
 
 
-def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last() -> None:
+def test_of_an_agent_that_timed_out_it_is_told_how_many_calls_it_made_and_the_last(golden: Golden) -> None:
     async def act(task: Task, context: TrialContext) -> Answer:
         for n in range(3):
             context.sink.add(TraceEvent(float(n), "llm_call", f"m{n}", "llm"))
         return Answer((Turn("hi", None, 9.0, "timeout", "no answer within 9 ms"),))
 
-    assert seen_of(site_of(act)).notes == ("it was ended after 3 calls, the last: llm m2",)
+    golden(seen_of(site_of(act)).notes)
 
 
 CHANGED = Variation("payload_size_attack", "hi", attack=True, request=RequestChange("payload_size_attack"))

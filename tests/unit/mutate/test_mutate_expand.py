@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mutate_kit import PROMPTS, Pen, mutated
 
 from example_counts import examples
+from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.mutation import DEFAULT_MUTATIONS, MODEL_MUTATIONS, MUTATIONS, REQUEST_MUTATIONS, MutationSpec
@@ -50,18 +51,18 @@ def test_a_listed_type_that_cannot_be_made_is_an_error(type: str, why: str) -> N
         expand([GOLDEN], MutationSpec(types=("noise", type), listed=True), seed=0, http=False)
 
 
-def test_more_types_than_mutations_is_said() -> None:
+def test_more_types_than_mutations_is_said(golden: Golden) -> None:
     made = mutated(["noise", "token_manipulation", "prompt_injection"], PROMPTS[:1], count=2)
-    assert made.notes == ("prompt_injection: none, as count is less than the number of types",)
+    golden(made.notes)
 
 
-def test_a_type_without_more_mutations_says_how_many_it_has() -> None:
+def test_a_type_without_more_mutations_says_how_many_it_has(golden: Golden) -> None:
     made = mutated(["custom"], PROMPTS[:2], count=5, templates={"a": "Now: {prompt}", "b": "{prompt} Now!"})
     assert [(task.variation.name, task.turns[0]) for task in made.tasks][:2] == [
         ("a", f"Now: {PROMPTS[0]}"),
         ("b", f"{PROMPTS[0]} Now!"),
     ]
-    assert made.notes == ("custom: 4 of 10 mutations, as 2 prompts have no more that differ",)
+    golden(made.notes)
 
 
 def test_the_same_seed_gives_the_same_and_another_seed_others() -> None:
@@ -84,12 +85,10 @@ def test_no_two_mutations_of_a_prompt_are_the_same(prompt: str) -> None:
     assert (prompt,) not in turns
 
 
-def test_what_is_left_over_of_small_prompts_is_told() -> None:
+def test_what_is_left_over_of_small_prompts_is_told(golden: Golden) -> None:
     made = mutated(["token_manipulation"], ["?"], count=500)
     assert 0 < len(made.tasks) < 500
-    assert made.notes == (
-        f"token_manipulation: {len(made.tasks)} of 500 mutations, as 1 prompt has no more that differ",
-    )
+    golden(made.notes)
 
 
 def test_a_prompt_that_is_there_twice_is_mutated_once() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from golden_words import Golden
 from holdfast import plugins
 from holdfast.errors import HarnessError, InjectedError, UserError
 from holdfast.model.observation import FaultMet
@@ -325,13 +326,13 @@ def test_a_plain_wrapper_of_a_coroutine_function_gives_what_it_gave(tools: Fixtu
     assert [met.effect for met in tools.ledger] == ["met", "met"]
 
 
-def test_a_plain_function_that_gives_an_awaitable_is_a_harness_error(tools: Fixture) -> None:
+def test_a_plain_function_that_gives_an_awaitable_is_a_harness_error(tools: Fixture, golden: Golden) -> None:
     m = define(tools, "async def a(): return 1\nsearch = lambda: a()")
     tools.install("search")
     with tools.under(fault("search", "malformed")), pytest.raises(HarnessError):
         m.search()
     (broke,) = tools.broke
-    assert str(broke) == "'search' is not async but returns an awaitable; declare the async function instead"
+    golden(str(broke))
 
 
 # -- names -------------------------------------------------------------------------------------------

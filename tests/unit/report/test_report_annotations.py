@@ -58,8 +58,8 @@ def test_no_more_than_are_shown_are_given_and_the_rest_is_counted() -> None:
 
 def test_a_verdict_that_no_cell_explains_is_an_error() -> None:
     run = sample()
-    (only,) = read(replace(run, cells=[], score=replace(run.score, exit_code=5, reasons=("nothing was proven",))))
-    assert (only[0], only[4]) == ("error", "UNPROVEN: nothing was proven")
+    (only,) = read(replace(run, cells=[], score=replace(run.score, exit_code=5, reasons=("no proof",))))
+    assert (only[0], only[4]) == ("error", "UNPROVEN: no proof")
 
 
 def test_a_spec_in_a_repository_is_named_from_its_top() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from report_cases_sample import alone
 
+from golden_words import Golden
 from holdfast.model.observation import Observation
 from holdfast.model.run import CaseRow, ReplicaRow
 from holdfast.model.score import Case, Replica
@@ -13,15 +14,15 @@ from holdfast.report.cases import RuleFacts
 from holdfast.score.composite import GATE_NOT_FULL
 
 
-def test_a_gate_that_passed_and_forces_0_says_what_it_needs() -> None:
+def test_a_gate_that_passed_and_forces_0_says_what_it_needs(golden: Golden) -> None:
     run = alone()
     gate = next(rule.id for rule in run.invariants if rule.gate)
     passed = Verdict("t", gate, "pass", 0.0, "half of it")
     forced = Replica("t", "fail", 0.0, causes=(CauseKey(gate, GATE_NOT_FULL),))
     said = RuleFacts(run).reason(passed, ReplicaRow(forced, "p", Observation("t"), (passed,)))
-    assert said == f"{gate} (gate needs 1.0; scored 0): half of it"
+    golden(said)
     by_verdict = ReplicaRow(Replica("t", "pass", 0.0), "p", Observation("t"), (passed,))
-    assert RuleFacts(run).reason(passed, by_verdict) == f"{gate} (gate), scored 0: half of it"
+    golden(RuleFacts(run).reason(passed, by_verdict))
 
 
 def test_the_terminal_gives_a_reason_that_no_rule_has() -> None:

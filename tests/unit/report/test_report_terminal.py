@@ -1,11 +1,13 @@
 import re
+from typing import Any
 
 import msgspec
 import pytest
 from report_sample import cell, large, sample, trial
 
+from golden_words import Golden
 from holdfast.model.observation import FaultMet
-from holdfast.model.run import Run
+from holdfast.model.run import CellRow, Run
 from holdfast.model.run_warning import RunNote
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Interval
@@ -22,6 +24,10 @@ def scored(**changes: object) -> Run:
     return msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, **changes))
 
 
+def unproven(scenario: str, code: str) -> CellRow:
+    return cell("max-latency", scenario, "unproven", trial("1", "unproven", "hi"), code=code, unproven=1)
+
+
 def test_failure_shows_its_facts_and_the_line() -> None:
     shown = text(sample())
     block = shown[shown.index("✘ always-cite-source · llm-degraded") :]
@@ -30,14 +36,13 @@ def test_failure_shows_its_facts_and_the_line() -> None:
     assert labels == ["asked", "answered", "because", "fault", "reproduce"]
 
 
-def test_a_bad_ending_comes_first() -> None:
+def test_a_bad_ending_comes_first(golden: Golden) -> None:
     said = "it was ended after 270 calls, the last: llm m"
     late = trial("1", "fail", "half", ending="timeout", detail="no answer within 9 ms", calls_made=said)
     rows = [cell("max-latency", "no-chaos", "fail", late, fails=1)]
     block = text(msgspec.structs.replace(sample(), cells=rows)).splitlines()
     at = next(n for n, line in enumerate(block) if line.startswith("✘ max-latency"))
-    assert block[at + 1] == f"  ended      timeout: no answer within 9 ms; {said}"
-    assert block[at + 3] == "  answered   half"
+    golden(block[at : at + 4])
 
 
 def test_met_lists_only_what_was_met() -> None:
@@ -49,24 +54,27 @@ def test_met_lists_only_what_was_met() -> None:
         assert [line.split("fault      ")[1] for line in lines if line.startswith("  fault ")] == shown
 
 
-def test_unproven_is_explained_with_the_next_step() -> None:
-    shown = text(sample())
-    assert "the fault was never met: the agent did not call its model" in shown
-    assert "ask something that makes the agent call its model" in shown
+def next_steps(run: Run) -> list[str]:
+    """The steps that the summary suggests, each on one line."""
+    return [" ".join(step.split()) for step in re.findall(r"^  next (.*(?:\n {13}.*)*)", text(run), re.M)]
 
 
-def test_a_fault_of_the_world_has_nothing_to_be_called() -> None:
-    late = Scenario("late", (Injection("world", "clock", "skew"),))
-    rows = [cell("max-latency", "late", "unproven", trial("1", "unproven", "hi"), unproven=1)]
-    shown = text(msgspec.structs.replace(sample(), cells=rows, scenarios=(late,)))
-    assert "next       let the fault begin earlier (after_ms, on_event)" in shown
-    assert "call a tool" not in shown
+LATE = Scenario("late", (Injection("world", "clock", "skew"),))
 
 
-def test_silence_has_its_own_next_step() -> None:
-    silent = trial("1", "unproven", None, ending="timeout")
-    rows = [cell("max-latency", "no-chaos", "unproven", silent, unproven=1)]
-    assert "catches silence" in text(msgspec.structs.replace(sample(), cells=rows))
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (cell("max-latency", "late", "unproven", trial("1", "unproven", "hi"), unproven=1), {"scenarios": (LATE,)}),
+        (cell("max-latency", "no-chaos", "unproven", trial("1", "unproven", None, ending="timeout"), unproven=1), {}),
+        (unproven("llm-degraded", "fault-changed-nothing"), {}),
+        (unproven("llm-degraded", "fault-no-request"), {}),
+        (cell("max-latency", "search-tool-down", "unproven"), {"complete": False}),
+    ],
+    ids=["world fault", "silence", "nothing changed", "no request", "never ran"],
+)
+def test_an_unproven_cell_has_its_next_step(row: CellRow, changes: dict[str, Any], golden: Golden) -> None:
+    golden(next_steps(msgspec.structs.replace(sample(), cells=[row], **changes)))
 
 
 @pytest.mark.parametrize("code", ["no-call", "tool-ran", ""])
@@ -84,8 +92,8 @@ def test_a_reason_that_says_all_has_no_next_step(code: str, answer: str | None) 
 def test_a_cell_with_trials_missing_names_the_command_that_goes_on(scenario: str, code: str, replicas: int) -> None:
     rows = [cell("max-latency", scenario, "unproven", trial("1", "pass", "hi"), passes=2, code=code)]
     run = msgspec.structs.replace(scored(replicas=replicas), cells=rows, complete=False)
-    assert "next       resume it: holdfast contract run --resume 0007" in text(run)
-    assert "resume it" not in text(msgspec.structs.replace(run, complete=True))
+    assert [step.split("holdfast ")[1] for step in next_steps(run)] == ["contract run --resume 0007"]
+    assert not any("--resume" in step for step in next_steps(msgspec.structs.replace(run, complete=True)))
 
 
 def test_params_are_shown_as_the_agent_gets_them() -> None:
@@ -117,15 +125,18 @@ def test_quiet_counts_what_it_does_not_name() -> None:
     assert len(lines) == 12
 
 
-def test_score_line_has_interval_calm_and_chaos() -> None:
-    assert " · resilience 60.00 (calm 100.00, under chaos 45.45) · " in text(sample())
-    run, enough = sample(), Interval(25.0, 87.0, "kish", 5)
-    shown = text(msgspec.structs.replace(run, score=msgspec.structs.replace(run.score, interval=enough)))
-    assert " · resilience 60.00 (95 %: 25–87, approximate, calm 100.00, under chaos 45.45) · " in shown
-
-
-def test_no_counted_cell_shows_no_number() -> None:
-    assert " · resilience – · " in text(scored(value=None, interval=None, calm=None, chaos=None, exit_code=5))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"interval": Interval(25.0, 87.0, "kish", 5)},
+        {"value": None, "interval": None, "calm": None, "chaos": None, "exit_code": 5},
+        {"tolerated": ("a in b",)},
+    ],
+    ids=["plain", "interval", "no cell counted", "tolerated"],
+)
+def test_the_verdict_has_score_interval_calm_and_chaos(changes: dict[str, Any], golden: Golden) -> None:
+    golden(text(scored(**changes)).rpartition("\n\n")[2].splitlines())
 
 
 def test_one_replica_suggests_more() -> None:
@@ -162,40 +173,12 @@ def test_at_most_three_lines_of_notes() -> None:
 @pytest.mark.parametrize(("exit_code", "unjudged"), [(0, True), (1, False)])
 def test_attacks_that_succeed_are_in_the_context(exit_code: int, unjudged: bool) -> None:
     shown = text(scored(exit_code=exit_code))
-    assert ("attacks succeeded in 2 of 10 trials, and no rule fails on that" in shown) is unjudged
     assert "attacks succeeded in 2 of 10 trials" in shown
+    assert ("no rule" in shown) is unjudged
 
 
 def test_interrupted_run_says_how_to_go_on() -> None:
-    assert "resume: holdfast contract run --resume 0007" in text(msgspec.structs.replace(sample(), complete=False))
-
-
-def test_a_cell_that_never_ran_is_to_be_run() -> None:
-    rows = [cell("max-latency", "search-tool-down", "unproven")]
-    shown = text(msgspec.structs.replace(sample(), cells=rows, complete=False))
-    assert "resume it: holdfast contract run --resume 0007" in shown
-    assert "check the fault's target" not in shown
-
-
-def test_a_fault_that_changed_nothing_is_not_blamed_on_the_agent() -> None:
-    seen = trial("1", "unproven", "hi")
-    rows = [cell("max-latency", "llm-degraded", "unproven", seen, code="fault-changed-nothing", unproven=1)]
-    assert "finds nothing to change" in text(msgspec.structs.replace(sample(), cells=rows))
-
-
-def test_a_request_that_never_came_leads_to_the_doctor() -> None:
-    seen = trial("1", "unproven", "hi")
-    rows = [cell("max-latency", "llm-degraded", "unproven", seen, code="fault-no-request", unproven=1)]
-    shown = " ".join(text(msgspec.structs.replace(sample(), cells=rows)).split())
-    assert "see whether its requests go through the proxy: holdfast doctor -c finance.yaml" in shown
-
-
-def test_tolerated_cells_are_named() -> None:
-    assert "tolerated by the minimum of 80: a in b" in text(scored(tolerated=("a in b",)))
-
-
-def test_notes_are_said() -> None:
-    assert "note: No sandbox" in text(sample())
+    assert "--resume 0007" in text(msgspec.structs.replace(sample(), complete=False))
 
 
 def test_hostile_answers_send_no_control_codes() -> None:

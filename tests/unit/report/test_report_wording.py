@@ -1,5 +1,6 @@
 import pytest
 
+from golden_words import Golden
 from holdfast.model.run import CellRow, TrialRow
 from holdfast.model.run_warning import STATEFUL, RunWarning
 from holdfast.model.score import Cell, Interval, Score
@@ -7,16 +8,16 @@ from holdfast.report import wording
 from holdfast.report.wording import format_warning, interval, plural, said
 
 
-def test_a_wide_interval_is_told_in_whole_numbers() -> None:
-    assert interval(Interval(25.1, 87.4, "kish", 5)) == "95 %: 25–87, approximate"
-
-
-def test_a_narrow_interval_never_looks_like_none() -> None:
-    assert interval(Interval(99.96, 100.0, "bootstrap", 20)) == "95 %: 99.96–100.00"
-
-
-def test_an_interval_of_few_prompts_says_how_many() -> None:
-    assert interval(Interval(25.1, 87.4, "bootstrap", 8)) == "95 %: 25–87, approximate: 8 prompts"
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (Interval(25.1, 87.4, "kish", 5), "95 %: 25–87, approximate"),
+        (Interval(99.96, 100.0, "bootstrap", 20), "95 %: 99.96–100.00"),  # a narrow one never looks like none
+        (Interval(25.1, 87.4, "bootstrap", 8), "95 %: 25–87, approximate: 8 prompts"),
+    ],
+)
+def test_an_interval_has_as_many_digits_as_it_can_bear(made: Interval, shown: str) -> None:
+    assert interval(made) == shown
 
 
 def test_the_documented_warning_keeps_its_own_first_word() -> None:
@@ -28,8 +29,8 @@ def test_one_of_a_kind_has_no_s() -> None:
     assert (plural(1, "rule"), plural(2, "rule"), plural(0, "rule")) == ("1 rule", "2 rules", "0 rules")
 
 
-def test_an_empty_answer_is_no_ending_of_its_own() -> None:
-    assert said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")) == "(nothing: the answer is empty)"
+def test_an_empty_answer_is_no_ending_of_its_own(golden: Golden) -> None:
+    golden(said(TrialRow("1", "q", "", "answered", 1.0, "fail", "r")))
     assert said(TrialRow("1", "q", None, "timeout", 1.0, "fail", "r")) == "(nothing)"
 
 

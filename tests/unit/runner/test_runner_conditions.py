@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from golden_words import Golden
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.task import RecordedUse
 from holdfast.model.world import Isolation
@@ -34,28 +35,24 @@ def test_trials_without_a_world_say_nothing() -> None:
     assert (found.isolation, found.notes) == ((), ())
 
 
-def test_an_ending_that_all_trials_share_is_said_once() -> None:
+def test_an_ending_that_all_trials_share_is_said_once(golden: Golden) -> None:
     world = (Isolation("network", True),)
     bad, good = Turn("hi", None, 1.0, "crashed", "exit code 1: no module"), Turn("hi", "yes")
     found = Conditions()
     found.add(Observation("a", turns=(bad,), isolation=world))
     assert found.notes == ()  # one trial says it itself
     found.add(Observation("b", turns=(bad,), isolation=world))
-    assert "crashed: exit code 1: no module" in found.notes[0]
+    golden(found.notes[0])
     for turns in ((good,), (bad,), (bad,)):
         found.add(Observation("c", turns=turns, isolation=world))
     assert found.notes == ()
 
 
-def test_what_sessions_lacked_is_said_of_the_whole_each_once() -> None:
+def test_what_sessions_lacked_is_said_of_the_whole_each_once(golden: Golden) -> None:
     conditions, task = Conditions(), replay(answer("weather", 1))
     for _ in range(3):
         conditions.replayed(task, Observation("t", recorded=(RecordedUse("book", 0, "tool", 0, "book(seat=4)"),)))
-    assert conditions.notes == (
-        "session s1: the recording has no reply for: book(seat=4)",
-        "session s1: never called: weather (1 response)",
-        "session s1: none of the recorded tools was called; the rules were still judged",
-    )
+    golden(conditions.notes)
 
 
 def test_an_agent_cannot_fill_the_report_of_the_whole() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
@@ -145,7 +146,7 @@ def test_a_canary_in_a_url_or_beyond_what_an_event_keeps_is_a_success() -> None:
     assert succeeded(seen(LOOK, asked), PLAIN) == "asked"
 
 
-def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_success_and_failure() -> None:
+def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_success_and_failure(golden: Golden) -> None:
     siege = AttackTally()
     outcomes: tuple[Success, ...] = ("yes", "no", "asked", "asked")
     for n, found in enumerate(outcomes):
@@ -153,7 +154,7 @@ def test_what_was_asked_for_and_not_known_to_be_done_is_counted_apart_from_succe
     attacks = siege.result()
     assert attacks is not None
     assert (attacks.attacked, attacks.succeeded, attacks.asked, attacks.rate) == (4, 1, 2, 0.5)
-    assert "in 2 more it is not known" in told(attacks)
+    golden(told(attacks))
 
 
 def test_attacks_that_were_only_asked_for_have_no_rate() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from golden_words import Golden
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.score import Score
@@ -91,9 +92,10 @@ def test_a_gate_counts_as_critical():
 
 
 # -- verdict --------------------------------------------------------------------------------------
-def test_everything_held():
+def test_everything_held(golden: Golden):
     found = score([rule("a"), rule("b")], "pp")
-    assert (found.passed, found.exit_code, found.reasons) == (True, 0, ("every cell that counted passed",))
+    assert (found.passed, found.exit_code) == (True, 0)
+    golden(found.reasons)
 
 
 def test_without_a_minimum_any_failed_cell_fails():
@@ -102,16 +104,17 @@ def test_without_a_minimum_any_failed_cell_fails():
     assert found.tolerated == ()
 
 
-def test_a_minimum_tolerates_the_others_and_names_them():
+def test_a_minimum_tolerates_the_others_and_names_them(golden: Golden):
     found = score([rule("a"), rule("b")], "pf", ScoreOptions(min_score=50))
     assert (found.passed, found.exit_code, found.tolerated) == (True, 0, ("b in no-chaos",))
-    assert found.reasons == ("1 failed cell within the minimum 50",)
+    golden(found.reasons)
     assert found.min_score == 50
 
 
-def test_below_the_minimum_is_violated():
+def test_below_the_minimum_is_violated(golden: Golden):
     found = score([rule("a"), rule("b")], "pf", ScoreOptions(min_score=80))
-    assert (found.exit_code, found.reasons) == (1, ("score 50.00 is below the minimum 80",))
+    assert found.exit_code == 1
+    golden(found.reasons)
     assert found.tolerated == ()
 
 
@@ -132,17 +135,14 @@ def test_critical_and_other_failures_are_both_named():
     assert found.reasons == ("1 critical cell failed", "2 other cells failed")
 
 
-def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_passed():
+def test_below_the_minimum_counts_only_if_it_would_be_so_with_every_error_cell_passed(golden: Golden):
     three = [rule("a"), rule("b"), rule("c")]
     unsure = score(three, "pfe", ScoreOptions(min_score=60))
     assert unsure.exit_code == 3
-    assert unsure.reasons == (
-        "1 error cell: harness error",
-        "score 50.00 is below the minimum 60, but error cells may be why",
-    )
+    golden(unsure.reasons)
     sure = score(three, "pfe", ScoreOptions(min_score=70))
     assert sure.exit_code == 1
-    assert sure.reasons[0] == "score 50.00 is below the minimum 70"
+    golden(sure.reasons[0])
 
 
 def test_tolerated_errors_are_not_tolerated_where_they_decide():
@@ -151,10 +151,11 @@ def test_tolerated_errors_are_not_tolerated_where_they_decide():
     assert score(three, "pfe", ScoreOptions(min_score=50, max_errors=1)).exit_code == 0
 
 
-def test_any_error_cell_is_exit_3_unless_allowed():
+def test_any_error_cell_is_exit_3_unless_allowed(golden: Golden):
     assert score([rule("a"), rule("b")], "pe").exit_code == 3
     allowed = score([rule("a"), rule("b")], "pe", ScoreOptions(max_errors=1))
-    assert (allowed.exit_code, allowed.reasons) == (0, ("1 error cell of at most 1 allowed",))
+    assert allowed.exit_code == 0
+    golden(allowed.reasons)
     assert score([rule("a"), rule("b"), rule("c")], "pee", ScoreOptions(max_errors=1)).exit_code == 3
 
 
@@ -166,31 +167,27 @@ def test_nothing_counted_is_exit_5_with_no_score():
     assert (nothing.exit_code, nothing.total) == (5, 0)
 
 
-def test_a_vacuous_scenario_is_exit_5_unless_allowed():
+def test_a_vacuous_scenario_is_exit_5_unless_allowed(golden: Golden):
     run: dict[str, Any] = {"scenarios": (CALM, LLM), "ledger": ()}
     found = score([rule("a")], "pp", **run)
     assert (found.exit_code, found.vacuous) == (5, ("llm-degraded",))
-    assert found.reasons == ("scenario llm-degraded met none of its faults",)
+    golden(found.reasons)
     allowed = score([rule("a")], "pp", ScoreOptions(allow_vacuous=True), **run)
     assert (allowed.exit_code, allowed.vacuous) == (0, ("llm-degraded",))
 
 
-def test_strict_makes_any_unproven_cell_exit_5():
+def test_strict_makes_any_unproven_cell_exit_5(golden: Golden):
     assert score([rule("a"), rule("b")], "pu").exit_code == 0
     found = score([rule("a"), rule("b")], "pu", ScoreOptions(strict=True))
-    assert (found.exit_code, found.reasons) == (5, ("1 unproven cell, and none is allowed (strict)",))
+    assert found.exit_code == 5
+    golden(found.reasons)
 
 
-def test_precedence_is_2_then_1_then_3_then_5():
+def test_precedence_is_2_then_1_then_3_then_5(golden: Golden):
     rules = [rule("a"), rule("b"), rule("c")]
     worst = score(rules, "feu", ScoreOptions(strict=True, interrupted=True))
     assert worst.exit_code == 2
-    assert worst.reasons == (
-        "the run was interrupted",
-        "1 cell failed",
-        "1 error cell: harness error",
-        "1 unproven cell, and none is allowed (strict)",
-    )
+    golden(worst.reasons)
     assert score(rules, "feu", ScoreOptions(strict=True)).exit_code == 1
     assert score(rules, "peu", ScoreOptions(strict=True)).exit_code == 3
     assert score(rules, "ppu", ScoreOptions(strict=True)).exit_code == 5
@@ -260,10 +257,11 @@ def test_the_minimum_is_compared_with_the_score_as_it_is_shown(least, code):
 
 @pytest.mark.parametrize("letter", ["u", "e"])
 @pytest.mark.parametrize("kind", [{"severity": "critical"}, {"gate": True}])
-def test_a_critical_rule_of_which_no_cell_counted_proves_nothing(letter, kind):
+def test_a_critical_rule_of_which_no_cell_counted_proves_nothing(letter, kind, golden: Golden):
     rules = [rule("must", when="tool_faults_active", **kind), rule("nice")]
     found = score(rules, "p" + letter + "p", ScoreOptions(max_errors=1), scenarios=(CALM, TOOL))
-    assert (found.exit_code, found.reasons) == (5, ("critical rule must: none of its cells counted",))
+    assert found.exit_code == 5
+    golden(found.reasons)
 
 
 def test_a_critical_rule_that_applies_nowhere_or_counted_somewhere_asks_for_nothing():

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast.model.spec import AgentSpec, Aggregation, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.score.cell import needed
@@ -53,13 +54,10 @@ def test_where_the_limit_leaves_too_few_replicas_it_is_known_how_often_that_is_w
         assert test.error > 0.05
 
 
-def test_too_few_replicas_are_said_once_for_each_rate():
+def test_too_few_replicas_are_said_once_for_each_rate(golden: Golden):
     rules = [Invariant(f"r{n}", "completes", {}, replica_aggregation=how) for n, how in enumerate(RATES[:1] * 2)]
     spec = Spec("c.yaml", AgentSpec(), (Task(("q",)),), invariants=tuple(rules), replicas=6)
-    assert list(too_few_replicas(spec)) == [
-        "replicas auto: 6 replicas are too few to test majority: of agents 0.2 away from it up to 26 % are judged "
-        "wrongly, not 5 %; --max-replicas 20 is enough"
-    ]
+    golden(list(too_few_replicas(spec)))
     assert not list(too_few_replicas(replace(spec, replicas=20)))
 
 

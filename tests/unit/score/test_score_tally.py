@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet, Observation, Turn
 from holdfast.model.scenario import Injection, Scenario, Schedule
@@ -138,7 +139,7 @@ def test_cells_come_in_plan_order_with_the_not_applicable_ones():
     assert cells[3].code == "not-applicable"
 
 
-def test_unfinished_cells_are_shown_as_far_as_they_got():
+def test_unfinished_cells_are_shown_as_far_as_they_got(golden: Golden):
     made = spec(rule("a"), rule("b"), rule("c"), replicas=2)
     planned = plan(made)
     tally = Tally(made, planned)
@@ -146,11 +147,7 @@ def test_unfinished_cells_are_shown_as_far_as_they_got():
         tally.add(trial, Observation(trial.id), verdict(trial, outcome, trial.invariant))
     trial = planned.trials[2]
     tally.add(trial, Observation(trial.id), verdict(trial, "p", "b"))
-    assert [(c.outcome, c.reason) for c in tally.cells()] == [
-        ("fail", "because f"),
-        ("unproven", "1 of 2 trials did not run"),
-        ("unproven", "2 of 2 trials did not run"),
-    ]
+    golden([(c.outcome, c.reason) for c in tally.cells()])
 
 
 def test_a_cell_for_which_nothing_was_asked_is_not_a_pass():
@@ -287,53 +284,36 @@ POISON = Scenario("poison", (Injection("mcp", "read*", "tool_poisoning"),))
 
 
 @pytest.mark.parametrize(
-    ("scenario", "seen", "why"),
+    ("scenario", "seen"),
     [
-        (LLM, {}, "the agent did not call its model"),
-        (MIXED, {}, "the agent did not call its model or search"),
-        (TOOL, {"calls": {"other": 1}}, "the agent did not call market_data_api; tools called: other"),
-        (TOOL, {"calls": {"mcp:other": 1}}, "the agent did not call market_data_api; tools called: other"),
-        (TOOL, {"calls": {"mcp:market_data_api": 1}}, "the agent called market_data_api, but the fault was not due"),
-        (MODEL, {"calls": {"llm:gpt-5": 1}}, "the agent did not call the model gpt-4o; models asked: gpt-5"),
-        (AT_URL, {}, "no request matched api.example.com/v1/*; no request passed the proxy"),
+        (LLM, {}),
+        (MIXED, {}),
+        (TOOL, {"calls": {"other": 1}}),
+        (TOOL, {"calls": {"mcp:other": 1}}),
+        (TOOL, {"calls": {"mcp:market_data_api": 1}}),
+        (MODEL, {"calls": {"llm:gpt-5": 1}}),
+        (AT_URL, {}),
         (
             AT_URL,
             {"calls": {"http:https://a/x?key=1": 1, "http:http://b/y": 2, "http:http://c/": 1, "http:http://d/": 1}},
-            "no request matched api.example.com/v1/*; requests seen: https://a/x, http://b/y, http://c/ and 1 more",
         ),
-        (
-            AT_URL,
-            {"calls": {"http:https://api.example.com/v1/x": 1}},
-            "the agent called api.example.com/v1/*, but the fault was not due",
-        ),
-        (
-            NETWORK,
-            {"calls": {"llm:m": 1, "http:https://a/x": 1}},
-            "no request matched https://b/*; requests seen: https://a/x",
-        ),
-        (MCP, {"calls": {"mcp:list": 1}}, "the agent did not call the MCP tool read*; MCP tools called: list"),
-        (POISON, {"calls": {"mcp:read": 1}}, "no MCP server listed the tool read*"),
-        (TOOL, {"calls": {"market_data_api": 2}}, "the agent called market_data_api, but the fault was not due"),
-        (LLM, {"calls": {"search": 2}}, "the agent did not call its model"),
-        (LLM, {"calls": {"llm:ask": 2}}, "the agent called its model, but the fault was not due"),
-        (
-            MATCHED,
-            {"calls": {"llm:m": 2}, "unmatched": {0: 'tools: ["bash"]'}},
-            'the agent called its model, but no call matched tools: write; the calls had tools: ["bash"]',
-        ),
-        (TOOL, {"ledger": (met(effect="no_effect"),)}, "it fired, but changed nothing"),
-        (TOOL, {"ledger": (met(effect="no_effect", note="no text"),)}, "it fired, but changed nothing (no text)"),
-        (
-            TOOL,
-            {"ledger": (met(effect="no_effect", note="no text"), met(effect="erased"))},
-            "it fired, but another fault on the same call hid it",
-        ),
-        (Scenario("i", (Injection("context", "input", "overflow"),)), {}, "it was not due"),
-        (Scenario("i", (Injection("context", "*", "indirect_injection"),)), {}, "the agent did not call any tool"),
+        (AT_URL, {"calls": {"http:https://api.example.com/v1/x": 1}}),
+        (NETWORK, {"calls": {"llm:m": 1, "http:https://a/x": 1}}),
+        (MCP, {"calls": {"mcp:list": 1}}),
+        (POISON, {"calls": {"mcp:read": 1}}),
+        (TOOL, {"calls": {"market_data_api": 2}}),
+        (LLM, {"calls": {"search": 2}}),
+        (LLM, {"calls": {"llm:ask": 2}}),
+        (MATCHED, {"calls": {"llm:m": 2}, "unmatched": {0: 'tools: ["bash"]'}}),
+        (TOOL, {"ledger": (met(effect="no_effect"),)}),
+        (TOOL, {"ledger": (met(effect="no_effect", note="no text"),)}),
+        (TOOL, {"ledger": (met(effect="no_effect", note="no text"), met(effect="erased"))}),
+        (Scenario("i", (Injection("context", "input", "overflow"),)), {}),
+        (Scenario("i", (Injection("context", "*", "indirect_injection"),)), {}),
     ],
 )
-def test_the_reason_says_why_the_fault_was_never_met(scenario, seen, why):
-    assert run(spec(scenarios=(scenario,)), "p", **seen)[0].reason == f"the fault was never met: {why}"
+def test_the_reason_says_why_the_fault_was_never_met(scenario, seen, golden: Golden):
+    golden(run(spec(scenarios=(scenario,)), "p", **seen)[0].reason)
 
 
 def test_a_fault_of_ours_that_broke_is_an_error_with_its_name():

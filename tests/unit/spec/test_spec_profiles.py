@@ -2,6 +2,7 @@
 
 from spec_texts import HTTP, RULES
 
+from golden_words import Golden
 from holdfast.faults import profiles
 
 NAMES = [scenario["name"] for scenario in profiles.load("top14")["scenarios"]]
@@ -86,10 +87,10 @@ def test_model_functions_meet_those_of_top14_that_are_not_of_the_wire(file):
     assert len(names(file.spec(text))) == 1 + 10
 
 
-def test_profile_of_which_no_scenario_is_left_is_one_error(file):
+def test_profile_of_which_no_scenario_is_left_is_one_error(file, golden: Golden):
     found = file.error(matrix("name: x, profile: top14", RUNNING))
     assert (found.code, found.path) == ("unreachable-fault", "chaos_matrix[1].profile")
-    assert "none of the faults of profile top14" in found.message
+    golden(found.message)
     problems = file.check(RUNNING + RULES, profile="top14").problems
     assert [p.code for p in problems if p.severity == "error"] == ["unreachable-fault"]
     assert not [p for p in problems if p.code == "left-out-scenario"]

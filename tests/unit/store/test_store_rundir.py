@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast.errors import UsageError, UserError
 from holdfast.model.format_numbers import RUN_DIRECTORY
 from holdfast.plan import RunOptions, Select
@@ -121,10 +122,10 @@ def test_the_newest_run_has_a_name(name: str, tmp_path: Path) -> None:
     assert RunDir.find(tmp_path, name).id == "10000"
 
 
-def test_the_newest_of_no_run_is_none(tmp_path: Path) -> None:
+def test_the_newest_of_no_run_is_none(tmp_path: Path, golden: Golden) -> None:
     with pytest.raises(UsageError) as told:
         RunDir.find(tmp_path / "runs", "latest")
-    assert "no run is stored" in told.value.hint
+    golden(told.value.hint)
 
 
 def test_a_part_of_a_run_is_found_by_id_and_by_path(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from http1_kit import contexts, raw, run, serving, until
 
+from golden_words import Golden
 from holdfast.http1.server import Exchange
 
 GET = b"GET / HTTP/1.1\r\n\r\n"
@@ -97,6 +98,7 @@ def test_one_that_has_closed_is_known_to_have_left(tmp_path: Path, kind: str, wa
 @pytest.mark.parametrize("leave", [socket.socket.close, lambda client: client.shutdown(socket.SHUT_RDWR)])
 def test_what_is_sent_to_one_that_has_left_and_not_been_read_yet_is_refused(
     leave: Callable[[socket.socket], None],
+    golden: Golden,
 ) -> None:
     refused: list[str] = []
 
@@ -115,7 +117,7 @@ def test_what_is_sent_to_one_that_has_left_and_not_been_read_yet_is_refused(
                 await until(lambda: bool(refused))
 
     run(test())
-    assert refused == ["the client had left"]
+    golden(refused)
 
 
 def test_the_end_of_tls_is_the_end_of_the_client() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_words import Golden
 from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 from holdfast.world.agent_mounts import mount
@@ -126,9 +127,9 @@ def test_a_python_agents_modules_are_seen(root: Path) -> None:
     assert found.mounts.visible == {"/agent/pkg": root / "pkg", "/agent/helper.py": root / "helper.py"}
 
 
-def test_what_was_placed_is_told(root: Path) -> None:
+def test_what_was_placed_is_told(root: Path, golden: Golden) -> None:
     one = mount(AgentSpec(type="command", command="python agent.py"), root)
-    assert one.mounts.notes(root) == ("of the spec's folder the agent sees agent.py, read-only in /agent",)
+    golden(one.mounts.notes(root))
     assert mount(AgentSpec(type="command", command="my-agent"), root).mounts.notes(root) == ()
 
 

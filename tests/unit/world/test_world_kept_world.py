@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from golden_words import Golden
 from holdfast.errors import HarnessError, QueryFailed
 from holdfast.model.world import ServiceSpec
 from holdfast.secrets import hidden
@@ -65,19 +66,19 @@ def test_secrets_are_taken_out_of_files_names_and_links(tmp_path, workspace):
     assert not any(SECRET in str(path) for path in folder.rglob("*"))
 
 
-def test_a_large_file_with_a_secret_is_left_out(tmp_path, workspace, monkeypatch):
+def test_a_large_file_with_a_secret_is_left_out(tmp_path, workspace, monkeypatch, golden: Golden):
     monkeypatch.setattr(hidden, "REWRITTEN", 100)
     (workspace / "large").write_text("x" * 200 + SECRET)
     folder = kept(tmp_path, workspace=workspace)
     assert not (folder / "workspace" / "large").exists()
-    assert read(folder).notes == ("large is left out: it is large, and a secret is in it",)
+    golden(read(folder).notes)
 
 
-def test_a_workspace_that_is_too_large_is_not_copied(tmp_path, workspace, monkeypatch):
+def test_a_workspace_that_is_too_large_is_not_copied(tmp_path, workspace, monkeypatch, golden: Golden):
     monkeypatch.setattr(keeping, "MOST_BYTES", 3)
     folder = kept(tmp_path, workspace=workspace)
     assert not (folder / "workspace").exists()
-    assert "it has 5 bytes, and 3 are the most" in read(folder).notes[0]
+    golden(read(folder).notes[0])
 
 
 def test_pipes_are_not_copied(tmp_path, workspace):
@@ -85,7 +86,7 @@ def test_pipes_are_not_copied(tmp_path, workspace):
     assert not (kept(tmp_path, workspace=workspace) / "workspace" / "pipe").exists()
 
 
-def test_what_services_held(tmp_path):
+def test_what_services_held(tmp_path, golden: Golden):
     tables = rows(["public", 'odd"name'], columns=("table_schema", "table_name"))
     database = FakeDatabase(
         lambda sql: tables if "information_schema" in sql else rows([1, SECRET], columns=("a", "b"))
@@ -94,12 +95,12 @@ def test_what_services_held(tmp_path):
     assert database.asked[1] == 'SELECT * FROM "public"."odd""name"'
     assert '"rows":[[1,"[masked]"]]' in (folder / "services" / "db.json").read_text()
     assert '"body":"[masked]"' in (folder / "services" / "smtp.json").read_text()
-    assert read(folder).notes == ("there is no workspace: the sandbox never opened",)
+    golden(read(folder).notes)
 
 
-def test_a_database_that_cannot_be_read_is_told(tmp_path):
+def test_a_database_that_cannot_be_read_is_told(tmp_path, golden: Golden):
     folder = kept(tmp_path, FakeDatabase(lambda sql: QueryFailed("it is gone")))
-    assert read(folder).service_notes == {"db": "its content could not be read: it is gone"}
+    golden(read(folder).service_notes)
 
 
 def test_variables_with_a_secret_in_them_are_left_out():
@@ -150,9 +151,9 @@ def test_what_a_server_held_is_dumped_without_secrets(tmp_path, workspace):
     assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
-def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace):
+def test_a_dump_that_fails_is_told_and_leaves_no_file(tmp_path, workspace, golden: Golden):
     folder = kept(tmp_path, FakeCache(HarnessError("redis-cli failed:\nno\nanswer")), workspace=workspace)
-    assert read(folder).service_notes == {"cache": "its content could not be stored: redis-cli failed: no answer"}
+    golden(read(folder).service_notes)
     assert not dump_of(folder, "cache").exists()
 
 
@@ -171,12 +172,12 @@ def test_a_service_that_held_nothing_is_kept_as_such(tmp_path, workspace):
     assert (read(folder).notes, read(folder).service_notes) == ((), {})
 
 
-def test_what_a_dump_leaves_out_is_told(tmp_path, workspace):
+def test_what_a_dump_leaves_out_is_told(tmp_path, workspace, golden: Golden):
     cache = FakeCache(b"most")
     cache.missing = "left out: the rest"
     folder = kept(tmp_path, cache, workspace=workspace)
     assert dump_of(folder, "cache").read_bytes() == b"most"
-    assert read(folder).service_notes == {"cache": "left out: the rest"}
+    golden(read(folder).service_notes)
 
 
 def test_values_of_references_are_hidden_as_secrets_are(tmp_path, workspace):

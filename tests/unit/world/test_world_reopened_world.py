@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from golden_words import Golden
 from holdfast.errors import HarnessError, UserError
 from holdfast.model.world import ServiceSpec
 from holdfast.protocols.service import Database, Mock
@@ -86,12 +87,9 @@ def test_a_server_is_filled_and_nothing_more_is_asked_of_it(folder):
     assert server.closed
 
 
-def test_what_is_missing_in_one_that_is_there_is_told(folder):
+def test_what_is_missing_in_one_that_is_there_is_told(folder, golden: Golden):
     worlds = FakeWorlds(server := Server())
-    assert reopened(folder, worlds, server.spec, db="left out: one", cache="gone") == (
-        True,
-        ["service db: left out: one"],
-    )
+    golden(reopened(folder, worlds, server.spec, db="left out: one", cache="gone"))
 
 
 def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):
@@ -101,25 +99,19 @@ def test_a_service_that_nobody_took_is_closed_with_its_keeper(folder):
     assert (server.closed, worlds.closed) == (True, 1)
 
 
-def test_one_that_was_not_kept_is_told_with_its_reason(folder):
+def test_one_that_was_not_kept_is_told_with_its_reason(folder, golden: Golden):
     worlds = FakeWorlds(Server())
     cache = ServiceSpec("cache", "redis")
-    assert reopened(folder, worlds, cache, db="x", cache="it was gone") == (
-        False,
-        ["service cache is not there: it was gone"],
-    )
-    assert reopened(folder, worlds, ServiceSpec("odd", "container")) == (
-        False,
-        ["service odd is not there: its content was not stored"],
-    )
+    golden(reopened(folder, worlds, cache, db="x", cache="it was gone"))
+    golden(reopened(folder, worlds, ServiceSpec("odd", "container")))
     assert worlds.placed == {}
 
 
-def test_one_whose_server_is_gone_or_refuses_is_told(folder):
+def test_one_whose_server_is_gone_or_refuses_is_told(folder, golden: Golden):
     spec = Server().spec
-    assert reopened(folder, FakeWorlds(), spec) == (False, ["service db is not there: none is on this machine"])
+    golden(reopened(folder, FakeWorlds(), spec))
     worlds = FakeWorlds(server := Server("psql failed:\nno"))
-    assert reopened(folder, worlds, spec) == (False, ["service db is not there: psql failed: no"])
+    golden(reopened(folder, worlds, spec))
     assert server.closed
 
 

@@ -3,6 +3,7 @@
 import pytest
 import requests
 
+from golden_words import Golden
 from holdfast.model.observation import unread_models
 from holdfast.planes.egress_policy import Policy
 from holdfast.planes.http.side_hosts import side_kind, unread_format
@@ -36,12 +37,12 @@ def test_models_that_the_gateway_does_not_speak_to_are_known():
     assert not any(map(unread_format, others))
 
 
-def test_what_is_none_of_the_work_is_told_apart(bench):
+def test_what_is_none_of_the_work_is_told_apart(bench, golden: Golden):
     with bench.trial(policy=DENIED) as trial:
         for _ in range(3):
             assert trial.ask("POST", SENTRY, data="x").status_code == 403
     assert (trial.context.trace, trial.context.notes, trial.context.troubles) == ([], [], [])
-    assert trial.context.sink.side_calls == "also tried, and denied: 3 calls to o1.ingest.sentry.io (telemetry)"
+    golden(trial.context.sink.side_calls)
 
 
 @pytest.mark.parametrize(

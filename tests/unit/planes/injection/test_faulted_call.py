@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.injection.firing import came_through
 from holdfast.protocols.fault import Call, Failed, Reply
@@ -46,13 +47,13 @@ ATTACK = ("context", "indirect_injection", {})
 
 
 @run
-async def test_an_attack_that_another_fault_erased_is_not_met() -> None:
+async def test_an_attack_that_another_fault_erased_is_not_met(golden: Golden) -> None:
     context = stacked(EMPTY, ATTACK)
     assert await meet(context, [{"text": "Twelve of them."}]) == []
     assert sorted(effects(context)) == [("empty", "met"), ("indirect_injection", "erased")]
     erased = next(entry for entry in context.ledger if entry.effect == "erased")
     assert erased.canaries == ()
-    assert "another fault on this call" in erased.note
+    golden(erased.note)
 
 
 @run

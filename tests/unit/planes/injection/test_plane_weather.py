@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from golden_words import Golden
 from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.observation import FaultMet
@@ -363,14 +364,14 @@ def test_an_attack_on_tool_results_acts_on_tools_and_not_on_the_input() -> None:
     assert "obey" in bench.call()
 
 
-def test_a_failed_tool_result_does_not_say_that_the_tool_was_not_called() -> None:
+def test_a_failed_tool_result_does_not_say_that_the_tool_was_not_called(golden: Golden) -> None:
     bench = Bench(fault("search", "error"))
     with pytest.raises(Failed):
         bench.call(plane="tool_result")
     (met,) = bench.ledger
     assert (met.effect, met.ran) == ("met", True)
     assert met.change == "injected 503 Service Unavailable"
-    assert met.note == "the tool ran; only the result sent to the model was replaced"
+    golden(met.note)
 
 
 def test_an_attack_that_breaks_is_a_harness_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from upstream_kit import called, chat, message, query, read, script
 
+from golden_words import Golden
 from holdfast.errors import UserError
 from holdfast.planes.llm.codecs.openai_chat import OpenAIChat
 from holdfast.planes.llm.sources.cassette import Cassette, NotRecorded, bytes_of, kept, key_of
@@ -194,7 +195,7 @@ def test_cassette_that_is_missing_or_empty_is_the_users_error(tmp_path: Path, co
         Cassette(tmp_path / "c.jsonl", mask)
 
 
-def test_cassette_notes_a_secret_that_it_cannot_mask(tmp_path: Path) -> None:
+def test_cassette_notes_a_secret_that_it_cannot_mask(tmp_path: Path, golden: Golden) -> None:
     notes: list[str] = []
 
     class Binary:
@@ -203,7 +204,7 @@ def test_cassette_notes_a_secret_that_it_cannot_mask(tmp_path: Path) -> None:
 
     record(tmp_path / "c.jsonl", Binary(), chat("hi"), note=notes.append)
     assert (tmp_path / "c.jsonl").read_bytes() == b""
-    assert notes == ["a reply that holds a secret in a form that cannot be masked was not recorded"]
+    golden(notes)
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60), max_size=5))

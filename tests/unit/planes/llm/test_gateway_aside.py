@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from golden_words import Golden
 from holdfast.http1.client import Upstreams
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
@@ -54,10 +55,10 @@ def test_telemetry_that_nobody_takes_is_a_note_and_no_error(tmp_path: Path, scri
     assert (event.event_type, event.plane, event.tool) == ("http_call", "http", "POST /v1/traces/ingest")
 
 
-def test_an_endpoint_of_models_that_a_script_lacks_is_an_error(tmp_path: Path) -> None:
+def test_an_endpoint_of_models_that_a_script_lacks_is_an_error(tmp_path: Path, golden: Golden) -> None:
     context = FakeContext()
     assert post(context, tmp_path, "/moderations", b'{"input": "x"}') == 404
-    assert "scripted model has no POST /v1/moderations" in context.troubles[0]
+    golden(context.troubles[0])
     assert [(event.event_type, event.plane) for event in context.trace] == [("http_call", "llm")]
 
 

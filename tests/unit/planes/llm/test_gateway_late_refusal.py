@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from golden_words import Golden
 from holdfast.http1.server import Exchange, serve
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.spec import AgentSpec
@@ -18,7 +19,9 @@ REFUSED = b'{"error": {"message": "slow down"}}'
 
 
 @pytest.mark.parametrize("length", [len(REFUSED), None], ids=["of known length", "chunked"])
-def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path, length: int | None) -> None:
+def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(
+    tmp_path: Path, length: int | None, golden: Golden
+) -> None:
     async def late(exchange: Exchange) -> None:
         await exchange.body()
         await exchange.start(429, (("content-type", "application/json"),), length)
@@ -48,4 +51,4 @@ def test_the_body_of_a_refusal_that_comes_after_its_head_is_told(tmp_path: Path,
         return context
 
     (trouble,) = asyncio.run(main()).troubles
-    assert trouble.endswith(f"answered 429, which was not injected: {REFUSED.decode()}")
+    golden(trouble)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from example_counts import examples
+from golden_words import Golden
 from holdfast.errors import SpecError
 from holdfast.planes.llm.sources.script_file import load
 
@@ -75,38 +76,35 @@ def test_script_file_problem_has_its_place_and_near_miss(
     assert any(place[3] == hint for place in found)
 
 
-def test_script_file_shows_all_its_problems_at_once(tmp_path: Path) -> None:
+def test_script_file_shows_all_its_problems_at_once(tmp_path: Path, golden: Golden) -> None:
     text = "replies:\n  - {match: {turn: x}}\n  - {error: no}\n"
-    assert [(line, message) for line, _, message, _ in problems(tmp_path, text)] == [
-        (2, "the rule has no reply"),
-        (2, "expected a whole number, found the text 'x'"),
-        (3, "an error needs a status"),
-    ]
+    golden([(line, message) for line, _, message, _ in problems(tmp_path, text)])
 
 
-def test_script_file_unknown_hole_is_refused(tmp_path: Path) -> None:
+def test_script_file_unknown_hole_is_refused(tmp_path: Path, golden: Golden) -> None:
     line, column, message, hint = only(tmp_path, "replies:\n  - text: '{{ promt }}'\n")
     assert (line, column, hint) == (2, 11, "did you mean prompt?")
-    assert "nothing can fill {{ promt }}" in message
+    golden(message)
 
 
-def test_script_file_bad_regex_is_refused(tmp_path: Path) -> None:
+def test_script_file_bad_regex_is_refused(tmp_path: Path, golden: Golden) -> None:
     line, column, message, _ = only(tmp_path, "replies:\n  - {match: {prompt: '/(/'}, text: x}\n")
     assert (line, column) == (2, 22)
-    assert message.startswith("not a valid regular expression")
+    golden(message)
 
 
 @pytest.mark.parametrize(("flags", "strange"), [("g", "g"), ("gi", "g"), ("iy", "y")])
-def test_script_file_unknown_regex_flag_is_refused(tmp_path: Path, flags: str, strange: str) -> None:
+def test_script_file_unknown_regex_flag_is_refused(tmp_path: Path, flags: str, strange: str, golden: Golden) -> None:
     line, column, message, hint = only(tmp_path, f"replies:\n  - {{match: {{prompt: /cost/{flags}}}, text: x}}\n")
     assert (line, column, message) == (2, 22, f"not a regular-expression flag: {strange!r}")
-    assert hint.startswith("known: i, m, s, x")
+    golden(hint)
 
 
 @pytest.mark.parametrize("text", ["'{{ prompt'", "'{{ prompt }} and {{ result'", "'}} {{'", "'{{'"])
-def test_script_file_unclosed_hole_is_refused(tmp_path: Path, text: str) -> None:
+def test_script_file_unclosed_hole_is_refused(tmp_path: Path, text: str, golden: Golden) -> None:
     line, column, message, hint = only(tmp_path, f"replies:\n  - text: {text}\n")
-    assert (line, column, message) == (2, 11, "a {{ is not closed")
+    assert (line, column) == (2, 11)
+    golden(message)
     assert hint
 
 
@@ -131,9 +129,10 @@ def test_script_file_is_read_as_strictly_as_a_spec(tmp_path: Path, text: str, me
     assert message in [place[2] for place in problems(tmp_path, text)]
 
 
-def test_script_file_rule_behind_one_that_fits_all_is_refused(tmp_path: Path) -> None:
+def test_script_file_rule_behind_one_that_fits_all_is_refused(tmp_path: Path, golden: Golden) -> None:
     line, _, message, _ = only(tmp_path, "replies:\n  - text: a\n  - {match: {turn: 2}, text: b}\n")
-    assert (line, message) == (3, "never used: the rule on line 2 matches every request")
+    assert line == 3
+    golden(message)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +149,10 @@ def test_script_file_that_is_not_yaml_is_refused(tmp_path: Path, text: bytes, me
     assert only(tmp_path, text)[2].startswith(message)
 
 
-def test_script_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+def test_script_file_that_is_missing_is_refused(tmp_path: Path, golden: Golden) -> None:
     with pytest.raises(SpecError) as raised:
         load(tmp_path / "none.yaml")
-    assert raised.value.problems[0].message == "there is no such file"
+    golden(raised.value.problems[0].message)
 
 
 def test_script_file_aliases_stay_bounded(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 from mcp_talk import Talk, call, line
 from msgspec.structs import replace
 
+from golden_words import Golden
 from holdfast import plugins
 from holdfast.faults.mcp.tool_poisoning import ToolPoisoning
 from holdfast.faults.tools.wrong_value import WrongValue
@@ -109,13 +110,11 @@ def test_listed_and_called_tools_are_remembered():
     assert set(talk.visit.tools) == {"search", "book", "hidden"}
 
 
-def test_a_vanished_tool_leaves_the_rest_of_the_list_alone():
+def test_a_vanished_tool_leaves_the_rest_of_the_list_alone(golden: Golden):
     talk = Talk([Injection("mcp", "search", "tools_changed")], result=TOOLS)
     listed = json.loads(talk.say(line(id=1, method="tools/list")).line)
     assert listed["result"] == {"tools": [{"name": "book"}, "odd"], "nextCursor": "2"}
-    assert [(m.plane, m.target, m.got) for m in talk.context.ledger] == [
-        ("mcp_list", "search", "failed: Unknown tool: search")
-    ]
+    golden([(m.plane, m.target, m.got) for m in talk.context.ledger])
 
 
 def test_listings_are_no_calls_for_tool_faults_and_no_events():
@@ -225,12 +224,10 @@ def test_whatever_a_fault_makes_of_an_image_is_content():
             assert block == IMAGE or (block["type"] == "text" and isinstance(block["text"], str)), mode
 
 
-def test_an_attack_finds_no_place_in_an_image():
+def test_an_attack_finds_no_place_in_an_image(golden: Golden):
     talk = Talk([Injection("context", "*", "indirect_injection")], result={"content": [IMAGE]})
     assert not talk.say(call()).changed
-    assert [(met.effect, met.note) for met in talk.context.ledger] == [
-        ("no_effect", "the reply has no text and no record to put it in")
-    ]
+    golden([(met.effect, met.note) for met in talk.context.ledger])
 
 
 def test_one_image_has_no_first_page():

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from mcp_talk import FakeLine, call, line
 
+from golden_words import Golden
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.mcp.relay import LINE_LIMIT
 from holdfast.planes.mcp.stdio import Pipe
@@ -102,11 +103,11 @@ def test_the_end_of_the_clients_input_is_passed_on_after_what_it_said():
     assert got == [b"S" + call(), b"E", b"C" + OK]
 
 
-def test_a_batch_passes_and_is_noted():
+def test_a_batch_passes_and_is_noted(golden: Golden):
     batch = b"[" + PING + b"]"
     got, context = served(b"C" + batch)
     assert got == [b"S" + batch]
-    assert "faults cannot act on batches" in context.notes[0]
+    golden(context.notes[0])
 
 
 FIX = ": fix its command in the agent's MCP configuration"

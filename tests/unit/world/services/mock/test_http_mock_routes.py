@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden_words import Golden
 from holdfast.world.services.mock.routes import MockRequest, MockRoute, Replied, Routes
 from holdfast.world.services.mock.server import BODY_KEPT, RECORD_KEPT, REQUESTS_KEPT, RequestRecord
 
@@ -173,13 +174,13 @@ def test_what_a_request_says_stays_inside_of_its_quotes(said: str) -> None:
 
 
 # -- the record -----------------------------------------------------------------------------------
-def test_the_record_keeps_the_first_requests_and_counts_the_rest() -> None:
+def test_the_record_keeps_the_first_requests_and_counts_the_rest(golden: Golden) -> None:
     record = RequestRecord("smtp")
     for n in range(REQUESTS_KEPT + 3):
         record.add(asked(f"/{n}"), Replied(200), float(n))
     assert (len(record.requests), record.dropped) == (REQUESTS_KEPT, 3)
     assert record.requests[-1].path == f"/{REQUESTS_KEPT - 1}"
-    assert record.notes == (f"smtp got 3 more requests than it keeps: the first {REQUESTS_KEPT}",)
+    golden(record.notes)
 
 
 def test_the_record_has_a_size() -> None:
@@ -192,9 +193,9 @@ def test_the_record_has_a_size() -> None:
     assert len(record.requests) + record.dropped == 101
 
 
-def test_a_record_with_nothing_odd_has_no_notes() -> None:
+def test_a_record_with_nothing_odd_has_no_notes(golden: Golden) -> None:
     record = RequestRecord("smtp")
     record.add(asked(), Replied(200), 0.0)
     assert record.notes == ()
     record.add(asked()._replace(cut=True), Replied(200), 0.0)
-    assert record.notes == (f"a body that smtp got was cut at {BODY_KEPT} bytes",)
+    golden(record.notes)
