@@ -24,6 +24,10 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
     times: int | None = None
     every: int | None = None
     on_call: int | None = None
+    count: Literal["attempts", "logical"] = "attempts"
+    """`logical`: a client library's retry belongs to the call that it repeats, and is not counted."""
+    after_event: dict[str, int] | None = None
+    """`{write: k}`: at the k-th call of the trial that changes something, whatever its target."""
     match: dict[str, Any] | None = None
 
 

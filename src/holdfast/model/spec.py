@@ -21,8 +21,9 @@ from holdfast.model.world import WorldSpec
 Severity = Literal["critical", "high", "medium", "low"]
 When = Literal["always", "tool_faults_active", "llm_faults_active", "any_chaos_active", "no_chaos"]
 AgentIsolation = Literal["fresh", "worker", "inline"]
-Part = Literal["contract", "scenario", "mutation", "chaos", "replay"]
-"""What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions."""
+Part = Literal["contract", "scenario", "mutation", "chaos", "replay", "hunt"]
+"""What of a file is run: its contract (`contract run`), its task, mutated prompts, prompts in chaos, sessions, a hunt
+for faults that break its rules."""
 
 PART_COMMANDS: Mapping[Part, str] = {
     "contract": "holdfast contract run",
@@ -30,6 +31,7 @@ PART_COMMANDS: Mapping[Part, str] = {
     "mutation": "holdfast run",
     "chaos": "holdfast run --chaos-only",
     "replay": "holdfast replay run",
+    "hunt": "holdfast hunt",
 }
 """The command that runs each part."""
 PartAsked = Part | Literal["run", "ci", "verify"]

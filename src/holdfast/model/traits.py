@@ -5,7 +5,8 @@ Nothing else tells a built-in plug-in from another: no stage asks for one by its
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from enum import IntEnum
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +16,35 @@ Step: TypeAlias = Literal["connect", "tls", "name", "statement", "write", "commi
 """Where a connection is met: its name looked up, it is made, TLS begins; of a transaction its first statement, its
 first write, and the commit of one that wrote."""
 Disturbed: TypeAlias = Literal["clock", "limits", "paths", "disk"]
+
+
+class Rung(IntEnum):
+    """The ladder that a hunt climbs at a call site, from weak to strong."""
+
+    SLOW = 0
+    ERROR_ONCE = 1
+    ERROR_ALWAYS = 2
+    EMPTY = 3
+    PARTIAL = 4
+    STALE = 5
+    WRONG_VALUE = 6
+    MALFORMED = 7
+    LOST_REPLY = 8
+    HANG = 9
+    KILLED = 10
+
+
+class Hunted(Struct, frozen=True, kw_only=True):
+    """How a hunt uses a fault."""
+
+    rung: Rung
+    settings: dict[str, Any] = {}
+    lasting: bool = False
+    """From its call on, and not on that call alone."""
+    common: bool = False
+    """There is good public evidence for it, so it is tried early: the profile `top14`."""
+    writes: bool = False
+    """It is about calls that change something, and sweeps of write boundaries use it."""
 
 
 class FaultTraits(Struct, frozen=True, kw_only=True):
@@ -41,6 +71,8 @@ class FaultTraits(Struct, frozen=True, kw_only=True):
     """Of worlds: what the sandbox must be able to change, or to watch, from the start."""
     needs_running: bool = False
     """Of worlds: at the very start there is nothing that it could act on."""
+    hunted: tuple[Hunted, ...] = ()
+    """How a hunt uses it; empty: hunts do not."""
     met: str = ""
     """When it counts as met, for the catalogue; empty: as all of its section."""
     see: tuple[str, ...] = ()

@@ -8,9 +8,31 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.model.scenario import Scenario
 from holdfast.model.spec import PartAsked
 from holdfast.plan.select import Select
 from holdfast.plugins import DEFAULT_BACKEND
+
+
+class HuntOptions(Struct, frozen=True, omit_defaults=True):
+    """What a hunt looks for. The causes that are known when it begins are stored with it: they decide what is tried."""
+
+    order: int = 2
+    """1 covers single faults, 2 pairs of faults."""
+    sweep: tuple[str, ...] = ()
+    """Modes that are tried at every write, and nothing else."""
+    confirm_live: int = 0
+    """How often each cause that a recording showed is asked of the live model."""
+    known: tuple[Scenario, ...] = ()
+    """Causes of earlier hunts, as scenarios."""
+    shrink: Scenario | None = None
+    """The scenario of a failed trial that is to be reduced to its cause, and nothing else."""
+    prompt: str = ""
+    """Of `shrink`: what that trial asked."""
+    only_known: bool = False
+    """Nothing new is tried."""
+    map_only: bool = False
+    """Only calm trials are run."""
 
 
 class RunOptions(Struct, frozen=True, omit_defaults=True):
@@ -60,6 +82,8 @@ class RunOptions(Struct, frozen=True, omit_defaults=True):
     """Where the sessions of a replay lie; None: in the spec."""
     live: bool = False
     """Calls that a recording does not know are let through."""
+    hunt: HuntOptions = HuntOptions()
+    """Of a hunt."""
 
     @property
     def auto(self) -> bool:
@@ -105,6 +129,7 @@ SETTLED = (
     "chaos",
     "chaos_profile",
     "live",
+    "hunt",
     "part",
 )
 """What is run: it was settled when the run began."""

@@ -25,8 +25,8 @@ class OverallScore(Struct, frozen=True):
 
 
 def weight_of(part: Part, weights: PartWeights) -> float:
-    """The configured share of a part; a scenario has none."""
-    return 0.0 if part == "scenario" else weights.of(part)
+    """The configured share of a part; a scenario and a hunt have none."""
+    return 0.0 if part == "scenario" or part == "hunt" else weights.of(part)
 
 
 def overall_score(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.faults.failures import failure
 from holdfast.faults.llm_wire import beginning
 from holdfast.model.completion import Completion, Trouble
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 _MESSAGE = "the model is overloaded, try again later"
 _TOKENS = 5
@@ -28,7 +28,8 @@ class Overloaded:
     ] = "status"
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+        hunted=(Hunted(rung=Rung.ERROR_ALWAYS, lasting=True, common=True),),
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

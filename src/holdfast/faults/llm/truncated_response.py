@@ -12,7 +12,7 @@ from holdfast.faults.llm_text import ended, text_of, with_text
 from holdfast.faults.llm_wire import beginning, ending
 from holdfast.model.completion import Completion, Usage
 from holdfast.model.tokens import first_tokens
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class TruncatedResponse:
     ] = 10
     silent: Annotated[bool, Meta(description="Report a normal end instead of `length` or `max_tokens`.")] = False
 
-    traits: ClassVar[FaultTraits] = FaultTraits(see=("llm_faults.stream_cut",))
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.PARTIAL, common=True, settings={"max_tokens": 8, "silent": True}),),
+        see=("llm_faults.stream_cut",),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -8,14 +8,17 @@ from typing import Any, ClassVar
 
 from holdfast.faults.accepted_values import first_fitting
 from holdfast.faults.values import at, edited, fields, is_rows, with_field, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
 class Empty:
     """Returns an empty reply: `[]`, `{}` or `""`. A record with one list keeps its other fields."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.EMPTY, common=True),),
+        see=("invariants.claim_matches_state", "invariants.contains_any"),
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.failures import failure
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,12 @@ class Error:
     message: Annotated[str, Meta(description="The error message; default: the standard text of the status.")] = ""
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        reached="never", see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency")
+        hunted=(
+            Hunted(rung=Rung.ERROR_ONCE, common=True),
+            Hunted(rung=Rung.ERROR_ALWAYS, lasting=True),
+        ),
+        reached="never",
+        see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 
 from holdfast.faults.json_text import dump, parse
 from holdfast.faults.values import decoded, is_record, is_rows, plain
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
 class Malformed:
     """Returns the real reply, cut off or corrupted so that it does not parse."""
 
-    traits: ClassVar[FaultTraits] = FaultTraits(see=("tool_faults.schema_drift",))
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.MALFORMED),), see=("tool_faults.schema_drift",)
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

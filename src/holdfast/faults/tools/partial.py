@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.values import edited, is_rows, parts, put, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,9 @@ class Partial:
     keep: Annotated[int, Meta(description="The number of list items to keep.", ge=0)] = 1
     fraction: Annotated[float, Meta(description="The part of a text to keep.", ge=0, lt=1)] = 0.5
 
-    traits: ClassVar[FaultTraits] = FaultTraits(see=("invariants.claim_matches_state", "invariants.contains_any"))
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.PARTIAL),), see=("invariants.claim_matches_state", "invariants.contains_any")
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         reply = await forward(call)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from holdfast.faults.met import WAIT
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,9 @@ class Slow:
 
     delay_ms: Annotated[int, Meta(description="The delay before the call, in milliseconds.", ge=0)] = 2000
 
-    traits: ClassVar[FaultTraits] = FaultTraits(harmless=True, on_results=False, met=WAIT)
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        hunted=(Hunted(rung=Rung.SLOW, settings={"delay_ms": 500}),), harmless=True, on_results=False, met=WAIT
+    )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:
         await ctx.sleep(self.delay_ms)

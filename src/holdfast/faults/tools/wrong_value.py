@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from holdfast.faults.values import Path, edited, fields, is_record, is_rows, parts, put, with_items
-from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Reply
+from holdfast.protocols.fault import Call, FaultContext, FaultTraits, Forward, Hunted, Reply, Rung
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class WrongValue:
     ] = ()
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        see=("invariants.claim_matches_state", "invariants.contains_any", "tool_faults.stale")
+        hunted=(Hunted(rung=Rung.WRONG_VALUE, common=True),),
+        see=("invariants.claim_matches_state", "invariants.contains_any", "tool_faults.stale"),
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

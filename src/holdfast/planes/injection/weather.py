@@ -248,7 +248,7 @@ class Weather:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
-        arrived = self._arrive(call, facing)
+        arrived = self._arrive(call, facing, retry)
         passing = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
         passing.seen = any(placed.watches for placed, _, _ in arrived)
         try:
@@ -297,7 +297,9 @@ class Weather:
                 self.give_back(entry.index)
         return text
 
-    def _arrive(self, call: Call, facing: list[ActiveInjection]) -> list[tuple[ActiveInjection, int, str]]:
+    def _arrive(
+        self, call: Call, facing: list[ActiveInjection], retry: int = 0
+    ) -> list[tuple[ActiveInjection, int, str]]:
         """Counts the call for every injection whose `match` accepts it; returns (injection, nth, key of the random
         draw) for each."""
         numbered = call.plane == "llm" or call.plane.startswith("service")
@@ -307,7 +309,9 @@ class Weather:
             key = what if numbered else self._occurrence(what)
             for placed in facing:
                 if placed.matches(call.arguments):
-                    placed.seen += 1
+                    # A retry that comes first belongs to a call that was made before the fault was placed.
+                    if not (retry and placed.seen and placed.injection.schedule.count == "logical"):
+                        placed.seen += 1
                     # A transaction that never reaches the fault's step still counts.
                     every = placed.injection.schedule.match is None and call.plane.startswith(STEP)
                     arrived.append((placed, call.n if every else placed.seen, key))

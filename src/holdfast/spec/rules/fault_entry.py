@@ -62,7 +62,7 @@ def _is_open(glob: str) -> bool:
 FamilyName = Literal[
     "tool_faults", "llm_faults", "context_attacks", "mcp_faults", "http_faults", "service_faults", "world_faults"
 ]
-_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "match")
+_SCHEDULE = ("probability", "after_calls", "times", "every", "on_call", "count", "match")
 _EXCLUSIVE = (
     ("on_event", "after_ms", "a fault begins at a time or at an event"),
     ("on_call", "after_calls", "on_call counts all calls"),

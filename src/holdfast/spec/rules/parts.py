@@ -112,10 +112,12 @@ _USERS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Part, ...]], ...] = 
 def part_rules(file: File, part: Part, rules: ContractRules) -> ContractRules:
     """The rules of a part: those of `run` for mutations and chaos, else those of the contract.
 
-    Without a contract, the rules of `run` also judge recorded sessions.
+    Without a contract, the rules of `run` also judge recorded sessions and hunts.
     """
-    of_run = part in ("mutation", "chaos") or (part == "replay" and not rules.all)
-    return ContractRules(file.run_rules) if of_run else rules
+    of_run = part in ("mutation", "chaos") or (part in ("replay", "hunt") and not rules.all)
+    found = ContractRules(file.run_rules) if of_run else rules
+    # One trial of a hunt serves every rule, so a rule that asks something else has no part in it.
+    return ContractRules(tuple(one for one in found.all if not one.invariant.probes)) if part == "hunt" else found
 
 
 def part_weather(
@@ -124,6 +126,8 @@ def part_weather(
     """The scenarios of a part: of a contract and a scenario those of the matrix."""
     if part == "replay":
         return ScenarioSet((Scenario(REPLAY),), ((),), tools_on_wire=contract.tools_on_wire)
+    if part == "hunt":
+        return ScenarioSet((Scenario(CALM),), ((),), tools_on_wire=contract.tools_on_wire)
     if part not in ("mutation", "chaos"):
         return contract
     stormy = part == "chaos" or asked.chaos or asked.chaos_profile is not None

@@ -22,6 +22,10 @@ class ScheduleKeys(Struct, frozen=True, kw_only=True):
     times: Annotated[int | None, about("Stop after the fault was met this many times.", ge=1)] = None
     every: Annotated[int | None, about("Fire on every Nth call.", ge=1)] = None
     on_call: Annotated[int | None, about("Fire on the Nth call only.", ge=1)] = None
+    count: Annotated[
+        Literal["attempts", "logical"],
+        about("What on_call and after_calls count: every attempt, or calls without a client library's retries."),
+    ] = "attempts"
     match: Annotated[
         dict[str, Any] | None, about("Fire only on calls with these arguments: name to value or glob.")
     ] = None
