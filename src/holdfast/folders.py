@@ -21,6 +21,7 @@ OPTION = "--runs-dir"
 HOME = "HOLDFAST_DIR"
 """The variable that names another folder than `.holdfast`."""
 KEPT = "kept"
+HUNTS = "hunts"
 JUDGE_CACHE = "judge-cache"
 USER_CACHE = "user-cache"
 MUTATION_CACHE = os.path.join("cache", "mutations")
@@ -35,6 +36,7 @@ OWN_FILES = (
     "history.db",
     "history.db-shm",
     "history.db-wal",
+    HUNTS,
     JUDGE_CACHE,
     KEPT,
     "notes.jsonl",

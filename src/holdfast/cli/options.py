@@ -269,6 +269,14 @@ def run_options_beside(command: F) -> F:
     return command
 
 
+def hunt_run_options(command: F) -> F:
+    """How a hunt is run: nothing that selects scenarios, and no minimum."""
+    seed = [option for option in _REPEATED if option in (_REPEATED[0], _REPEATED[2])]
+    for option in reversed([*seed, *_HOW, *_WORLD, _QUIET]):
+        command = option(command)
+    return command
+
+
 def whole_options(command: F) -> F:
     """What decides a run of every part: nothing that is about one of them."""
     for option in reversed([config, _SHARD, *_REPEATED, *_HOW, *_WORLD, *_VERDICT]):

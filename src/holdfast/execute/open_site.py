@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AgentUnavailable
 from holdfast.execute.agent_section import at_section, refers_to_params, resolve_agent
 from holdfast.execute.options import ASKED, USUAL, ModelOptions, WorldOptions
-from holdfast.execute.plane_needs import needs_planes, on_web
+from holdfast.execute.plane_needs import needs_planes, on_web, open_for
 from holdfast.execute.site import Site
 from holdfast.execute.slots import slots
 from holdfast.execute.targets import check_targets
@@ -135,7 +135,7 @@ class _SiteOpening:
     async def inline(self, agent: AgentSpec) -> Site:
         from holdfast.agents.python.inline import InlineAgent
 
-        inline = await InlineAgent.open(agent, self.root, self.spec.scenarios)
+        inline = await InlineAgent.open(agent, self.root, open_for(self.spec))
         targets = await self.targets(inline, inline.installed.tools, inline.installed.llm)
         return Site(self.spec, inline, 1, _about_start([_INLINE]), targets)
 
@@ -143,7 +143,7 @@ class _SiteOpening:
         from holdfast.agents.python.machine_hosts import MachineHosts
 
         planes = machine.site_planes
-        python = await MachineHosts.open(agent, self.root, self.spec.scenarios, machine.environ, planes)
+        python = await MachineHosts.open(agent, self.root, open_for(self.spec), machine.environ, planes)
         ready, notes = python.ready, _about_start([python.cost_note] if python.cost_note else ())
         if planes is not None:
             planes.tools = frozenset(ready.tools)
@@ -208,7 +208,7 @@ class _SiteOpening:
         if agent.in_python:
             from holdfast.agents.python.world_hosts import WorldHosts
 
-            return WorldHosts(agent, self.spec.scenarios)
+            return WorldHosts(agent, open_for(self.spec))
         if agent.type == "http":
             from holdfast.agents.http.launched import LaunchedHttpAgent
 

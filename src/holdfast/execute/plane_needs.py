@@ -12,7 +12,7 @@ from holdfast import plugins
 from holdfast.execute.agent_section import resolved_models
 from holdfast.execute.options import ASKED, ModelOptions
 from holdfast.model.run_warning import RunWarning
-from holdfast.model.scenario import Injection
+from holdfast.model.scenario import Injection, Scenario
 from holdfast.model.spec import AgentSpec, Spec
 from holdfast.model.traits import CheckTraits
 from holdfast.plan.checks import traits_of
@@ -33,7 +33,7 @@ def plane_settings(
         root,
         environ,
         resolved_models(spec, environ),
-        spec.scenarios,
+        open_for(spec),
         web=web,
         read=(*rule_urls(spec), *recorded_urls(spec)),
         record=models.record,
@@ -42,6 +42,15 @@ def plane_settings(
         tool_results=not agent.in_python or spec.tools_on_wire or replays(spec),
         network=None if spec.world is None else spec.world.network,
     )
+
+
+def open_for(spec: Spec) -> tuple[Scenario, ...]:
+    """The scenarios that a site is opened for: those of the spec, and what a hunt may invent."""
+    if spec.part != "hunt":
+        return spec.scenarios
+    from holdfast.hunt.points import every_fault
+
+    return (*spec.scenarios, every_fault())
 
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -142,4 +151,4 @@ def _on_wire(injection: Injection, spec: Spec) -> bool:
 
 
 def _injections(spec: Spec) -> Iterator[Injection]:
-    return (injection for scenario in spec.scenarios for injection in scenario.injections)
+    return (injection for scenario in open_for(spec) for injection in scenario.injections)

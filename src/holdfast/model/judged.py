@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-
 from msgspec import Struct
 
-from holdfast.model.observation import FaultMet, Observation
-from holdfast.model.trace import REFUSED, TraceEvent
-from holdfast.model.verdict import Judgement, Verdict
+from holdfast.model.observation import FaultMet
+from holdfast.model.verdict import Judgement
 
 
 class VerdictCode(Struct, frozen=True):
@@ -30,6 +26,15 @@ class CallSite(Struct, frozen=True):
     """From 1. A client library's retry belongs to the call that it repeats."""
 
 
+class Feed(Struct, frozen=True):
+    """A value of one call's reply that appears later: in what another call sends, or in the answer."""
+
+    source: int
+    """Of the call, in the order of the trial's calls."""
+    target: int | None
+    """Of the call that sends it; None: it is in the answer."""
+
+
 class JudgedTrial(Struct, frozen=True):
     """One trial that was judged."""
 
@@ -41,6 +46,15 @@ class JudgedTrial(Struct, frozen=True):
     """Every fault that fired, and whether it was met."""
     calls: tuple[CallSite, ...]
     """In the order in which they began."""
+    writes: tuple[int, ...] = ()
+    """Which of the calls change something and were not kept from it by a fault."""
+    feeds: tuple[Feed, ...] = ()
+    scripted: bool = True
+    """No live model was asked."""
+    error: bool = False
+    """Holdfast or a provider failed."""
+    failure: str = ""
+    """Why the first rule failed, in words."""
 
 
 class Judged(Struct, frozen=True):
@@ -52,22 +66,3 @@ class Judged(Struct, frozen=True):
     """The run is violated, whatever is still to come."""
     trials: tuple[JudgedTrial, ...] = ()
     """Those judged since the last call, in the order in which the planner gave them; only if it asked for them."""
-
-
-def judged_trial(observation: Observation, verdicts: Sequence[Verdict]) -> JudgedTrial:
-    """What a planner may know of the trial."""
-    codes = tuple([VerdictCode(one.invariant, one.outcome, one.code, one.key) for one in verdicts])
-    calls = tuple(call_sites(observation.trace))
-    return JudgedTrial(observation.trial, observation.ending, codes, observation.ledger, calls)
-
-
-def call_sites(trace: Iterable[TraceEvent]) -> Iterable[CallSite]:
-    """The calls of a trial, numbered for each target. Calls that were only declared, or refused by egress, are none."""
-    ordinals = Counter[tuple[str, str]]()
-    for event in trace:
-        if event.retry or event.phase == "declared" or event.error_type == REFUSED:
-            continue
-        # An HTTP call is traced as `METHOD URL`, and its faults wait at the URL.
-        target = event.tool.partition(" ")[2] if event.event_type == "http_call" else event.tool
-        ordinals[event.plane, target] += 1
-        yield CallSite(event.plane, target, ordinals[event.plane, target])

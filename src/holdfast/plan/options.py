@@ -29,6 +29,8 @@ class HuntOptions(Struct, frozen=True, omit_defaults=True):
     """The scenario of a failed trial that is to be reduced to its cause, and nothing else."""
     prompt: str = ""
     """Of `shrink`: what that trial asked."""
+    failure: str = ""
+    """Of `shrink`: the rule that it broke and the code of its verdict, one per line."""
     only_known: bool = False
     """Nothing new is tried."""
     map_only: bool = False

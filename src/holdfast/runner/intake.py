@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.model import events
 from holdfast.model.codec import HALVES, carried
-from holdfast.model.judged import JudgedTrial, judged_trial
+from holdfast.model.judged import JudgedTrial
 from holdfast.model.observation import FaultMet, Observation
 from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import Trial
@@ -233,7 +233,9 @@ class Intake:
         if masked:  # from what is stored it could not be judged again
             self.record.flush()
         if self.judged is not None:
-            self.judged[trial.id] = self.masker.struct(judged_trial(seen, verdicts))
+            from holdfast.hunt.sites import judged_trial  # only planners that ask for it need it
+
+            self.judged[trial.id] = judged_trial(self.masker.observation(seen), verdicts)
         decided = self.tally.take(trial, seen, verdicts)
         if self.kept.wanted:
             self.kept.judged(seen, verdicts)

@@ -22,6 +22,7 @@ from holdfast.runner.executors import open_executor
 from holdfast.runner.intake import Intake
 from holdfast.runner.interrupts import Interrupts
 from holdfast.runner.job import Job, Listen
+from holdfast.runner.past.hunted import hunt_planner, judged_before
 from holdfast.runner.preflight import preflight
 from holdfast.runner.run_log import RunLog
 from holdfast.store.replay import StoredRun, replay
@@ -122,14 +123,17 @@ class RunInProgress:
     async def _trials(self, executor: Executor, stored: StoredRun) -> None:
         """All that have no record yet, in batches, and what their ends tell of the whole."""
         intake = self.intake
-        planner, budget = self._planner(stored, executor.concurrency), self._budget(stored.done)
+        planner = self._planner(stored, executor.concurrency)
+        intake.judged = judged_before(self.run, self.job.plan) if planner.detailed else None
+        budget = self._budget(stored.done)
         calm, called = self._calm_answers(), CalledTools(self.job.spec)
         alone = executor.concurrency == 1
-        intake.judged = {} if planner.detailed else None
         judged, done, planned = Judged(0, intake.violated), 0, 0
         while batch := planner.next(judged):
-            planned = done + len(batch)
-            begun = intake.begun(batch) if budget is None else budget.within(intake.begun(batch))
+            # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
+            due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
+            planned = done + len(due)
+            begun = intake.begun(due) if budget is None else budget.within(intake.begun(due))
             ended = executor.execute(
                 begun, started=intake.started, on_fault=intake.met, on_call=intake.saw, store=intake.store
             )
@@ -166,7 +170,7 @@ class RunInProgress:
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
         if budget is not None and budget.ended_by:
-            self.log.unasked = (planned if job.options.auto else len(stored.left)) - done
+            self.log.unasked = (planned if job.options.auto or intake.judged is not None else len(stored.left)) - done
             self.log.stopped_by = budget.ended_by
         elif job.options.auto:
             self._note_replicas(done + stored.done)
@@ -180,6 +184,8 @@ class RunInProgress:
 
     def _planner(self, stored: StoredRun, concurrency: int) -> Planner:
         options = self.job.options
+        if self.job.spec.part == "hunt":
+            return hunt_planner(self.job.spec, self.job.plan, options)
         if options.auto:
             return Rounds(stored.left, self.intake.tally.wants, fail_fast=options.fail_fast)
         return FailFast(stored.left, concurrency) if options.fail_fast else Once(stored.left)
@@ -189,6 +195,8 @@ class RunInProgress:
         options, tally = self.job.options, self.intake.tally
         if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
             return None
+        if self.intake.judged is not None:  # of a hunt every trial counts, the preflight included
+            done = len(self.intake.judged) + len(self.intake.controls)
         return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)
 
     def _note_replicas(self, asked: int) -> None:

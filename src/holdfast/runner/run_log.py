@@ -56,7 +56,7 @@ class RunLog:
                 run_id=self._run.id,
                 path=str(self._run.path),
                 spec=job.spec,
-                trials=len(job.plan.trials),
+                trials=job.options.max_trials or 0 if job.spec.part == "hunt" else len(job.plan.trials),
                 cells=len(job.plan.cells),
                 rules=len(job.plan.invariants),
                 scenarios=len(job.plan.scenarios),

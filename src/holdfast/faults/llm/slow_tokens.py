@@ -24,7 +24,7 @@ class SlowTokens:
     per_token_ms: Annotated[int, Meta(description="Time between tokens, in milliseconds.", ge=0)] = 200
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.SLOW, settings={"ttft_ms": 500, "per_token_ms": 5}),), harmless=True, met=WAIT
+        hunted=(Hunted(rung=Rung.SLOW, settings={"ttft_ms": 300, "per_token_ms": 5}),), harmless=True, met=WAIT
     )
 
     async def apply(self, call: Call, forward: Forward, ctx: FaultContext) -> Reply:

@@ -18,7 +18,7 @@ class Timeout:
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 10_000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.HANG, settings={"delay_ms": 2000}),),
+        hunted=(Hunted(rung=Rung.HANG, settings={"delay_ms": 1000}),),
         met=WAIT,
         see=("invariants.retries_within", "invariants.recovers_within_ms", "invariants.latency"),
     )

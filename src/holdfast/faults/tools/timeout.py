@@ -18,7 +18,7 @@ class Timeout:
     delay_ms: Annotated[int, Meta(description="How long the call hangs, in milliseconds.", ge=0)] = 5000
 
     traits: ClassVar[FaultTraits] = FaultTraits(
-        hunted=(Hunted(rung=Rung.HANG, common=True, settings={"delay_ms": 2000}),),
+        hunted=(Hunted(rung=Rung.HANG, common=True, settings={"delay_ms": 1000}),),
         reached="never",
         on_results=False,
         met=WAIT,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.model.judged import CallSite, VerdictCode, judged_trial
+from holdfast.hunt.sites import judged_trial, lineage
+from holdfast.model.judged import CallSite, Feed, VerdictCode
 from holdfast.model.observation import FaultMet, Observation, Turn
-from holdfast.model.trace import REFUSED, TraceEvent
+from holdfast.model.trace import REFUSED, Cost, TraceEvent
 from holdfast.model.verdict import Verdict
 
 
@@ -36,3 +37,22 @@ def test_verdicts_are_values_without_words() -> None:
     found = judged_trial(seen, [Verdict("t", "says", "fail", 0.0, "some words", code="missing", key=("total",))])
     assert found.verdicts == (VerdictCode("says", "fail", "missing", ("total",)),)
     assert (found.trial, found.ending, found.ledger) == ("t", "raised", (met,))
+
+
+def test_a_reply_feeds_what_later_sends_its_values() -> None:
+    turn = Turn("Charge order-7781 for 5 days", text="Charged $1,219.50, receipt R-99310.")
+    trace = (
+        event("find", input='{"order_id": "order-7781"}', output='{"customer": "C-40417", "total": 1219.5, "days": 5}'),
+        event("charge", input='{"customer": "c-40417", "order": "order-7781"}', output='{"receipt": "R-99310"}'),
+        event("log", input='{"days": 5}', output="customer noted"),
+    )
+    # What was asked, a short number and a key of JSON are no lineage.
+    assert list(lineage(Observation("t", (turn,), trace=trace))) == [Feed(0, 1), Feed(0, None), Feed(1, None)]
+
+
+def test_a_live_model_makes_a_trial_unscripted() -> None:
+    live = TraceEvent(0.0, "llm_call", "gpt", "llm", cost=Cost("gpt", 1, 1))
+    found = judged_trial(
+        Observation("t", trace=(live, event("charge", write=True), event("send", write=True, unsent=True))), ()
+    )
+    assert (found.scripted, found.writes, found.calls[0].target) == (False, (1,), "*")

@@ -1,0 +1,123 @@
+"""Hunts: from a file to what was found, on the way that every run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.api.job import PreparedJob, load_part, settled_job
+from holdfast.errors import HarnessError, NothingProven, UserError
+from holdfast.hunt.planner import HuntPlanner
+from holdfast.hunt.result import HuntResult, HuntStop, result
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
+from holdfast.plan import RunOptions
+from holdfast.plan.options import HuntOptions
+from holdfast.runner.job import Job, spec_warnings
+from holdfast.runner.outcome import RunOutcome
+from holdfast.runner.past.hunted import look_at_hunt
+from holdfast.store.known_causes import KnownCause, keep_causes, known_causes
+from holdfast.store.record import observations
+from holdfast.store.rundir import RunDir, write_json
+
+CALM_REPLICAS = 3
+"""Calm trials of each prompt, unless a script or a recording answers for the model."""
+RESULT = "hunt.json"
+"""What a hunt found, in its run's folder."""
+
+
+class EndedHunt(Struct, frozen=True):
+    """A hunt that has ended."""
+
+    found: HuntResult
+    planner: HuntPlanner
+    run: RunDir
+
+
+def prepare_hunt(path: Path, given: RunOptions, *, cause: str = "") -> PreparedJob:
+    """The job of a new hunt; `cause`: only this known one is tried."""
+    spec, problems = load_part(path, given)
+    scripted = given.replay is not None or (bool(spec.models) and all(one.is_script for one in spec.models.values()))
+    given = replace(given, replicas=given.replicas or (1 if scripted else CALM_REPLICAS))
+    if given.hunt.shrink is None:
+        known = tuple(old_causes(spec, given.select.invariants, cause))
+        given = replace(given, hunt=replace(given.hunt, known=known, only_known=given.hunt.only_known or bool(cause)))
+    spec, problems = load_part(path, given)
+    if not spec.invariants:
+        raise UserError("a hunt needs rules, and this file has none that it can judge", code="hunt-no-rules")
+    return settled_job(spec, given, spec_warnings(spec, problems))
+
+
+def old_causes(spec: Spec, rules: Iterable[str], cause: str = "") -> list[Scenario]:
+    """The causes of earlier hunts, each once; UserError if the one that is named is not known."""
+    wanted = set(rules)
+    every = [one for rule, causes in known_causes(spec).items() if not wanted or rule in wanted for one in causes]
+    found = {one.id: one.scenario for one in every if not cause or one.id.startswith(cause)}
+    if cause and not found:
+        hint = "holdfast hunt lists them" if not every else f"known: {', '.join(sorted({one.id for one in every})[:8])}"
+        raise UserError(f"no hunt of this file found a cause {cause!r}", code="cause-unknown", hint=hint)
+    return [found[id] for id in sorted(found)]
+
+
+def conclude_hunt(job: Job, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> EndedHunt:
+    """What the hunt found, stored in its run and among the known causes.
+
+    Raises what keeps a hunt from being one, after `show_calm` has shown the calm run.
+    """
+    run = RunDir(Path(outcome.run.path))
+    planner = look_at_hunt(run, job.plan, job.options)
+    count = len({seen.trial for seen in observations(run, traces=False)})
+    found = result(planner, job.spec, count, _stopped(job, planner, run, outcome, count))
+    if found.stopped != "interrupted":
+        _refuse_calm(planner, outcome, show_calm)
+    write_json(run.path / RESULT, found)
+    known = (
+        (rule, KnownCause(cause.id, cause.code, _scenario(planner, cause.id), cause.prompt))
+        for cause in found.causes
+        for rule in cause.rules
+    )
+    keep_causes(job.spec, known, found.fixed)
+    return EndedHunt(found, planner, run)
+
+
+def _scenario(planner: HuntPlanner, id: str) -> Scenario:
+    made = (hunt.points.scenario(cause.points) for hunt in planner.hunts for cause in hunt.search.causes)
+    return next(one for one in made if one.name == id)
+
+
+def _stopped(job: Job, planner: HuntPlanner, run: RunDir, outcome: RunOutcome, count: int) -> HuntStop:
+    ended, options = run.ended(), job.options
+    if ended is None or not ended.complete:
+        return "interrupted"
+    if planner.done:
+        return "done"
+    if options.max_trials is not None and count >= options.max_trials:
+        return "trials"
+    spent = outcome.score.spent
+    used = (spent.cost_usd or 0.0) if spent is not None else 0.0
+    return "cost" if options.max_cost is not None and used >= options.max_cost else "time"
+
+
+def _refuse_calm(planner: HuntPlanner, outcome: RunOutcome, show_calm: Callable[[RunOutcome], None]) -> None:
+    failing = planner.failing_in_calm
+    if failing:
+        show_calm(outcome)
+        rules = ", ".join(dict.fromkeys(rule for rule, _ in failing))
+        hint = "fix the agent or the rule first, or hunt for another rule: --rule ID"
+        raise UserError(f"in calm, without any fault, the agent breaks {rules}", code="hunt-calm-fails", hint=hint)
+    if planner.broken or any(one.error for one in planner.calm):
+        show_calm(outcome)
+        raise HarnessError("Holdfast could not observe the agent's trials", code="hunt-broken")
+    if planner.calm and not any(hunt.points.all for hunt in planner.hunts) and not planner.options.map_only:
+        raise NothingProven(
+            "the agent made no call that Holdfast can see, so there is nowhere to place a fault", code="hunt-no-calls"
+        )
+
+
+def hunt_options(*, order: int = 2, sweep: str = "", confirm_live: int = 0, map_only: bool = False) -> HuntOptions:
+    """The options of a hunt; UserError if a mode of a sweep is not one that hunts use at writes."""
+    modes = tuple(filter(None, (one.strip() for one in sweep.split(","))))
+    return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, map_only=map_only)

@@ -1,0 +1,103 @@
+"""Running a hunt and showing it: shared by `hunt`, `shrink` and `map`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from holdfast.api.config_file import find_config
+from holdfast.api.hunt import EndedHunt, conclude_hunt, hunt_options, prepare_hunt
+from holdfast.api.job import PreparedJob
+from holdfast.cli.options import options, show_lines
+from holdfast.cli.run_job import execute, prepare
+from holdfast.cli.screen import print_document
+from holdfast.cli.screen_output import Screen
+from holdfast.errors import UsageError
+from holdfast.hunt.result import HuntResult
+from holdfast.model.codec import to_builtins
+from holdfast.report.hunt import hunt_lines, scenario_yaml
+from holdfast.report.safe import one_line
+from holdfast.runner.outcome import RunOutcome, shown_path
+
+MAX_TRIALS = 300
+
+
+def hunt_and_show(
+    config: Path | None,
+    *,
+    resume: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    write: Path | None = None,
+    cause: str = "",
+    order: int = 2,
+    sweep: str = "",
+    confirm_live: int = 0,
+    max_trials: int | None = None,
+    **given: Any,
+) -> int:
+    """What `hunt` does with its command line; the exit code."""
+    hunt = hunt_options(order=order, sweep=sweep, confirm_live=confirm_live)
+    asked = options(part="hunt", hunt=hunt, max_trials=max_trials or MAX_TRIALS, **given)
+    if write is not None:
+        _read_causes(write)
+    if resume is not None:
+        prepared = prepare(config, resume, force, asked, ())
+    else:
+        prepared = prepare_hunt(find_config(config), asked, cause=cause)
+    hunted = run_hunt(prepared, Screen(as_json=as_json, quiet=quiet), as_json=as_json)
+    show_hunt(hunted, prepared, as_json=as_json)
+    if write is not None:
+        write_causes(write, hunted.found)
+    return hunted.found.exit_code
+
+
+def run_hunt(prepared: PreparedJob, screen: Screen, *, as_json: bool) -> EndedHunt:
+    """Runs the trials of a hunt."""
+
+    def show_calm(outcome: RunOutcome) -> None:
+        if not as_json:
+            screen.finish(outcome)
+
+    with closing(execute(prepared, screen, (), report=True)) as outcome:
+        hunted = conclude_hunt(prepared.job, outcome, show_calm)
+        screen.close()
+    return hunted
+
+
+def show_hunt(hunted: EndedHunt, prepared: PreparedJob, *, as_json: bool) -> None:
+    """The causes and what was covered, as text or JSON."""
+    if as_json:
+        print_document({**to_builtins(hunted.found), "run": hunted.run.id, "exit_code": hunted.found.exit_code})
+        return
+    show_lines(hunt_lines(hunted.found, prepared.job.spec.path, shown_path(hunted.run.path)))
+
+
+def write_causes(path: Path, found: HuntResult) -> None:
+    """Adds the scenarios of the causes that the file does not have yet."""
+    there = _read_causes(path)
+    new = [cause.scenario for cause in found.causes if cause.id not in there]
+    if not new:
+        return
+    text = "".join(f"  {line}\n" for line in scenario_yaml(new).splitlines())
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(text if there else "chaos_matrix:\n" + text)
+
+
+def _read_causes(path: Path) -> set[str]:
+    """The names of the scenarios that the file has; UsageError if more could not be added to it."""
+    import yaml
+
+    if not path.exists() or not path.stat().st_size:
+        return set()
+    try:
+        loaded = yaml.safe_load(path.read_text("utf-8"))
+        names = {entry["name"] for entry in loaded["chaos_matrix"]}
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        names, loaded = set(), {}
+    if list(loaded) != ["chaos_matrix"]:
+        what = f"--write {one_line(str(path))}: the file exists and is not a list of scenarios"
+        raise UsageError(what, hint="name a new file, or one that --write has made", code="file-unusable")
+    return names

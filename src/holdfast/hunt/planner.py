@@ -1,0 +1,261 @@
+"""The planner of a hunt: calm trials first, then rounds of invented scenarios until the search has no more questions.
+
+It is pure. A hunt that is resumed makes the same planner and shows it the stored trials again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from holdfast.hunt.evidence import Plan, PlanOutcome
+from holdfast.hunt.points import HuntSite, Points
+from holdfast.hunt.search import Search, Shrink
+from holdfast.model.codec import digest
+from holdfast.model.judged import CallSite, Judged, JudgedTrial
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
+from holdfast.model.task import Task
+from holdfast.model.trial import Trial
+from holdfast.plan import agent_json, identity, traits_of
+from holdfast.plan.options import HuntOptions
+from holdfast.plan.serving import EVERY_RULE
+
+MOST_SITES = 100
+"""Call sites of one prompt whose points are tried; the points of further ones stay open."""
+LATER_CALLS = 2
+"""How many calls more than in calm a target may have, for the further ones to be sites: an agent that retries for ever
+does not fill the plan."""
+
+
+class Tried(Struct, frozen=True):
+    """One trial of a plan, and what came of it."""
+
+    trial: str
+    outcome: PlanOutcome
+    reason: str = ""
+
+
+class TaskHunt:
+    """The hunt on one task: its points, its search, and what was tried."""
+
+    def __init__(self, task: Task, points: Points, asks: Search | Shrink, left_out: int = 0) -> None:
+        self.task = task
+        self.points = points
+        self.asks = asks
+        self.search = asks.search if isinstance(asks, Shrink) else asks
+        self.tried: list[Tried] = []
+        self.left_out = left_out
+        """Points of call sites beyond the limit."""
+        self.ordinals = Counter[tuple[str, str]]()
+        """By plane and target: calls of a calm trial."""
+        self.plans: list[Plan] = []
+        """Of the round that is under way."""
+        self.repeats = Counter[Plan]()
+
+
+class HuntPlanner:
+    """Calm first; then the task with the most call sites, then the others for what is new in them."""
+
+    detailed = True
+
+    def __init__(self, spec: Spec, calm: Sequence[Trial], options: HuntOptions, *, named: Sequence[str] = ()) -> None:
+        """`calm`: the trials that every hunt begins with; `named`: rules that are hunted for by name."""
+        self._spec = spec
+        self._calm = {trial.id: trial for trial in calm}
+        self.options = options
+        self._named = named
+        self._agent = agent_json(spec.agent)
+        self._begun = False
+        self._timed = {rule.id for rule in spec.invariants if traits_of(rule).reads == "latency"}
+        self._deeds = [glob for rule in spec.invariants for glob in _write_tools(spec, rule.id)]
+        self.hunts: list[TaskHunt] = []
+        self._waiting: dict[str, Plan] = {}
+        """By trial: the plan of those of the round that is under way."""
+        self.calm: list[JudgedTrial] = []
+        self.noisy = False
+        self.unstable: tuple[CallSite, ...] = ()
+        """Call sites that only some of the calm trials of one task reached."""
+        self.done = False
+        """There is nothing left to try."""
+        self.broken = False
+        """Holdfast or a provider failed in every trial of a round."""
+
+    def next(self, judged: Judged) -> Sequence[Trial]:
+        if not self._begun:
+            self._begun = True
+            return tuple(self._calm.values())
+        if not self.calm:
+            self.calm = list(judged.trials)
+            if self.failing_in_calm or self.broken_in_calm or self.options.map_only:
+                self.done = True
+                return ()
+            self._start()
+            return self._next_round(())
+        return self._next_round(judged.trials)
+
+    # -- calm ---------------------------------------------------------------------------------------------------------
+    @property
+    def failing_in_calm(self) -> tuple[tuple[str, JudgedTrial], ...]:
+        """Rules that fail in most calm trials of a task, each with such a trial."""
+        failing = []
+        for trials in self._by_task().values():
+            for rule in self._spec.invariants:
+                failed = [one for one in trials if any(v.rule == rule.id and v.outcome == "fail" for v in one.verdicts)]
+                if len(failed) * 2 > len(trials):
+                    failing.append((rule.id, failed[0]))
+        return tuple(failing)
+
+    @property
+    def broken_in_calm(self) -> bool:
+        """Whether Holdfast could not observe a calm trial."""
+        return any(one.error for one in self.calm) or len(self.calm) < len(self._calm)
+
+    def _by_task(self) -> dict[Task, list[JudgedTrial]]:
+        found: dict[Task, list[JudgedTrial]] = {}
+        for one in self.calm:
+            found.setdefault(self._calm[one.trial].task, []).append(one)
+        return found
+
+    def _start(self) -> None:
+        by_task = self._by_task()
+        self.noisy = not all(one.scripted for one in self.calm) or any(
+            len({_shape(one) for one in trials}) > 1 for trials in by_task.values()
+        )
+        self.unstable = tuple(site for trials in by_task.values() for site in _unstable(trials))
+        known: set[CallSite] = set()
+        sizes = {task: max(len(one.calls) for one in trials) for task, trials in by_task.items()}
+        for task in sorted(by_task, key=lambda one: -sizes[one]):  # stable: the order of the file decides a tie
+            if self.options.shrink is None or task.prompt == self.options.prompt:
+                self._add_hunt(task, by_task[task], known)
+                known |= {call for one in by_task[task] for call in one.calls}
+
+    def _add_hunt(self, task: Task, trials: Sequence[JudgedTrial], known: set[CallSite]) -> None:
+        options, points = self.options, Points(self._spec, self.options.sweep)
+        made, left_out = [], 0
+        for site in _sites(trials):
+            if site.call not in known and len(points.sites) < MOST_SITES:
+                made += points.add(site)
+            elif site.call not in known:
+                left_out += len(Points(self._spec, self.options.sweep).add(site))
+        earlier = []
+        for scenario in options.known if not self.hunts else ():
+            plan, added = points.plan_of(scenario)
+            made += added
+            earlier.append(plan)
+        asks: Search | Shrink
+        if options.shrink is not None:
+            plan, added = points.plan_of(options.shrink)
+            asks = Shrink([*made, *added], plan, options.failure, noisy=self.noisy)
+        else:
+            asks = Search(made, noisy=self.noisy, order=options.order, known=earlier)
+        hunt = TaskHunt(task, points, asks, left_out)
+        for call in (call for one in trials for call in one.calls):
+            hunt.ordinals[call.plane, call.target] = max(hunt.ordinals[call.plane, call.target], call.ordinal)
+        self.hunts.append(hunt)
+
+    # -- rounds -------------------------------------------------------------------------------------------------------
+    def _next_round(self, trials: Sequence[JudgedTrial]) -> Sequence[Trial]:
+        for hunt in self.hunts:
+            known = [one for one in trials if one.trial in self._waiting] if hunt.plans else []
+            if hunt.plans or not hunt.tried:
+                outcomes = self._outcomes(hunt, known)
+                hunt.plans = [] if self.broken else hunt.asks.next(outcomes)
+                if self.broken:
+                    return ()
+                if hunt.plans:
+                    return self._round(hunt, hunt.plans)
+        self.done = True
+        return ()
+
+    def _outcomes(self, hunt: TaskHunt, trials: Sequence[JudgedTrial]) -> list[PlanOutcome]:
+        # A plan whose trial our side broke is asked for again by the search; but not for ever.
+        self.broken = bool(trials) and all(one.error for one in trials)
+        calm = [] if hunt.tried or self._waiting else self._by_task()[hunt.task]
+        outcomes = []
+        for one in (*calm, *trials):
+            plan = self._waiting.get(one.trial, 0)
+            self._join(hunt, one)
+            if one.error:
+                continue
+            outcome = self._outcome(hunt, plan, one)
+            hunt.tried.append(Tried(one.trial, outcome, one.failure))
+            outcomes.append(outcome)
+        self._waiting = {}
+        return outcomes
+
+    def _outcome(self, hunt: TaskHunt, plan: Plan, one: JudgedTrial) -> PlanOutcome:
+        met, reached = hunt.points.outcome(plan, one)
+        gave_up = one.ending != "answered" and hunt.points.lasting(met) and not self._wrote(one)
+        failed = [
+            v for v in one.verdicts if v.outcome == "fail" and (v.rule in self._named or v.rule not in self._timed)
+        ]
+        failures = tuple(dict.fromkeys(f"{v.rule}\n{v.code}" for v in failed if not gave_up or v.rule in self._named))
+        return PlanOutcome(plan, met, reached, failures, _shape(one), gave_up and not failures)
+
+    def _wrote(self, one: JudgedTrial) -> bool:
+        """Whether it changed something. Of tools only those that a rule is about: to most a call is only a question."""
+        for number in one.writes:
+            call = one.calls[number]
+            if call.plane == "http" or any(fnmatchcase(call.target, glob) for glob in self._deeds):
+                return True
+        return False
+
+    def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
+        """Adds sites that only a fault brings about: retries and fallbacks."""
+        if self.options.shrink is not None or self.options.only_known:
+            return
+        for call in one.calls:
+            usual = hunt.ordinals[call.plane, call.target]
+            if call.ordinal <= usual + LATER_CALLS and len(hunt.points.sites) < MOST_SITES:
+                added = hunt.points.add(HuntSite(call))
+                if added:
+                    hunt.search.add_points(added)
+
+    def _round(self, hunt: TaskHunt, plans: Iterable[Plan]) -> Sequence[Trial]:
+        trials = []
+        for plan in plans:
+            trial = self._trial(hunt.task, hunt.points.scenario(plan), hunt.repeats[plan])
+            hunt.repeats[plan] += 1
+            self._waiting[trial.id] = plan
+            trials.append(trial)
+        return trials
+
+    def _trial(self, task: Task, scenario: Scenario, replica: int) -> Trial:
+        params, seed = self._spec.params[0], self._spec.seed
+        id = digest(identity("contract", scenario, task, params, replica, EVERY_RULE, self._agent, seed))
+        return Trial(id, "contract", scenario, task, replica, params, EVERY_RULE, seed)
+
+
+def _sites(trials: Sequence[JudgedTrial]) -> Iterator[HuntSite]:
+    """The call sites of calm trials, in the order of the trial with the most; then those of others."""
+    longest = max(trials, key=lambda one: len(one.calls))
+    for one in (longest, *(other for other in trials if other is not longest)):
+        last = max(one.writes, default=len(one.calls))
+        feeding = {feed.source for feed in one.feeds if feed.target in one.writes}
+        for number, call in enumerate(one.calls):
+            yield HuntSite(call, number in one.writes or number > last, number in feeding)
+
+
+def _unstable(trials: Sequence[JudgedTrial]) -> list[CallSite]:
+    counts = Counter(call for one in trials for call in one.calls)
+    return sorted(
+        (call for call, count in counts.items() if count < len(trials)),
+        key=lambda one: (one.plane, one.target, one.ordinal),
+    )
+
+
+def _shape(one: JudgedTrial) -> str:
+    """What two trials have in common that went the same way: their calls, their end and their verdicts."""
+    calls = [f"{call.plane} {call.target}" for call in one.calls]
+    codes = [f"{verdict.rule} {verdict.outcome} {verdict.code}" for verdict in one.verdicts]
+    return digest("\n".join((one.ending, *calls, *codes)).encode())
+
+
+def _write_tools(spec: Spec, rule: str) -> list[str]:
+    """The tools that a rule about deeds names."""
+    traits = traits_of(spec.invariant(rule))
+    return [name for _, name in traits.tools] if traits.judges_deeds else []

@@ -1,0 +1,182 @@
+"""The points of a hunt: the modes that can be tried at a call site, and the scenario that a set of points makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from glob import escape
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast import plugins
+from holdfast.hunt.evidence import Plan, Point, bits
+from holdfast.model.codec import canonical, digest, to_builtins
+from holdfast.model.judged import CallSite, JudgedTrial
+from holdfast.model.scenario import Injection, Plane, Scenario, Schedule
+from holdfast.model.spec import Spec
+from holdfast.model.traits import Hunted, Rung
+
+CALM_AGAIN = Scenario("calm-again")
+"""Calm trials that a hunt asks for later, to compare causes with: they are not those of the plan."""
+_COMMON, _FEEDS_WRITE = 2.0, 1.5
+"""How much sooner a point is tried if there is public evidence for its mode, or if its reply feeds a write."""
+_FAMILIES: dict[str, tuple[Plane, ...]] = {
+    "tool": ("tool",),
+    "tool_result": ("tool",),
+    "http": ("tool",),
+    "mcp": ("mcp", "tool"),
+    "llm": ("llm",),
+    "service": ("service",),
+}
+"""By the plane of a call: the families of faults that act there."""
+
+
+class HuntSite(Struct, frozen=True):
+    """A call site, and what makes its points worth trying."""
+
+    call: CallSite
+    write: bool = False
+    """It changes something, or comes after the last call that does."""
+    feeds_write: bool = False
+
+
+class HuntPoint(Struct, frozen=True):
+    """A site and one mode of its ladder."""
+
+    site: int
+    injection: Injection
+    how: Hunted
+
+
+class Points:
+    """The numbered points of one task. Points of sites that appear later are numbered after the others."""
+
+    def __init__(self, spec: Spec, modes: Sequence[str] = ()) -> None:
+        """`modes`: only these, and only at writes."""
+        self._spec = spec
+        self._modes = modes
+        self.sites: list[HuntSite] = []
+        self.all: list[HuntPoint] = []
+        self._numbers: dict[tuple[str, str, int], int] = {}
+        self._by_content: dict[bytes, int] = {}
+
+    def number(self, call: CallSite) -> int | None:
+        """The number of a site; None if it is not known."""
+        return self._numbers.get((call.plane, call.target, call.ordinal))
+
+    def add(self, site: HuntSite) -> list[Point]:
+        """Adds a site with the points of its plane's ladder; none if it is known or nothing can be tried there."""
+        key = site.call.plane, site.call.target, site.call.ordinal
+        found = [] if key in self._numbers else list(self._ladder(site))
+        if not found:
+            return []
+        self._numbers[key] = len(self.sites)
+        self.sites.append(site)
+        return [self._add(site, injection, how) for injection, how in found]
+
+    def plan_of(self, scenario: Scenario) -> tuple[Plan, list[Point]]:
+        """The plan of a scenario's faults, and the points that it needs and that there were not."""
+        plan, added = 0, []
+        for injection in scenario.injections:
+            content = _content(injection)
+            if content not in self._by_content:
+                at = CallSite(injection.plane, injection.match_url or injection.target, _ordinal(injection))
+                number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
+                if number == len(self.sites):
+                    self.sites.append(HuntSite(at))
+                rung = max((how.rung for how in _hunted(injection)), default=Rung.SLOW)
+                how = Hunted(rung=rung, lasting=injection.schedule.after_calls is not None)
+                added.append(self._add(self.sites[number], injection, how, number))
+            plan |= 1 << self._by_content[content]
+        return plan, added
+
+    def scenario(self, plan: Plan) -> Scenario:
+        """The scenario in which the plan is run: one fault for each point, in the order of their numbers."""
+        if not plan:
+            return CALM_AGAIN
+        injections = tuple(self.all[number].injection for number in bits(plan))
+        return Scenario(f"hunt-{digest(canonical([i.content for i in injections]))[:8]}", injections)
+
+    def outcome(self, plan: Plan, trial: JudgedTrial) -> tuple[int, int]:
+        """The points that the trial met, and the sites that it reached."""
+        numbers = list(bits(plan))
+        met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
+        reached = {number for call in trial.calls if (number := self.number(call)) is not None}
+        return sum(1 << number for number in met), sum(1 << number for number in reached)
+
+    def lasting(self, plan: Plan) -> bool:
+        """Whether one of the faults goes on."""
+        return any(self.all[number].how.lasting for number in bits(plan))
+
+    def _ladder(self, site: HuntSite) -> Iterator[tuple[Injection, Hunted]]:
+        sweep = bool(self._modes)
+        for plane in _FAMILIES.get(site.call.plane, ()):
+            for mode, how in ladder(plane):
+                if sweep and not (mode in self._modes and site.write):
+                    continue
+                traits = plugins.fault_traits(plane, mode)
+                results = site.call.plane == "tool_result" and not traits.on_results
+                functions = plane == "llm" and traits.wire_only and bool(self._spec.agent.llm)
+                if not (results or functions or not traits.on_calls):
+                    yield placed(site.call, plane, mode, how), how
+
+    def _add(self, site: HuntSite, injection: Injection, how: Hunted, number: int | None = None) -> Point:
+        at = len(self.sites) - 1 if number is None else number
+        self._by_content[_content(injection)] = len(self.all)
+        self.all.append(HuntPoint(at, injection, how))
+        weight = (_COMMON if how.common else 1.0) * (_FEEDS_WRITE if site.feeds_write else 1.0)
+        return Point(at, how.rung, weight, separate=site.write)
+
+
+def placed(call: CallSite, plane: Plane, mode: str, how: Hunted) -> Injection:
+    """A fault at a call site: at that call alone, or from it on."""
+    schedule = Schedule(after_calls=call.ordinal - 1) if how.lasting else Schedule(on_call=call.ordinal)
+    if call.plane == "llm":
+        schedule = replace(schedule, count="logical")
+    url = escape(call.target) if call.plane == "http" else None
+    target = "*" if call.plane in ("http", "llm") else escape(call.target)
+    return Injection(plane, target, mode, dict(how.settings), schedule, match_url=url)
+
+
+@cache
+def ladder(plane: Plane) -> tuple[tuple[str, Hunted], ...]:
+    """The modes of a family that hunts use, from weak to strong."""
+    modes = plugins.names(f"faults.{plane}")
+    found = [(mode, how) for mode in modes for how in plugins.fault_traits(plane, mode).hunted]
+    return tuple(sorted(found, key=lambda one: (one[1].rung, one[0])))
+
+
+def every_fault() -> Scenario:
+    """A scenario with every fault that a hunt may invent: what a site must be opened for."""
+    planes = {plane: families for plane, families in _FAMILIES.items() if plane != "service"}
+    faults = [
+        placed(CallSite(plane, "*", 1), family, mode, how)
+        for plane, families in planes.items()
+        for family in families
+        for mode, how in ladder(family)
+    ]
+    return Scenario("hunt", tuple(replace(one, match_url="*") if one.match_url else one for one in faults))
+
+
+def described(injection: Injection) -> dict[str, Any]:
+    """A fault as the JSON of a hunt has it."""
+    schedule = to_builtins(injection.schedule)
+    target = injection.match_url or injection.target
+    on_call = {"on_call": _ordinal(injection)}
+    head = {"plane": injection.plane, "target": target, **on_call, "mode": injection.mode}
+    return {**head, **injection.settings, **schedule}
+
+
+def _ordinal(injection: Injection) -> int:
+    schedule = injection.schedule
+    return schedule.on_call or (schedule.after_calls or 0) + 1
+
+
+def _content(injection: Injection) -> bytes:
+    return canonical(injection.content)
+
+
+def _hunted(injection: Injection) -> tuple[Hunted, ...]:
+    return plugins.fault_traits(injection.plane, injection.mode).hunted

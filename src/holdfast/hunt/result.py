@@ -1,0 +1,197 @@
+"""What a hunt found, in the format of `hunt.json` and `holdfast hunt --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from holdfast.hunt.evidence import Count, Coverage, FaultCause, Plan, PointState
+from holdfast.hunt.planner import HuntPlanner, TaskHunt, Tried
+from holdfast.hunt.points import described
+from holdfast.model.codec import to_builtins
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
+from holdfast.spec.rules.fault_entry import written_faults
+
+HuntStop: TypeAlias = Literal["done", "trials", "time", "cost", "interrupted"]
+SEVERITIES = ("critical", "high", "medium", "low")
+
+
+class HuntedCause(Struct, frozen=True):
+    """A minimal set of faults that breaks rules, with a trial that shows it."""
+
+    id: str
+    rules: tuple[str, ...]
+    code: str
+    faults: tuple[dict[str, Any], ...]
+    failed: int
+    runs: int
+    calm_failed: int
+    calm_runs: int
+    scenario: dict[str, Any]
+    """As it is written in a chaos_matrix."""
+    trial: str
+    known: bool
+    reason: str = ""
+    """Why the first rule failed in that trial."""
+    prompt: str = ""
+    steps: tuple[dict[str, Any], ...] = ()
+    """How the faults of a failed trial were reduced to these: each plan that was tried."""
+    live_failed: int = 0
+    live_runs: int = 0
+
+
+class GaveUp(Struct, frozen=True):
+    """Faults under which the agent gave no answer and wrote nothing."""
+
+    faults: tuple[dict[str, Any], ...]
+    trial: str
+
+
+class SiteRow(Struct, frozen=True):
+    """A call site, and the state of each mode that was hunted there."""
+
+    plane: str
+    target: str
+    on_call: int
+    states: dict[str, PointState]
+
+
+class HuntResult(Struct, frozen=True):
+    """`hunt.json`."""
+
+    format: int
+    trials: int
+    stopped: HuntStop
+    causes: tuple[HuntedCause, ...]
+    fixed: tuple[str, ...]
+    flaky: tuple[HuntedCause, ...]
+    gave_up: tuple[GaveUp, ...]
+    coverage: Coverage
+    matrix: tuple[SiteRow, ...]
+    notes: tuple[str, ...] = ()
+    met: int = 0
+    """Points that were met in some trial."""
+
+    @property
+    def exit_code(self) -> int:
+        """As `holdfast hunt` exits."""
+        if self.stopped == "interrupted":
+            return 2
+        if self.causes:
+            return 1
+        return 5 if self.coverage.points.open or not self.met else 0
+
+
+def result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
+    """What the trials so far show."""
+    known = {scenario.name for scenario in planner.options.known}
+    hunts = planner.hunts
+    return HuntResult(
+        format=1,
+        trials=trials,
+        stopped=stopped,
+        causes=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.causes, known)))),
+        fixed=tuple(hunt.points.scenario(plan).name for hunt in hunts for plan in hunt.search.fixed),
+        flaky=tuple(_sorted(spec, (c for h in hunts for c in _causes(h, h.search.flaky, known)))),
+        gave_up=tuple(one for hunt in hunts for one in _gave_up(hunt)),
+        coverage=_coverage(hunts),
+        matrix=tuple(row for hunt in hunts for row in _rows(hunt)),
+        notes=tuple(_notes(planner)),
+        met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
+    )
+
+
+def written(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as it is written in a chaos_matrix."""
+    return {"name": scenario.name, **written_faults(scenario.injections)}
+
+
+def _causes(hunt: TaskHunt, found: Sequence[FaultCause], known: set[str]) -> Iterator[HuntedCause]:
+    """One for each set of faults, whatever the number of rules that it breaks."""
+    by_points: dict[Plan, list[FaultCause]] = {}
+    for cause in found:
+        by_points.setdefault(cause.points, []).append(cause)
+    for points, causes in by_points.items():
+        worst = max(causes, key=lambda one: one.failed)
+        scenario = hunt.points.scenario(points)
+        shown = _example(hunt, points, worst.failure)
+        yield HuntedCause(
+            id=scenario.name,
+            rules=tuple(one.failure.partition("\n")[0] for one in causes),
+            code=worst.failure.partition("\n")[2],
+            faults=_faults(hunt, points),
+            failed=worst.failed,
+            runs=worst.runs,
+            calm_failed=worst.calm_failed,
+            calm_runs=worst.calm_runs,
+            scenario=written(scenario),
+            trial="" if shown is None else shown.trial,
+            known=scenario.name in known,
+            reason="" if shown is None else shown.reason,
+            prompt=hunt.task.prompt,
+            steps=tuple(
+                {"faults": _faults(hunt, plan), "failed": failed, "runs": runs}
+                for plan, failed, runs in hunt.search.shrink_steps.get((points, worst.failure), ())
+            ),
+        )
+
+
+def _example(hunt: TaskHunt, points: Plan, failure: str) -> Tried | None:
+    """A trial that shows the cause: of these faults alone, if there is one."""
+    failed = [one for one in hunt.tried if failure in one.outcome.failures and not points & ~one.outcome.met]
+    return min(failed, key=lambda one: one.outcome.plan.bit_count(), default=None)
+
+
+def _faults(hunt: TaskHunt, plan: Plan) -> tuple[dict[str, Any], ...]:
+    return tuple(described(one) for one in hunt.points.scenario(plan).injections)
+
+
+def _sorted(spec: Spec, causes: Iterator[HuntedCause]) -> list[HuntedCause]:
+    """The worst broken rule first, then the fewest faults."""
+    severity = {rule.id: SEVERITIES.index("critical" if rule.critical else rule.severity) for rule in spec.invariants}
+    return sorted(causes, key=lambda one: (min(severity.get(rule, 9) for rule in one.rules), len(one.faults)))
+
+
+def _gave_up(hunt: TaskHunt) -> Iterator[GaveUp]:
+    listed: set[Plan] = set()
+    for tried in hunt.tried:
+        met = tried.outcome.met
+        if tried.outcome.gave_up and met.bit_count() == 1 and met not in listed:
+            listed.add(met)
+            yield GaveUp(_faults(hunt, met), tried.trial)
+
+
+def _coverage(hunts: Sequence[TaskHunt]) -> Coverage:
+    found = [hunt.search.coverage() for hunt in hunts]
+    left_out = sum(hunt.left_out for hunt in hunts)
+
+    def total(counts: Sequence[Count], extra: int = 0) -> Count:
+        sums = [sum(values) for values in zip(*(to_builtins(one).values() for one in counts), strict=True)] or [0] * 6
+        one = Count(*sums)
+        return Count(one.total + extra, one.held, one.failed, one.infeasible, one.open + extra, one.alike)
+
+    return Coverage(total([one.points for one in found], left_out), total([one.pairs for one in found]))
+
+
+def _rows(hunt: TaskHunt) -> Iterator[SiteRow]:
+    for number, site in enumerate(hunt.points.sites):
+        states = {
+            one.injection.mode + (" (lasting)" if one.how.lasting else ""): hunt.search.state_of(at)
+            for at, one in enumerate(hunt.points.all)
+            if one.site == number
+        }
+        yield SiteRow(site.call.plane, site.call.target, site.call.ordinal, states)
+
+
+def _notes(planner: HuntPlanner) -> Iterator[str]:
+    if planner.unstable:
+        named = ", ".join(f"{one.plane} {one.target} #{one.ordinal}" for one in planner.unstable[:5])
+        yield f"calm runs differ in their calls ({named}): a fault at such a call may not be met"
+    left_out = sum(hunt.left_out for hunt in planner.hunts)
+    if left_out:
+        yield f"{left_out} faults are not tried: the agent makes more calls than one hunt follows"
+    if planner.noisy:
+        yield "the agent is not deterministic: every cause was confirmed against calm runs"

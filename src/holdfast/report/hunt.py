@@ -1,0 +1,89 @@
+"""A hunt in the terminal: causes first, then what was covered, then notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from shlex import quote
+from typing import Any
+
+from holdfast.hunt.evidence import Count
+from holdfast.hunt.result import HuntedCause, HuntResult
+from holdfast.report.safe import one_line
+from holdfast.report.wording import plural
+
+_STOPS = {"trials": "--max-trials", "time": "--max-time", "cost": "--max-cost", "interrupted": "an interrupt"}
+
+
+def hunt_lines(found: HuntResult, spec: str, run: str) -> Iterator[str]:
+    """The summary. `spec` is the file, `run` where the hunt is stored."""
+    for cause in found.causes:
+        yield from _cause(cause, spec)
+        yield ""
+    for flaky in found.flaky:
+        counted = f"failed {flaky.failed} of {flaky.runs}, in calm {flaky.calm_failed} of {flaky.calm_runs}"
+        yield f"? flaky  {_broken(flaky)}: {counted}"
+        yield f"  faults     {fault_words(flaky.faults)}"
+    if found.gave_up:
+        yield f"gave up: no answer and no write under {plural(len(found.gave_up), 'lasting fault')}"
+        yield from (f"  {fault_words(one.faults)}  (holdfast show {one.trial})" for one in found.gave_up[:3])
+    if found.fixed:
+        yield f"fixed: {', '.join(found.fixed)}"
+    yield coverage_words(found)
+    yield from (f"note: {note}" for note in found.notes)
+    stop = f" · stopped by {_STOPS[found.stopped]}" if found.stopped in _STOPS else ""
+    verdict = {0: "HELD", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}[found.exit_code]
+    counted = f"{plural(len(found.causes), 'cause')} · {plural(found.trials, 'trial')}"
+    yield f"{verdict}  {counted}{stop} · {run}"
+
+
+def coverage_words(found: HuntResult) -> str:
+    """`48 single faults: 46 held, 2 infeasible; 960 pairs: 812 held, 85 infeasible, 63 open`."""
+    parts = [_counted(plural(found.coverage.points.total, "single fault"), found.coverage.points)]
+    if found.coverage.pairs.total:
+        parts.append(_counted(plural(found.coverage.pairs.total, "pair"), found.coverage.pairs))
+    return "; ".join(parts)
+
+
+def _counted(head: str, count: Count) -> str:
+    states = {"held": count.held, "failed": count.failed, "infeasible": count.infeasible, "open": count.open}
+    return f"{head}: " + ", ".join(f"{number} {state}" for state, number in states.items() if number or state == "held")
+
+
+def _cause(cause: HuntedCause, spec: str) -> Iterator[str]:
+    again = " · known" if cause.known else ""
+    yield f"✘ {cause.id}  breaks {_broken(cause)}{again}"
+    if cause.prompt:
+        yield f"  asked      {one_line(cause.prompt)}"
+    yield f"  faults     {fault_words(cause.faults)}"
+    if cause.reason:
+        yield f"  because    {one_line(cause.reason)}"
+    failed = f"{cause.failed} of {cause.runs} under these faults"
+    live = f" · live {cause.live_failed} of {cause.live_runs}" if cause.live_runs else ""
+    yield f"  failed     {failed} · {cause.calm_failed} of {cause.calm_runs} in calm{live}"
+    heads = ("  paste      ", *["             "] * 1000)
+    yield from (head + line for head, line in zip(heads, scenario_yaml([cause.scenario]).splitlines(), strict=False))
+    yield f"  timeline   holdfast show {cause.trial}"
+    yield f"  reproduce  holdfast hunt {quote(spec)} --cause {cause.id}"
+
+
+def _broken(cause: HuntedCause) -> str:
+    return f"{', '.join(cause.rules)} [{cause.code}]"
+
+
+def fault_words(faults: Iterable[Mapping[str, Any]]) -> str:
+    """`lost_reply at charge, call 1 + error at search, from call 2 on`."""
+    return " + ".join(map(_fault, faults))
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    lasting = "after_calls" in fault
+    call = f"from call {fault['on_call']} on" if lasting else f"call {fault['on_call']}"
+    where = "the model" if fault["plane"] == "llm" else one_line(str(fault["target"]))
+    return f"{fault['mode']} at {where}, {call}"
+
+
+def scenario_yaml(scenarios: Iterable[Mapping[str, Any]]) -> str:
+    """Entries of a chaos_matrix."""
+    import yaml  # most hunts find nothing to write
+
+    return str(yaml.safe_dump(list(scenarios), sort_keys=False, default_flow_style=None, allow_unicode=True, width=200))

@@ -1,0 +1,57 @@
+"""A hunt that is stored: its trials as its planner sees them, and the planner as far as they brought it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.model.judged import Judged, JudgedTrial
+from holdfast.model.verdict import Verdict
+from holdfast.plan import Plan, RunOptions
+from holdfast.store.record import known_scenarios, observations, trials, verdicts
+from holdfast.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from holdfast.hunt.planner import HuntPlanner
+    from holdfast.model.spec import Spec
+
+
+def hunt_planner(spec: Spec, plan: Plan, options: RunOptions) -> HuntPlanner:
+    """The planner of a hunt, before its first trial."""
+    from holdfast.hunt.planner import HuntPlanner  # other runs have no use for it
+
+    return HuntPlanner(spec, tuple(plan.trials), options.hunt, named=options.select.invariants)
+
+
+def judged_before(run: RunDir, plan: Plan, *, keep_errors: bool = False) -> dict[str, JudgedTrial]:
+    """What a stored run knows of its judged trials, by id. A trial that Holdfast broke is to be run again, unless
+    `keep_errors` asks for the run as it ended."""
+    from holdfast.hunt.sites import judged_trial
+
+    scenarios = known_scenarios(run, plan.spec.scenarios)
+    begun = {one.id: one.trial(scenarios) for one in trials(run) if one.kind == "contract"}
+    given: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts(run.verdicts()) if begun else ():
+        given.setdefault(verdict.trial, {})[verdict.invariant] = verdict
+    judged: dict[str, JudgedTrial] = {}
+    for seen in observations(run) if begun else ():
+        if seen.trial not in begun or (seen.error and not keep_errors):
+            continue
+        found = given.get(seen.trial, {})
+        rules = [rule.id for rule in plan.rules(begun[seen.trial])]
+        if all(rule in found for rule in rules):
+            judged[seen.trial] = judged_trial(seen, [found[rule] for rule in rules])
+    return judged
+
+
+def look_at_hunt(run: RunDir, plan: Plan, options: RunOptions) -> HuntPlanner:
+    """The planner, shown every stored trial again."""
+    planner, known = hunt_planner(plan.spec, plan, options), judged_before(run, plan, keep_errors=True)
+    judged = Judged()
+    while batch := planner.next(judged):
+        if not any(trial.id in known for trial in batch):
+            break
+        judged = Judged(trials=tuple(known[trial.id] for trial in batch if trial.id in known))
+        if len(judged.trials) < len(batch):
+            planner.next(judged)  # the round in which the hunt was stopped
+            break
+    return planner

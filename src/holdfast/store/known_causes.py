@@ -1,0 +1,90 @@
+"""The causes that hunts found, by spec and rule: small files that a team can commit and share.
+
+They are keyed by the spec's name and the rule, never by the agent: an edited agent is when they matter most.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from holdfast.folders import HUNTS, own_folder
+from holdfast.model.codec import decoder, digest
+from holdfast.model.scenario import Scenario
+from holdfast.model.spec import Spec
+from holdfast.store.rundir import read_json, write_json
+
+
+class KnownCause(Struct, frozen=True, omit_defaults=True):
+    """A cause as it is kept."""
+
+    id: str
+    code: str
+    scenario: Scenario
+    prompt: str = ""
+    fixed: bool = False
+    """It did not fail when it was last tried."""
+
+
+class CauseFile(Struct, frozen=True):
+    """One rule's causes."""
+
+    format: int
+    rule: str
+    causes: tuple[KnownCause, ...] = ()
+
+
+_files = decoder(CauseFile)
+
+
+def causes_folder(spec: Spec) -> Path:
+    """Where the causes of a spec are."""
+    return own_folder(spec.file) / HUNTS / _file_name(spec.name)
+
+
+def known_causes(spec: Spec) -> dict[str, tuple[KnownCause, ...]]:
+    """By rule, those of rules that the spec still has."""
+    rules = {rule.id for rule in spec.invariants}
+    folder = causes_folder(spec)
+    found = [read_json(path, _files) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+    return {one.rule: one.causes for one in found if one.rule in rules}
+
+
+def keep_causes(spec: Spec, causes: Iterable[tuple[str, KnownCause]], fixed: Iterable[str]) -> None:
+    """Adds causes, each with its rule, and notes which known ones no longer fail. Two hunts may do so at once."""
+    new: dict[str, list[KnownCause]] = {}
+    for rule, cause in causes:
+        new.setdefault(rule, []).append(cause)
+    healed = set(fixed)
+    if not new and not healed:
+        return
+    folder = causes_folder(spec)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        kept = known_causes(spec)
+        for rule in {*new, *kept}:
+            merged = {one.id: replace(one, fixed=one.fixed or one.id in healed) for one in kept.get(rule, ())}
+            merged |= {one.id: one for one in new.get(rule, ())}
+            ordered = tuple(sorted(merged.values(), key=lambda one: one.id))
+            path = folder / f"{_file_name(rule)}.json"
+            write_json(path, CauseFile(1, rule, ordered))
+            path.write_bytes(json.format(path.read_bytes(), indent=2))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with open(folder / ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _file_name(name: str) -> str:
+    """A name that every file system takes; one that had to be changed keeps a digest of the original."""
+    plain = re.sub(r"[^\w.-]+", "-", name).strip(".-")[:80]
+    return plain if plain == name else f"{plain}-{digest(name.encode())[:6]}"

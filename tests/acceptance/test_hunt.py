@@ -1,0 +1,115 @@
+"""`holdfast hunt`: the smallest sets of faults that break a rule, and what was never tried."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from cli import MakeProject, Project, contract, python, rule, rundir
+
+SHOP = """
+BOOK = {"order-7781": {"customer": "C-40417", "total": 219.5}}
+
+
+def find_order(order):
+    return BOOK[order]
+
+
+def charge(customer, amount):
+    return {"receipt": "R-99310", "amount": amount}
+
+
+def ask(prompt):
+    try:
+        order = find_order("order-7781")
+        customer, total = order["customer"], order["total"]
+    except Exception:
+        return "order-7781: nothing was charged"
+    for attempt in range(ATTEMPTS):
+        try:
+            return "order-7781: " + str(charge(customer, total))
+        except Exception:
+            pass
+    return "order-7781: nobody knows"
+"""
+"""Charges an order; with two attempts a lost reply makes it charge twice."""
+ONCE = rule("once", "side_effect_once", tool="charge", severity="critical")
+ANSWERS = rule("answers", "contains", value="order-7781")
+
+
+def shop(make: MakeProject, attempts: int = 2, rules: list[dict[str, Any]] | None = None, **more: Any) -> Project:
+    agent = python(tools=["agent:find_order", "agent:charge"], isolation="inline")
+    spec = contract([ONCE, ANSWERS] if rules is None else rules, agent=agent, prompts=("Charge order-7781",), **more)
+    return make(spec, SHOP.replace("ATTEMPTS", str(attempts)))
+
+
+def test_a_hunt_finds_the_lost_reply_and_says_how_to_paste_it(project: MakeProject) -> None:
+    made = shop(project)
+    found = made.cli("hunt", "--json")
+    assert found.code == 1, found.out + found.err
+    (cause,) = found.json["causes"]
+    assert (cause["rules"], cause["code"], cause["known"]) == (["once"], "done-twice", False)
+    assert cause["faults"] == [{"plane": "tool", "target": "charge", "on_call": 1, "mode": "lost_reply"}]
+    assert cause["scenario"]["tool_faults"] == [{"tool": "charge", "mode": "lost_reply", "on_call": 1}]
+    assert (cause["failed"] > 0, cause["calm_failed"], cause["calm_runs"]) == (True, 0, 3)
+    points = found.json["coverage"]["points"]
+    assert points["total"] == sum(points[state] for state in ("held", "failed", "infeasible", "open")) > 20
+    assert (found.json["stopped"], found.json["fixed"], found.json["flaky"]) == ("done", [], [])
+    assert json.loads((rundir(made) / "hunt.json").read_bytes())["causes"][0]["id"] == cause["id"]
+    shown = made.cli("show", cause["trial"], "--json")
+    assert shown.code == 0, shown.err
+    # The pasted scenario fails in the same way.
+    made.write(
+        contract([ONCE], [cause["scenario"]], agent=python(tools=["agent:charge"]), prompts=("Charge order-7781",))
+    )
+    assert made.run().outcomes == {("once", cause["id"]): "fail"}
+
+
+def test_an_agent_without_the_weakness_holds(project: MakeProject) -> None:
+    found = shop(project, attempts=1).cli("hunt", "--json")
+    assert (found.code, found.json["causes"], found.json["coverage"]["points"]["open"]) == (0, [], 0), found.out
+
+
+def test_a_rule_that_fails_in_calm_is_shown_first(project: MakeProject) -> None:
+    made = shop(project, rules=[ONCE, rule("cites", "contains", value="source")])
+    found = made.cli("hunt")
+    assert found.code == 4
+    assert "[hunt-calm-fails]" in found.err
+    assert "cites" in found.out
+    assert made.cli("hunt", "--rule", "once", "--json").code == 1
+
+
+def test_an_agent_that_makes_no_calls_proves_nothing(project: MakeProject) -> None:
+    made = project(
+        contract([rule("says", value="hi")], agent={"type": "python", "endpoint": "agent:ask"}),
+        "def ask(p): return 'hi'",
+    )
+    found = made.cli("hunt", "--json")
+    assert (found.code, found.json["errors"][0]["code"]) == (5, "hunt-no-calls")
+
+
+def test_a_budget_of_a_few_trials_leaves_points_open(project: MakeProject) -> None:
+    made = shop(project, attempts=1)
+    found = made.cli("hunt", "--json", "--max-trials", "6")
+    assert (found.code, found.json["stopped"], found.json["trials"]) == (5, "trials", 6)
+    assert found.json["coverage"]["points"]["open"] > 0
+    # What is left is tried when the hunt is resumed with a larger budget, and nothing is asked twice.
+    done = made.cli("hunt", "--json", "--resume", "0001", "--max-trials", "300")
+    assert (done.code, done.json["stopped"]) == (0, "done"), done.out + done.err
+    ids = [seen["trial"] for seen in made.stored("observations-0.jsonl")]
+    assert len(ids) == len(set(ids)) == done.json["trials"]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_plan_does_not_depend_on_the_number_of_workers(project: MakeProject, workers: str) -> None:
+    made = shop(project)
+    made.write(made.read("holdfast.yaml").replace("isolation: inline", "isolation: worker"))
+    found = made.cli("hunt", "--json", "-j", workers, "--max-trials", "40")
+    trials = sorted(trial["id"] for trial in made.stored("trials.jsonl"))
+    causes = [(one["id"], one["failed"], one["runs"]) for one in found.json["causes"]]
+    seen = [trials, causes, found.json["coverage"]]
+    assert _FIRST.setdefault("run", seen) == seen
+
+
+_FIRST: dict[str, Any] = {}
