@@ -58,6 +58,6 @@ def test_every_option_is_a_flag_and_every_flag_an_option() -> None:
         "no_preflight": "preflight",
     }
     fields = {spelled.get(str(name), str(name)) for name in flags}
-    assert fields | {"part"} == set(RunOptions.__struct_fields__)
+    assert fields | {"part", "hunt"} == set(RunOptions.__struct_fields__)
     assert not set(SETTLED) & set(VERDICT)
     assert {*SETTLED, *VERDICT} < set(RunOptions.__struct_fields__)
